@@ -1,0 +1,58 @@
+"""reducelower: make an ONNX model legal for its runtime.
+
+`convert_version` moves a model to another opset version, `expand` replaces composite Reduce operators by their
+bodies, `check` tells what would change, `verify` compares two models by running them. Nothing heavy is imported
+before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from reducelower.convert import check, convert_version, expand, legalize
+    from reducelower.errors import ConversionError, Refusal
+    from reducelower.plan import Plan, Site
+    from reducelower.target import Target
+    from reducelower.verification import Verification, verify
+
+__all__ = [
+    "ConversionError",
+    "Plan",
+    "Refusal",
+    "Site",
+    "Target",
+    "Verification",
+    "check",
+    "convert_version",
+    "expand",
+    "legalize",
+    "verify",
+]
+
+_HOME = {
+    "ConversionError": "reducelower.errors",
+    "Plan": "reducelower.plan",
+    "Refusal": "reducelower.errors",
+    "Site": "reducelower.plan",
+    "Target": "reducelower.target",
+    "Verification": "reducelower.verification",
+    "check": "reducelower.convert",
+    "convert_version": "reducelower.convert",
+    "expand": "reducelower.convert",
+    "legalize": "reducelower.convert",
+    "verify": "reducelower.verification",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
