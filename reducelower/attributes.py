@@ -1,0 +1,52 @@
+"""Reading and writing the attributes of a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnx import AttributeProto, NodeProto, helper
+
+from reducelower.errors import RefusedError
+
+__all__ = ["attribute_of", "drop_attribute", "set_attribute", "value_of"]
+
+
+def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:
+    """The attribute of that name, None if the node has none."""
+    for attribute in node.attribute:
+        if attribute.name == name:
+            return attribute
+    return None
+
+
+def value_of(node: NodeProto, name: str, default: Any = None) -> Any:
+    """The value of an attribute, or the default where it is absent; strings come as str.
+
+    Raises:
+        RefusedError: the attribute refers to one of the function around, so its value is not known here.
+    """
+    attribute = attribute_of(node, name)
+    if attribute is None:
+        return default
+    if attribute.ref_attr_name:
+        raise RefusedError(
+            f"its attribute {name} refers to {attribute.ref_attr_name!r} of the function, so its value is not known",
+            "inline the function first",
+        )
+    value = helper.get_attribute_value(attribute)
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def drop_attribute(node: NodeProto, name: str) -> bool:
+    """Remove an attribute; False if there was none."""
+    for index, attribute in enumerate(node.attribute):
+        if attribute.name == name:
+            del node.attribute[index]
+            return True
+    return False
+
+
+def set_attribute(node: NodeProto, name: str, value: Any) -> None:
+    """Give an attribute a value, in place of the one it had."""
+    drop_attribute(node, name)
+    node.attribute.append(helper.make_attribute(name, value))

@@ -1,0 +1,138 @@
+"""Constant nodes at their boundaries, and constants that nothing reads any more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from onnx import GraphProto, NodeProto, TensorProto, helper
+
+from reducelower.attributes import attribute_of
+from reducelower.crossings import Outcome, lowers
+from reducelower.errors import RefusedError
+from reducelower.inference import subgraphs
+from reducelower.scope import Scope, tensor_of
+
+__all__ = ["Edited", "remove_unused"]
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+
+
+@lowers("Constant", 12)
+def _lower_shorthand(node: NodeProto, scope: Scope) -> Outcome:
+    """``value_int`` and its like are short for a tensor."""
+    if attribute_of(node, "value") is not None or attribute_of(node, "sparse_value") is not None:
+        return False
+    attribute = node.attribute[0]
+    if attribute.ref_attr_name:
+        raise RefusedError(
+            f"it refers to {attribute.ref_attr_name!r} of the function, and Constant takes only a tensor before opset 12",
+            "inline the function first",
+        )
+    tensor = tensor_of(node)
+    if tensor is None:
+        strings = [attribute.s] if attribute.name == "value_string" else list(attribute.strings)
+        shape = [] if attribute.name == "value_string" else [len(strings)]
+        tensor = helper.make_tensor("", TensorProto.STRING, shape, strings)
+    del node.attribute[:]
+    node.attribute.append(helper.make_attribute("value", tensor))
+    return True
+
+
+@lowers("Constant", 9)
+def _lower_element_type(node: NodeProto, scope: Scope) -> Outcome:
+    """Constant takes floats only before opset 9; an initializer takes everything."""
+    tensor = tensor_of(node)
+    if tensor is None or tensor.data_type in _FLOATS:
+        return False
+    scope.adopt_initializer(node.output[0], tensor)
+    return []
+
+
+class Edited(Protocol):
+    """A graph or function body and what becomes of its nodes."""
+
+    scope: Scope
+    replaced: dict[int, list[NodeProto]]
+    sites: dict[int, tuple[str, str]]
+
+
+def remove_unused(released: Iterable[tuple[Scope, str]], edits: Iterable[Edited]) -> None:
+    """Remove initializers and Constant nodes that rewritten nodes read and nothing reads any more.
+
+    Args:
+        released: scopes and names of constants that some node ceased to read.
+        edits: every graph and function body of the model.
+    """
+    wanted: dict[int, set[str]] = {}
+    homes: dict[int, Scope] = {}
+    for home, name in released:
+        wanted.setdefault(id(home), set()).add(name)
+        homes[id(home)] = home
+    if not wanted:
+        return
+    by_scope = {id(edit.scope): edit for edit in edits}
+    uses = {number: Counter[str]() for number in wanted}
+    for edit in by_scope.values():
+        scope: Scope | None = edit.scope
+        counters = []
+        while scope is not None:
+            if id(scope) in wanted:
+                counters.append((wanted[id(scope)], uses[id(scope)]))
+            scope = scope.parent
+        if counters:
+            for name in _read(edit):
+                for names, counter in counters:
+                    if name in names:
+                        counter[name] += 1
+    for number, names in wanted.items():
+        if number in by_scope:
+            unused = {name for name in names if not uses[number][name]}
+            _remove(unused, homes[number], by_scope[number])
+
+
+def _read(edit: Edited) -> Iterator[str]:
+    """Every name that a graph or function body reads, as its nodes will be."""
+    holder = edit.scope.holder
+    for index, node in enumerate(holder.node):
+        replacement = edit.replaced.get(index)
+        if replacement is None:
+            yield from node.input
+        else:
+            for inner in replacement:
+                yield from _read_by(inner)
+    if isinstance(holder, GraphProto):
+        yield from (value.name for value in holder.output)
+        for annotation in holder.quantization_annotation:
+            yield annotation.tensor_name
+            yield from (entry.value for entry in annotation.quant_parameter_tensor_names)
+    else:
+        yield from holder.output
+
+
+def _read_by(node: NodeProto) -> Iterator[str]:
+    yield from node.input
+    for _, _, graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from _read_by(inner)
+
+
+def _remove(names: set[str], home: Scope, edit: Edited) -> None:
+    holder = home.holder
+    # An initializer that is a graph input stays, since graph inputs do.
+    names = names - {value if isinstance(value, str) else value.name for value in holder.input}
+    if isinstance(holder, GraphProto) and names:
+        for index in reversed(range(len(holder.initializer))):
+            if holder.initializer[index].name in names:
+                del holder.initializer[index]
+    nodes: Mapping[str, tuple[int, NodeProto]] = home.constant_nodes
+    for name in names & nodes.keys():
+        index, _ = nodes[name]
+        if index >= 0:
+            edit.replaced[index] = []
+            edit.sites.pop(index, None)
+    for index in reversed(range(len(holder.value_info))):
+        if holder.value_info[index].name in names:
+            del holder.value_info[index]

@@ -1,0 +1,447 @@
+"""The engine: one pass over a model that makes every node legal for the target, or collects why it cannot.
+
+A node crosses the boundaries between the opset version it is written for and the target's (`crossings`), or is
+replaced by the body of a rule; nodes that come in its place are made legal in turn, from the opset version they were
+written for. Source nodes are edited where they stand; replacements are put in place at the very end, so that positions
+mean the same all along. What changes only in the element types an operator takes is decided last, and only for the
+types that can occur in the model at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from onnx import FunctionProto, ModelProto, NodeProto, defs
+
+from reducelower import absent, bodies, casts, constants, operators, reductions
+from reducelower.crossings import Crossing, crossings
+from reducelower.errors import Refusal, RefusedError
+from reducelower.inference import subgraphs
+from reducelower.occurring import Occurring, dropped_types
+from reducelower.plan import Site
+from reducelower.schemas import DEFAULT_DOMAINS, is_deprecated, parse_element_type, schema, versions
+from reducelower.scope import BodyScope, Ground, Scope
+from reducelower.target import Target
+
+__all__ = ["Legalizer"]
+
+_REGISTERING = (constants, operators, reductions)
+"""Modules that register rewrites when they are imported."""
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What nodes of one operator need on their way from one opset version to the target.
+
+    Attributes:
+        crossings: the boundaries at which a node has to be looked at.
+        expand: whether the target does without the operator, so that a rule's body replaces it.
+        refusal: why no node of the operator can be made legal; empty if that depends on the node.
+        absent: whether the target's opset version does not have the operator.
+        dropped: element types, as schemas spell them, that the operator takes here and not at the target.
+    """
+
+    crossings: tuple[Crossing, ...] = ()
+    expand: bool = False
+    refusal: str = ""
+    absent: bool = False
+    dropped: frozenset[str] = frozenset()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether every node may stay as it is, its element types apart."""
+        return not (self.crossings or self.expand or self.refusal or self.absent)
+
+
+class _Treatments(dict[str, "Treatment | None"]):
+    """Treatments by operator, worked out when an operator is first met; None where there is nothing to do."""
+
+    def __init__(self, opset: int, target: Target) -> None:
+        super().__init__()
+        self.opset = opset
+        self.target = target
+        self.dropped: dict[str, frozenset[str]] = {}
+
+    def __missing__(self, op_type: str) -> Treatment | None:
+        found = self._treatment(op_type)
+        if found.dropped:
+            self.dropped[op_type] = found.dropped
+        # If, Loop and Constant are looked at for what they hold.
+        holds = op_type in _HOLDING_GRAPHS or op_type == "Constant"
+        self[op_type] = None if found.is_nothing and not holds else found
+        return self[op_type]
+
+    def _treatment(self, op_type: str) -> Treatment:
+        goal_opset = self.target.opset
+        assert goal_opset is not None
+        if op_type in self.target.without:
+            return Treatment(expand=True)
+        source, goal = schema(op_type, self.opset), schema(op_type, goal_opset)
+        if source is None:
+            return Treatment(refusal=_unknown(op_type, self.opset))
+        if goal is None:
+            return Treatment(absent=True)
+        if source.since_version == goal.since_version:
+            return Treatment()
+        path = tuple(step for step in crossings(op_type, self.opset, goal_opset) if not step.is_plain)
+        return Treatment(path, dropped=dropped_types(source, goal))
+
+
+_HOLDING_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+
+
+def _unknown(op_type: str, opset: int) -> str:
+    if is_deprecated(op_type, opset):
+        return f"opset {opset} withdrew {op_type}, so the model is not valid"
+    known = versions(op_type)
+    if known:
+        return f"opset {opset} does not have {op_type}, which came with opset {known[0]}, so the model is not valid"
+    return f"onnx {_onnx_version()} knows no operator {op_type}"
+
+
+def _onnx_version() -> str:
+    from onnx import __version__
+
+    return __version__
+
+
+@dataclass
+class Edit:
+    """One graph or function body and what becomes of its nodes.
+
+    `replaced` holds, by position of the source node, the nodes that come in its place; the source node itself may be
+    among them.
+    """
+
+    scope: Scope
+    replaced: dict[int, list[NodeProto]] = field(default_factory=dict)
+    sites: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+    def splice(self) -> dict[int, tuple[int, int]]:
+        """Put replacements in place without moving any other node; positions of sites: first node and count."""
+        nodes = self.scope.holder.node
+        count = len(nodes)
+        if self.scope.added_nodes:
+            self.replaced[-1] = self.scope.added_nodes
+        if not self.replaced:
+            return {index: (index, 1) for index in self.sites}
+        # Sorting moves pointers, not messages: new nodes are appended, then every node is given its place.
+        places = [index << 20 for index in range(count)]
+        removed = 0
+        for index, replacement in self.replaced.items():
+            source = nodes[index] if index >= 0 else None
+            kept = False
+            for number, node in enumerate(replacement):
+                if node is source:
+                    places[index] = (index << 20) + number
+                    kept = True
+                else:
+                    nodes.add().CopyFrom(node)
+                    places.append((index << 20) + number)
+            if source is not None and not kept:
+                places[index] = count << 20
+                removed += 1
+        order = iter(places)
+        nodes.sort(key=lambda _: next(order))
+        if removed:
+            del nodes[len(nodes) - removed :]
+        return self._positions()
+
+    def _positions(self) -> dict[int, tuple[int, int]]:
+        positions: dict[int, tuple[int, int]] = {}
+        shift = 0
+        for index in sorted({*self.replaced, *self.sites}):
+            count = len(self.replaced[index]) if index in self.replaced else 1
+            if index in self.sites:
+                positions[index] = (index + shift, count)
+            shift += count - (index >= 0)
+        return positions
+
+
+class Legalizer:
+    """One run over one model."""
+
+    def __init__(self, model: ModelProto, target: Target, ground: Ground, rules: bodies.Rules) -> None:
+        """Prepare a run.
+
+        Args:
+            model: the model, edited in place.
+            target: what to make it legal for; its opset is a number here.
+            ground: what all scopes share.
+            rules: the rule book.
+        """
+        assert target.opset is not None
+        self.model = model
+        self.target = target
+        self.goal: int = target.opset
+        self.ground = ground
+        self.rules = rules
+        self.refusals: list[Refusal] = []
+        self.occurring = Occurring()
+        self.nodes = 0
+        self._tables: dict[int, _Treatments] = {}
+        self._edits: list[Edit] = []
+        self._expanding: list[str] = []
+        # Only operators of other domains can have graphs under an operator type this pass does not look at.
+        ordinary = DEFAULT_DOMAINS | {"ai.onnx.ml"}
+        imports = [*model.opset_import, *(entry for function in model.functions for entry in function.opset_import)]
+        self._foreign = any(entry.domain not in ordinary for entry in imports)
+
+    def run(self, source_opset: int) -> list[Site]:
+        """Make the model legal; returns what was rewritten. `refusals` says what was not."""
+        graph = Scope(self.ground, self.model.graph, source_opset, "graph", key=())
+        self._walk(graph)
+        for function in self.model.functions:
+            self._walk_function(function)
+        self._remove_released()
+        self._fit_types()
+        if self.refusals:
+            return []
+        return self._splice()
+
+    def _walk_function(self, function: FunctionProto) -> None:
+        overload = f":{function.overload}" if function.overload else ""
+        path = f"functions/{function.domain}::{function.name}{overload}"
+        opset = None
+        for entry in function.opset_import:
+            if entry.domain in DEFAULT_DOMAINS:
+                opset = entry.version
+                entry.version = self.goal
+        if function.domain in DEFAULT_DOMAINS:
+            reason = "the function stands in the default domain, where it would shadow or be taken for an operator"
+            self.refusals.append(Refusal(path, "", "", f"{path}: {reason}", "give the function a domain of its own"))
+        elif opset is not None:
+            self._walk(Scope(self.ground, function, opset, path))
+
+    # One pass over the nodes
+
+    def _walk(self, scope: Scope) -> None:
+        edit = Edit(scope)
+        self._edits.append(edit)
+        table = self._table(scope.opset)
+        nodes = scope.holder.node
+        foreign = self._foreign
+        self.nodes += len(nodes)
+        for index, node in zip(range(len(nodes)), nodes, strict=False):
+            treatment = table[node.op_type]
+            if treatment is None and not foreign:
+                continue
+            if node.domain:
+                if node.domain not in DEFAULT_DOMAINS:
+                    self.occurring.foreign.add((node.domain, node.op_type))
+                    self._walk_subgraphs(node, index, scope)
+                    continue
+                node.domain = ""
+            if treatment is None:
+                continue
+            try:
+                self._treat(node, index, treatment, edit)
+            except RefusedError as refused:
+                self._refuse(scope, node, index, refused)
+
+    def _treat(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
+        scope = edit.scope
+        if node.op_type == "Constant":
+            self._note_constant(node, index, scope)
+        elif node.op_type in _HOLDING_GRAPHS:
+            self._walk_subgraphs(node, index, scope)
+        if treatment.is_nothing:
+            return
+        outcome, label = self._settle(node, scope.opset, scope, treatment)
+        if outcome is not False:
+            edit.sites[index] = (node.op_type, label)
+            if isinstance(outcome, list):
+                edit.replaced[index] = outcome
+
+    def _walk_subgraphs(self, node: NodeProto, index: int, scope: Scope) -> None:
+        for number, attribute, graph in subgraphs(node):
+            path = f"{scope.path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
+            key = None if scope.key is None else (*scope.key, index, number)
+            self._walk(Scope(self.ground, graph, scope.opset, path, scope, key))
+
+    def _note_constant(self, node: NodeProto, index: int, scope: Scope) -> None:
+        if node.output:
+            scope.constant_nodes[node.output[0]] = (index, node)
+        self.occurring.note_constant(node)
+
+    def _refuse(self, scope: Scope, node: NodeProto, index: int, refused: RefusedError) -> None:
+        name = node.name or f"{node.op_type}#{index}"
+        self.refusals.append(Refusal(scope.path, name, node.op_type, refused.reason, refused.hint))
+
+    def _table(self, opset: int) -> _Treatments:
+        if opset not in self._tables:
+            self._tables[opset] = _Treatments(opset, self.target)
+        return self._tables[opset]
+
+    # One node
+
+    def _settle(
+        self, node: NodeProto, opset: int, scope: Scope, treatment: Treatment
+    ) -> tuple[bool | list[NodeProto], str]:
+        """Make one node legal: whether it changed, or what replaces it, and the name of what did it."""
+        if treatment.refusal:
+            raise RefusedError(treatment.refusal)
+        if treatment.expand:
+            return self._expand(node, opset, scope)
+        if treatment.absent:
+            return self._replace_absent(node, opset, scope)
+        changed, labels = False, ""
+        for crossing in treatment.crossings:
+            outcome = crossing.cross(node, scope)
+            if outcome is False:
+                continue
+            labels = f"{labels}; {crossing.label}" if labels else crossing.label
+            if isinstance(outcome, list):
+                return self._settle_all(outcome, crossing.opset, scope), labels
+            changed = True
+        return changed, labels
+
+    def _settle_all(self, nodes: list[NodeProto], opset: int, around: Scope) -> list[NodeProto]:
+        """Make nodes that replace another legal, from the opset version they are written for."""
+        if not nodes:
+            return nodes
+        scope = BodyScope(around, nodes, opset)
+        table = self._table(opset)
+        settled: list[NodeProto] = []
+        for node in nodes:
+            treatment = table[node.op_type]
+            if node.domain not in DEFAULT_DOMAINS:
+                settled.append(node)
+                continue
+            outcome: bool | list[NodeProto] = False
+            if treatment is not None:
+                if node.op_type in _HOLDING_GRAPHS:
+                    self._settle_subgraphs(node, scope)
+                outcome, _ = self._settle(node, opset, scope, treatment)
+            if isinstance(outcome, list):
+                settled.extend(outcome)
+            elif node.op_type in table.dropped:
+                settled.extend(self._fit(node, scope) or [node])
+            else:
+                settled.append(node)
+        return settled
+
+    def _settle_subgraphs(self, node: NodeProto, scope: Scope) -> None:
+        for _, _, graph in subgraphs(node):
+            nodes = [NodeProto.FromString(inner.SerializeToString()) for inner in graph.node]
+            inner_scope = Scope(self.ground, graph, scope.opset, scope.path, scope)
+            settled = self._settle_all(nodes, scope.opset, inner_scope)
+            del graph.node[:]
+            graph.node.extend([*inner_scope.added_nodes, *settled])
+
+    def _expand(self, node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], str]:
+        """Replace a node by the body of a rule, moved first to the opset version the rule is written for."""
+        rule = self.rules.find(node, scope)
+        if node.op_type in self._expanding:
+            raise RefusedError(f"the rule for {node.op_type} leads back to {node.op_type}", "change the rule")
+        label = rule.name
+        for crossing in crossings(node.op_type, opset, rule.opset):
+            if crossing.is_plain:
+                continue
+            outcome = crossing.cross(node, scope)
+            if isinstance(outcome, list):
+                return self._settle_all(outcome, crossing.opset, scope), label
+        self._expanding.append(node.op_type)
+        try:
+            body = bodies.instantiate(rule, node, scope)
+            return self._settle_all(body, rule.opset, scope), label
+        finally:
+            self._expanding.pop()
+
+    def _replace_absent(self, node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], str]:
+        nodes, written, label = absent.replacement(node, opset, scope)
+        return self._settle_all(nodes, written, scope), label
+
+    # Element types, decided last
+
+    def _fit_types(self) -> None:
+        tables = list(self._tables.values())
+        if not any(table.dropped for table in tables):
+            return
+        self.occurring.note_holders(edit.scope.holder for edit in self._edits)
+        possible = self.occurring.types({(op_type, table.opset) for table in tables for op_type in table})
+        asked = {
+            table.opset: {op for op, dropped in table.dropped.items() if possible is None or dropped & possible}
+            for table in tables
+        }
+        for edit in self._edits:
+            suspects = asked[edit.scope.opset]
+            if suspects:
+                self._fit_edit(edit, suspects)
+
+    def _fit_edit(self, edit: Edit, suspects: set[str]) -> None:
+        scope = edit.scope
+        nodes = scope.holder.node
+        for index, node in zip(range(len(nodes)), nodes, strict=False):
+            if node.op_type not in suspects or index in edit.replaced or node.domain not in DEFAULT_DOMAINS:
+                continue
+            try:
+                fitted = self._fit(node, scope)
+            except RefusedError as refused:
+                self._refuse(scope, node, index, refused)
+                continue
+            if fitted is not None:
+                label = edit.sites.get(index, ("", ""))[1]
+                edit.sites[index] = (node.op_type, f"{label}; element type" if label else "element type")
+                edit.replaced[index] = fitted
+
+    def _fit(self, node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+        """Cast around a node whose element type the target's version does not take; None if it takes it."""
+        goal = schema(node.op_type, self.goal)
+        if goal is None:
+            return None
+        misfit = _misfit(node, scope, goal)
+        if misfit is None:
+            return None
+        if not misfit.startswith("tensor("):
+            raise RefusedError(f"{node.op_type} takes no {misfit} at opset {self.goal}")
+        before, inner, after = casts.retype(node, scope, parse_element_type(misfit), goal)
+        # Node and casts are written for different opset versions, and the casts' types are known to be taken.
+        return [
+            *self._settle_all(before, casts.CAST_OPSET, scope),
+            inner,
+            *self._settle_all(after, casts.CAST_OPSET, scope),
+        ]
+
+    # After the pass
+
+    def _remove_released(self) -> None:
+        constants.remove_unused(self.ground.released, self._edits)
+
+    def _splice(self) -> list[Site]:
+        sites: list[Site] = []
+        found: list[list[Site]] = []
+        # Subgraphs come after the graph around them, and must be done before their node is copied anywhere.
+        for edit in reversed(self._edits):
+            holder, path = edit.scope.holder, edit.scope.path
+            names = {index: holder.node[index].name for index in edit.sites}
+            positions = edit.splice()
+            found.append(
+                [
+                    Site(path, names[index] or f"{op_type}#{index}", op_type, label, index, *positions[index])
+                    for index, (op_type, label) in sorted(edit.sites.items())
+                ]
+            )
+        for group in reversed(found):
+            sites.extend(group)
+        return sites
+
+
+def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema) -> str | None:
+    """The first type among inputs and outputs that a schema does not take, as schemas spell it."""
+    for names, formals in ((node.input, goal.inputs), (node.output, goal.outputs)):
+        for index, name in enumerate(names):
+            if not name or not formals:
+                continue
+            formal = formals[min(index, len(formals) - 1)]
+            found = scope.type_string(name)
+            if found is None:
+                if formals is goal.outputs:
+                    continue
+                raise RefusedError(
+                    f"the element type of {name!r} is not known, and opset {scope.ground.opset} takes fewer types",
+                    f"declare it with --type {name}=float32",
+                )
+            if found not in formal.types:
+                return found
+    return None

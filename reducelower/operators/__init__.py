@@ -1,0 +1,6 @@
+"""What operators other than Reduce need at their boundaries: one module per family.
+
+Importing this package registers every rewrite.
+"""
+
+from __future__ import annotations

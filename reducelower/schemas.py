@@ -1,0 +1,111 @@
+"""What the installed onnx knows about operators, looked up once and kept.
+
+Facts about operator versions are asked of `onnx.defs`, never written down here, so that a later onnx release brings
+its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from onnx import TensorProto, TypeProto, defs
+
+__all__ = [
+    "DEFAULT_DOMAINS",
+    "element_type_name",
+    "is_deprecated",
+    "latest_opset",
+    "parse_element_type",
+    "schema",
+    "since",
+    "type_string",
+    "versions",
+]
+
+DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
+"""The two spellings of the default operator domain."""
+
+
+@lru_cache(maxsize=None)
+def latest_opset() -> int:
+    """The newest opset version of the default domain that the installed onnx defines."""
+    return defs.onnx_opset_version()
+
+
+@lru_cache(maxsize=None)
+def _schema(op_type: str, opset: int, domain: str) -> defs.OpSchema | None:
+    try:
+        return defs.get_schema(op_type, opset, domain)
+    except defs.SchemaError:
+        return None
+
+
+def schema(op_type: str, opset: int, domain: str = "") -> defs.OpSchema | None:
+    """The schema in force at an opset version; None where the operator does not exist there or is deprecated."""
+    found = _schema(op_type, opset, domain)
+    return None if found is None or found.deprecated else found
+
+
+def is_deprecated(op_type: str, opset: int) -> bool:
+    """Whether the operator has a schema at the opset version that says it is deprecated."""
+    found = _schema(op_type, opset, "")
+    return found is not None and found.deprecated
+
+
+def since(op_type: str, opset: int) -> int | None:
+    """The opset version that introduced the schema in force at `opset`; None where there is none."""
+    found = schema(op_type, opset)
+    return None if found is None else found.since_version
+
+
+@lru_cache(maxsize=None)
+def _histories() -> Mapping[str, tuple[int, ...]]:
+    history: dict[str, list[int]] = {}
+    for entry in defs.get_all_schemas_with_history():
+        if entry.domain == "":
+            history.setdefault(entry.name, []).append(entry.since_version)
+    return {op_type: tuple(sorted(numbers)) for op_type, numbers in history.items()}
+
+
+def versions(op_type: str) -> tuple[int, ...]:
+    """Every opset version of the default domain at which the operator changed, oldest first; empty if unknown."""
+    return _histories().get(op_type, ())
+
+
+@lru_cache(maxsize=None)
+def element_type_name(element_type: int) -> str:
+    """ONNX's own lower-case name of an element type, such as ``float16``."""
+    return TensorProto.DataType.Name(element_type).lower()
+
+
+@lru_cache(maxsize=None)
+def _element_types() -> Mapping[str, int]:
+    names = {name.lower(): number for name, number in TensorProto.DataType.items() if number}
+    # The spellings people know from numpy.
+    return {**names, "float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
+
+
+def parse_element_type(name: str) -> int:
+    """The element type of a name such as ``float``, ``float32`` or ``tensor(float)``; ValueError if there is none."""
+    plain = name.removeprefix("tensor(").removesuffix(")").lower()
+    if plain not in _element_types():
+        raise ValueError(f"{name!r} is not an ONNX element type; use one of {', '.join(_element_types())}")
+    return _element_types()[plain]
+
+
+def type_string(value_type: TypeProto) -> str | None:
+    """The type as schemas spell it, such as ``tensor(float)`` or ``seq(tensor(int64))``; None if not stated."""
+    kind = value_type.WhichOneof("value")
+    if kind == "tensor_type":
+        element = value_type.tensor_type.elem_type
+        return f"tensor({element_type_name(element)})" if element else None
+    if kind == "sparse_tensor_type":
+        return f"sparse_tensor({element_type_name(value_type.sparse_tensor_type.elem_type)})"
+    if kind in ("sequence_type", "optional_type"):
+        inner = type_string(getattr(value_type, kind).elem_type)
+        return None if inner is None else f"{'seq' if kind == 'sequence_type' else 'optional'}({inner})"
+    if kind == "map_type":
+        inner = type_string(value_type.map_type.value_type)
+        return None if inner is None else f"map({element_type_name(value_type.map_type.key_type)},{inner})"
+    return None

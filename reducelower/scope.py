@@ -1,0 +1,409 @@
+"""What a rule may know about the place a node stands in, and how it adds values there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
+
+from reducelower.errors import RefusedError
+from reducelower.inference import GraphKey, infer_body
+from reducelower.names import Names
+from reducelower.schemas import element_type_name, type_string
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+__all__ = ["BodyScope", "Ground", "Scope", "tensor_of"]
+
+# A constant that a rule needs (axes, pads, a shape) is small; anything larger is data.
+_LARGEST_CONSTANT = 65_536
+
+
+class Ground:
+    """What all scopes of one run stand on: names, overrides, inference and how constants are written."""
+
+    def __init__(
+        self,
+        names: Names,
+        inferred: Callable[[GraphKey], Mapping[str, TypeProto]],
+        *,
+        opset: int,
+        element_types: Mapping[str, int],
+        ranks: Mapping[str, int],
+        base_dir: Path | None,
+        freeze_defaults: bool,
+        overridable: bool,
+        initializers_stand_alone: bool,
+    ) -> None:
+        """Bring together what is the same everywhere in a model.
+
+        Args:
+            opset: opset version of the target.
+            names: gives out fresh names.
+            inferred: types by value name of the graph at a key, from shape inference.
+            element_types: element types that the user declared, by value name.
+            ranks: ranks that the user declared, by value name.
+            base_dir: folder that external data locations are relative to.
+            freeze_defaults: whether an initializer that is also a graph input counts as constant.
+            overridable: whether such an initializer is a default the caller may override (IR version 4 and later).
+            initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
+        """
+        self.names = names
+        self.inferred = inferred
+        self.element_types = dict(element_types)
+        self.ranks = ranks
+        self.base_dir = base_dir
+        self.freeze_defaults = freeze_defaults
+        self.overridable = overridable
+        self.initializers_stand_alone = initializers_stand_alone
+        self.opset = opset
+        self.frozen: set[str] = set()
+        self.released: list[tuple[Scope, str]] = []
+
+
+def tensor_of(node: NodeProto) -> TensorProto | None:
+    """The tensor a Constant node yields; None when it refers to an attribute of a function or is no dense tensor."""
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            return None
+        if attribute.name == "value":
+            return attribute.t
+        if attribute.name == "value_int":
+            return numpy_helper.from_array(np.array(attribute.i, dtype=np.int64))
+        if attribute.name == "value_ints":
+            return numpy_helper.from_array(np.array(attribute.ints, dtype=np.int64))
+        if attribute.name == "value_float":
+            return numpy_helper.from_array(np.array(attribute.f, dtype=np.float32))
+        if attribute.name == "value_floats":
+            return numpy_helper.from_array(np.array(attribute.floats, dtype=np.float32))
+    return None
+
+
+def _tensor_type(tensor: TensorProto) -> TypeProto:
+    stated = TypeProto()
+    stated.tensor_type.elem_type = tensor.data_type
+    shape = stated.tensor_type.shape
+    for size in tensor.dims:
+        shape.dim.add(dim_value=size)
+    return stated
+
+
+class Scope:
+    """A graph or function body: its constants, the types of its values, the scope around it.
+
+    Names resolve the way ONNX resolves them: a subgraph sees the values of the graphs around it unless it defines the
+    name itself; a function sees nothing from outside.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        holder: GraphProto | FunctionProto,
+        opset: int,
+        path: str,
+        parent: Scope | None = None,
+        key: GraphKey | None = None,
+    ) -> None:
+        """Open the scope of a graph or function body.
+
+        Args:
+            ground: what all scopes of the run share.
+            holder: the graph or function body.
+            opset: opset version its nodes are written for.
+            path: graph path shown to people, such as ``graph/If_3.then_branch``.
+            parent: scope around a subgraph.
+            key: where shape inference keeps the types of this graph; None where it has none.
+        """
+        self.ground = ground
+        self.holder = holder
+        self.opset = opset
+        self.path = path
+        self.parent = parent
+        self.key = key
+        self.added_nodes: list[NodeProto] = []
+        self.constant_nodes: dict[str, tuple[int, NodeProto]] = {}
+        self._initializers: dict[str, TensorProto] | None = None
+        self._stated: dict[str, TypeProto] | None = None
+        self._defined: set[str] | None = None
+        self._arrays: dict[str, Array | None] = {}
+        self._added: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+
+    @property
+    def is_function(self) -> bool:
+        """Whether this is the body of a model-local function, or a subgraph inside one."""
+        return isinstance(self.root.holder, FunctionProto)
+
+    @property
+    def root(self) -> Scope:
+        """The main graph or function body around everything here."""
+        return self if self.parent is None else self.parent.root
+
+    # What is known about a value
+
+    def home(self, name: str) -> Scope:
+        """The scope that defines a value: this one or one around it."""
+        scope = self
+        while scope.parent is not None and not scope.defines(name):
+            scope = scope.parent
+        return scope
+
+    def constant(self, name: str) -> Array | None:
+        """The value of an initializer or Constant node; None for anything computed, overridable or large."""
+        home = self.home(name)
+        if name not in home._arrays:
+            home._arrays[name] = home._array(name)
+        return home._arrays[name]
+
+    def reference(self, name: str) -> AttributeProto | None:
+        """The attribute of the Constant node that yields a value, where it refers to an attribute of the function."""
+        found = self.home(name).constant_nodes.get(name)
+        if found is not None:
+            for attribute in found[1].attribute:
+                if attribute.ref_attr_name:
+                    return attribute
+        return None
+
+    def type(self, name: str) -> TypeProto | None:
+        """The type of a value: as stated in the model, else as shape inference finds it; None if unknown."""
+        return self.home(name)._type(name)
+
+    def type_string(self, name: str) -> str | None:
+        """The type of a value as schemas spell it, such as ``tensor(float)``; None if unknown."""
+        declared = self.ground.element_types.get(name)
+        if declared is not None:
+            return f"tensor({element_type_name(declared)})"
+        found = self.type(name)
+        return None if found is None else type_string(found)
+
+    def element_type(self, name: str) -> int | None:
+        """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
+        declared = self.ground.element_types.get(name)
+        if declared is not None:
+            return declared
+        found = self.type(name)
+        if found is None or found.WhichOneof("value") != "tensor_type":
+            return None
+        return found.tensor_type.elem_type or None
+
+    def shape(self, name: str) -> tuple[int | None, ...] | None:
+        """The shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown."""
+        found = self.type(name)
+        if found is None or found.WhichOneof("value") != "tensor_type" or not found.tensor_type.HasField("shape"):
+            return None
+        return tuple(
+            dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in found.tensor_type.shape.dim
+        )
+
+    def rank(self, name: str) -> int | None:
+        """The number of dimensions of a tensor; None if unknown."""
+        declared = self.ground.ranks.get(name)
+        if declared is not None:
+            return declared
+        found = self.shape(name)
+        return None if found is None else len(found)
+
+    def needed_element_type(self, name: str) -> int:
+        """The element type of a tensor that cannot be done without.
+
+        Raises:
+            RefusedError: nothing tells it; the hint says how to declare it.
+        """
+        found = self.element_type(name)
+        if found is None:
+            raise RefusedError(f"the element type of {name!r} is not known", f"declare it with --type {name}=float32")
+        return found
+
+    def needed_rank(self, name: str) -> int:
+        """The rank of a tensor that cannot be done without.
+
+        Raises:
+            RefusedError: nothing tells it; the hint says how to declare it.
+        """
+        found = self.rank(name)
+        if found is None:
+            raise RefusedError(f"the rank of {name!r} is not known", f"declare it with --rank {name}=3")
+        return found
+
+    # What a rule adds
+
+    def add_constant(self, value: Array, tail: str) -> str:
+        """The name of a constant with this value: one initializer per value and graph, a Constant node in functions.
+
+        Raises:
+            RefusedError: neither an initializer nor a Constant node may hold the value here.
+        """
+        key = (value.dtype.str, value.shape, value.tobytes())
+        name = self._added.get(key)
+        if name is None:
+            name = self.ground.names.fresh("", tail)
+            self._write_constant(name, numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name))
+            self._added[key] = name
+        return name
+
+    def adopt_initializer(self, name: str, tensor: TensorProto) -> None:
+        """Let an initializer hold a value that a node of this graph yielded until now.
+
+        Raises:
+            RefusedError: a function has no initializers, nor has IR version 3 any that are not graph inputs.
+        """
+        kept = TensorProto()
+        kept.CopyFrom(tensor)
+        kept.name = name
+        self._write_constant(name, kept)
+
+    def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
+        """The name of a Constant node that yields an attribute of the function around, as its ``value_ints`` or so.
+
+        Raises:
+            RefusedError: Constant has no such attribute below opset 12.
+        """
+        if self.ground.opset < 12:
+            raise RefusedError(
+                f"it refers to {attribute.ref_attr_name!r} of the function, and Constant cannot before opset 12",
+                "inline the function first",
+            )
+        name = self.ground.names.fresh("", f"{tail}_{attribute.ref_attr_name}")
+        node = NodeProto(op_type="Constant", name=name, output=[name])
+        node.attribute.add(name=value, type=attribute.type, ref_attr_name=attribute.ref_attr_name)
+        self.added_nodes.append(node)
+        self.constant_nodes[name] = (-1, node)
+        return name
+
+    def declare(self, name: str, element_type: int) -> None:
+        """State the element type of a value that a rewrite makes."""
+        self.ground.element_types[name] = element_type
+
+    def release(self, name: str) -> None:
+        """Note that a node no longer reads a constant, which may go if nothing else reads it."""
+        self.ground.released.append((self.home(name), name))
+
+    def _write_constant(self, name: str, tensor: TensorProto) -> None:
+        if isinstance(self.holder, GraphProto) and self.ground.initializers_stand_alone and not self.is_function:
+            self.holder.initializer.append(tensor)
+        else:
+            # Constant takes every element type since opset 9, floats only before.
+            floats = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+            if self.ground.opset < 9 and tensor.data_type not in floats:
+                raise RefusedError(
+                    f"it needs a constant of type {element_type_name(tensor.data_type)}, which Constant does not take "
+                    "below opset 9",
+                    "inline the function first" if self.is_function else "allow IR version 4 with --ir-version auto",
+                )
+            node = NodeProto(op_type="Constant", name=name, output=[name])
+            node.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
+            self.added_nodes.append(node)
+        self._known_initializers()[name] = tensor
+        if self._defined is not None:
+            self._defined.add(name)
+
+    # How it is found out
+
+    def defines(self, name: str) -> bool:
+        """Whether this graph itself brings the value into being."""
+        if self._defined is None:
+            holder = self.holder
+            defined = set(self._known_initializers())
+            if isinstance(holder, GraphProto):
+                defined.update(value.name for value in holder.input)
+                defined.update(tensor.values.name for tensor in holder.sparse_initializer)
+            else:
+                defined.update(holder.input)
+            for node in holder.node:
+                defined.update(node.output)
+            self._defined = defined
+        return name in self._defined
+
+    def _known_initializers(self) -> dict[str, TensorProto]:
+        if self._initializers is None:
+            holder = self.holder
+            tensors = holder.initializer if isinstance(holder, GraphProto) else ()
+            self._initializers = {tensor.name: tensor for tensor in tensors}
+        return self._initializers
+
+    def is_overridable(self, name: str) -> bool:
+        """Whether an initializer is only the default of a graph input that the caller may override."""
+        holder = self.holder
+        return (
+            self.ground.overridable
+            and self.parent is None
+            and isinstance(holder, GraphProto)
+            and any(value.name == name for value in holder.input)
+        )
+
+    def _array(self, name: str) -> Array | None:
+        tensor = self._known_initializers().get(name)
+        if tensor is not None and self.is_overridable(name):
+            if not self.ground.freeze_defaults:
+                return None
+            self.ground.frozen.add(name)
+        if tensor is None and name in self.constant_nodes:
+            tensor = tensor_of(self.constant_nodes[name][1])
+        if tensor is None or int(np.prod(tensor.dims, dtype=np.float64)) > _LARGEST_CONSTANT:
+            return None
+        if tensor.data_location == TensorProto.EXTERNAL:
+            if self.ground.base_dir is None:
+                return None
+            return numpy_helper.to_array(tensor, str(self.ground.base_dir))
+        return numpy_helper.to_array(tensor)
+
+    def _type(self, name: str) -> TypeProto | None:
+        if self._stated is None:
+            self._stated = {value.name: value.type for value in self.holder.value_info}
+            if isinstance(self.holder, GraphProto):
+                self._stated.update((value.name, value.type) for value in self.holder.output)
+                self._stated.update((value.name, value.type) for value in self.holder.input)
+        found = self._stated.get(name)
+        if found is not None and type_string(found) is not None and _has_shape(found):
+            return found
+        tensor = self._known_initializers().get(name)
+        if tensor is None and name in self.constant_nodes:
+            tensor = tensor_of(self.constant_nodes[name][1])
+        if tensor is not None:
+            return _tensor_type(tensor)
+        inferred = None if self.key is None else self.ground.inferred(self.key).get(name)
+        return found if inferred is None else inferred
+
+
+def _has_shape(value_type: TypeProto) -> bool:
+    return value_type.WhichOneof("value") != "tensor_type" or value_type.tensor_type.HasField("shape")
+
+
+class BodyScope(Scope):
+    """The few nodes that replace one node, standing in the scope of the node they replace.
+
+    What they add goes to the graph around them; the types of what they compute come from inference over just them.
+    """
+
+    def __init__(self, around: Scope, nodes: list[NodeProto], opset: int) -> None:
+        """Open the scope of replacement nodes written for an opset version."""
+        super().__init__(around.ground, FunctionProto(), opset, around.path, around)
+        self.nodes = nodes
+        self._defined = {name for node in nodes for name in node.output if name}
+        self._body_types: Mapping[str, TypeProto] | None = None
+        self.constant_nodes = {node.output[0]: (-1, node) for node in nodes if node.op_type == "Constant"}
+
+    def add_constant(self, value: Array, tail: str) -> str:
+        """Add the constant to the graph around the nodes."""
+        assert self.parent is not None
+        return self.parent.add_constant(value, tail)
+
+    def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
+        """Add the Constant node to the function around the nodes."""
+        assert self.parent is not None
+        return self.parent.add_reference(attribute, value, tail)
+
+    def _type(self, name: str) -> TypeProto | None:
+        assert self.parent is not None
+        if self._body_types is None:
+            read = {name for node in self.nodes for name in node.input if name} - (self._defined or set())
+            known = {outer: found for outer in read if (found := self.parent.type(outer)) is not None}
+            self._body_types = infer_body(self.nodes, known, self.opset)
+        # The last nodes yield the outputs of the node they replace, whose types the graph around knows.
+        found = self._body_types.get(name)
+        return found if found is not None else self.parent.type(name)
