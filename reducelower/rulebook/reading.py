@@ -1,0 +1,123 @@
+"""From a rule's file to its functions, with the line each stands on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnx import AttributeProto, FunctionProto, defs, parser
+
+from reducelower.rulebook.errors import RuleError
+
+__all__ = ["SUFFIX", "Source", "complete_references", "opset_of", "read_rules"]
+
+SUFFIX = ".onnxtxt"
+"""What the name of a rule's file ends with; the rest of the name is the operator it replaces."""
+
+_PLACE = re.compile(r"\(line: (\d+) column: (\d+)\)")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function together with the text it was read from.
+
+    Attributes:
+        function: the function.
+        path: file it stands in; None for a function given as an object.
+        lines: the lines of the file, from the first one to the function's last.
+        first: line the function starts on, counted from 1.
+    """
+
+    function: FunctionProto
+    path: Path | None = None
+    lines: tuple[str, ...] = ()
+    first: int = 1
+
+    def error(self, reason: str, word: str = "") -> RuleError:
+        """A `RuleError` that points at the first line of the body which gives a value this name, or mentions it."""
+        gives = re.compile(rf"^[^=(]*\b{re.escape(word)}\b[^=(]*=") if word else None
+        mentions = re.compile(rf"\b{re.escape(word)}\b") if word else None
+        for pattern in filter(None, (gives, mentions)):
+            for number, line in enumerate(self.lines[self.first - 1 :], start=self.first):
+                if pattern.search(line):
+                    return RuleError(reason, self.path, number)
+        return RuleError(reason, self.path, self.first if self.path else None)
+
+
+def read_rules(path: Path) -> list[Source]:
+    """Read the functions of one file.
+
+    A function starts with the ``<`` of its header in the first column and ends with a ``}`` in the first column;
+    between functions there is nothing but empty lines and comments (``# ...``).
+
+    Raises:
+        RuleError: the file cannot be read or is not ONNX text.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RuleError(f"cannot be read: {error}", path) from None
+    sources = []
+    start: int | None = None
+    for number, line in enumerate(lines, start=1):
+        if start is None and line.startswith("<"):
+            start = number
+        elif start is not None and line.rstrip() == "}":
+            sources.append(_parse(path, tuple(lines[:number]), start))
+            start = None
+        elif start is None and line.strip() and not line.lstrip().startswith("#"):
+            raise RuleError("a function starts with the '<' of its header in the first column", path, number)
+    if start is not None:
+        _parse(path, tuple(lines), start)
+        raise RuleError("the function does not end with a '}' in the first column", path, start)
+    if not sources:
+        raise RuleError("holds no function", path, 1)
+    return sources
+
+
+def _parse(path: Path, lines: tuple[str, ...], start: int) -> Source:
+    """Parse one function; empty lines in front of it keep the parser's own line numbers those of the file."""
+    text = "\n" * (start - 1) + "\n".join(lines[start - 1 :]) + "\n"
+    try:
+        function = parser.parse_function(text)
+    except parser.ParseError as error:
+        raise _readable(str(error), path, start) from None
+    return Source(complete_references(function), path, lines, start)
+
+
+def _readable(message: str, path: Path, start: int) -> RuleError:
+    """Keep the parser's reason (its last sentence) and the line it names."""
+    place = _PLACE.search(message)
+    reason = message.removeprefix("b'").removeprefix('b"').rstrip("'\"").split("\\n")[-1]
+    return RuleError(f"is not ONNX text: {reason}", path, int(place.group(1)) if place else start)
+
+
+def opset_of(function: FunctionProto) -> int:
+    """Opset version of the default domain that a function imports; 0 where it imports none."""
+    return next((entry.version for entry in function.opset_import if entry.domain == ""), 0)
+
+
+def complete_references(function: FunctionProto) -> FunctionProto:
+    """A copy whose references such as ``keepdims = @keepdims`` have the type that the operator's schema states.
+
+    The text may leave it out (``keepdims: int = @keepdims`` in full); ONNX's checker asks for it. What the schemas do
+    not know is left for validation to report.
+    """
+    completed = FunctionProto()
+    completed.CopyFrom(function)
+    opset = opset_of(function)
+    for node in completed.node:
+        for attribute in node.attribute:
+            if attribute.ref_attr_name and attribute.type == AttributeProto.UNDEFINED:
+                attribute.type = _attribute_type(node.op_type, opset, attribute.name)
+    return completed
+
+
+def _attribute_type(op_type: str, opset: int, name: str) -> AttributeProto.AttributeType:
+    try:
+        kind = str(defs.get_schema(op_type, opset, "").attributes[name].type)
+    except (defs.SchemaError, KeyError):
+        return AttributeProto.UNDEFINED
+    known: AttributeProto.AttributeType = AttributeProto.AttributeType.Value(kind.rpartition(".")[2])
+    return known

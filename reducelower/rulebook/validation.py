@@ -1,0 +1,184 @@
+"""What must hold for a function to be a rule, checked one sentence at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import FunctionProto, NodeProto, TensorProto, checker, defs, helper, shape_inference
+
+from reducelower.rulebook.bindings import BINDINGS
+from reducelower.rulebook.element_types import ANY, CLASSES, SUPPORTED, class_of_name, type_name
+from reducelower.rulebook.reading import Source, opset_of
+
+__all__ = ["rule_types", "validate"]
+
+
+def validate(source: Source, op_type: str) -> None:
+    """Hold a function against the operator it replaces.
+
+    Raises:
+        RuleError: it is not a valid function, or does not fit the operator; with the file and line where it has one.
+    """
+    schema = _check_header(source, op_type)
+    _check_signature(source, schema)
+    _check_body(source, source.function.node, set(source.function.input))
+    _check_outputs(source)
+    _check_as_model(source, schema)
+
+
+def rule_types(function: FunctionProto, schema: defs.OpSchema) -> list[int]:
+    """Element types that the operator's first input and the rule's class both take."""
+    first = schema.inputs[0]
+    constraint = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
+    allowed = constraint.get(first.type_str, {first.type_str})
+    types = class_of_name(function.overload)
+    return sorted(t for t in SUPPORTED & (types or SUPPORTED) if f"tensor({type_name(t)})" in allowed)
+
+
+def _check_header(source: Source, op_type: str) -> defs.OpSchema:
+    function = source.function
+    if function.name != op_type:
+        raise source.error(f"the file is named after {op_type}, the function is for {function.name}", function.name)
+    if not function.domain:
+        raise source.error("the function needs a domain of its own; the empty one is ONNX's", "domain")
+    if function.overload != ANY and function.overload not in CLASSES:
+        known = ", ".join(CLASSES)
+        raise source.error(f"unknown class of element types {function.overload!r} (known: {known})", "overload")
+    opset = opset_of(function)
+    if not 1 <= opset <= defs.onnx_opset_version():
+        raise source.error(
+            f'opset_import must name ["" : N] with N from 1 to {defs.onnx_opset_version()}', "opset_import"
+        )
+    foreign = [entry.domain for entry in function.opset_import if entry.domain]
+    if foreign:
+        raise source.error(f"a rule may use the default domain only, not {foreign[0]!r}", "opset_import")
+    try:
+        return defs.get_schema(op_type, opset, "")
+    except defs.SchemaError:
+        raise source.error(f"opset {opset} has no operator {op_type} to replace", op_type) from None
+
+
+def _check_signature(source: Source, schema: defs.OpSchema) -> None:
+    function = source.function
+    if len(function.input) != len(schema.inputs):
+        names = ", ".join(formal.name for formal in schema.inputs)
+        raise source.error(
+            f"{schema.name} has {len(schema.inputs)} inputs ({names}), the rule has {len(function.input)}", schema.name
+        )
+    if not schema.min_output <= len(function.output) <= len(schema.outputs):
+        names = ", ".join(formal.name for formal in schema.outputs)
+        raise source.error(
+            f"{schema.name} has {len(schema.outputs)} outputs ({names}), the rule has {len(function.output)}",
+            schema.name,
+        )
+    for name in [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]:
+        if name not in schema.attributes and name not in BINDINGS:
+            known = ", ".join([*schema.attributes, *BINDINGS])
+            raise source.error(
+                f"{name!r} is neither an attribute of {schema.name} nor a binding (known: {known})", name
+            )
+
+
+def _check_body(source: Source, nodes: Iterable[NodeProto], defined: set[str]) -> None:
+    for node in nodes:
+        _check_node(source, node)
+        for value in filter(None, node.input):
+            if value not in defined:
+                raise source.error(f"{node.op_type} takes {value!r}, which nothing before it gives", _first(node))
+        for attribute in node.attribute:
+            for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+                _check_body(source, graph.node, defined | {value.name for value in graph.input})
+        for value in filter(None, node.output):
+            if value in defined:
+                raise source.error(f"{value!r} is given twice", value)
+            defined.add(value)
+
+
+def _check_node(source: Source, node: NodeProto) -> None:
+    function = source.function
+    opset = opset_of(function)
+    if node.op_type == function.name and not node.domain:
+        raise source.error(f"the rule for {function.name} uses {function.name} itself", _first(node))
+    try:
+        schema = defs.get_schema(node.op_type, opset, node.domain)
+    except defs.SchemaError:
+        raise source.error(f"opset {opset} has no operator {node.op_type}", _first(node)) from None
+    if not schema.min_input <= len(node.input) <= schema.max_input:
+        raise source.error(f"{node.op_type} does not take {len(node.input)} inputs", _first(node))
+    if not schema.min_output <= len(node.output) <= schema.max_output:
+        raise source.error(f"{node.op_type} does not give {len(node.output)} outputs", _first(node))
+    declared = {*function.attribute, *(attribute.name for attribute in function.attribute_proto)}
+    for attribute in node.attribute:
+        if attribute.name not in schema.attributes:
+            raise source.error(f"{node.op_type} has no attribute {attribute.name!r}", _first(node))
+        if attribute.ref_attr_name and attribute.ref_attr_name not in declared:
+            raise source.error(f"the rule does not declare the attribute @{attribute.ref_attr_name}", _first(node))
+
+
+def _check_outputs(source: Source) -> None:
+    given = {value for node in source.function.node for value in node.output}
+    for value in source.function.output:
+        if value not in given:
+            raise source.error(f"nothing gives the output {value!r}", value)
+
+
+def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
+    """Let ONNX check a model of one node that calls the rule, for every element type of its class."""
+    function = source.function
+    types = rule_types(function, schema)
+    if not types and len(schema.inputs):
+        raise source.error(f"{function.name} takes no element type of the class {function.overload!r}", "overload")
+    for element_type in types:
+        missing = [name for name in function.attribute if name in BINDINGS and element_type not in BINDINGS[name]]
+        if missing:
+            raise source.error(f"{type_name(element_type)} has no {missing[0]!r}; narrow the overload", missing[0])
+    graph = helper.make_graph([], "rule", [], [])
+    model = helper.make_model(graph, functions=[function], opset_imports=[*function.opset_import])
+    model.opset_import.append(helper.make_opsetid(function.domain, 1))
+    try:
+        checker.check_model(model)
+    except checker.ValidationError as error:
+        raise source.error(f"is not a valid function: {_one_line(error)}") from None
+    _infer(source, schema, types)
+
+
+def _infer(source: Source, schema: defs.OpSchema, types: list[int]) -> None:
+    """Infer the output's type for each element type; an operator that does not take its data's type comes out here.
+
+    Only where the operator's inputs all have the type of the first or one of their own, as the Reduce operators do.
+    """
+    function = source.function
+    bound = {name: BINDINGS[name] for name in function.attribute if name in BINDINGS}
+    for element_type in types:
+        inputs = []
+        for formal in schema.inputs:
+            alike = formal.type_str == schema.inputs[0].type_str
+            kind = element_type if alike else TensorProto.INT64 if formal.type_str == "tensor(int64)" else None
+            if kind is None:
+                return
+            inputs.append(helper.make_tensor_type_proto(kind, None))
+        attributes = [
+            helper.make_attribute(name, helper.make_tensor(name, element_type, (), [values[element_type]]))
+            for name, values in bound.items()
+        ]
+        try:
+            outputs = shape_inference.infer_function_output_types(function, inputs, attributes)
+        except shape_inference.InferenceError as error:
+            raise source.error(f"does not take {type_name(element_type)}: {_one_line(error)}") from None
+        _check_output_type(source, schema, element_type, outputs[0].tensor_type.elem_type)
+
+
+def _check_output_type(source: Source, schema: defs.OpSchema, element_type: int, given: int) -> None:
+    if schema.outputs[0].type_str == schema.inputs[0].type_str and given not in (element_type, TensorProto.UNDEFINED):
+        output = source.function.output[0]
+        raise source.error(
+            f"gives {type_name(given)} for {type_name(element_type)} data; {schema.name} keeps the element type", output
+        )
+
+
+def _first(node: NodeProto) -> str:
+    return node.output[0] if node.output else ""
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
