@@ -13,10 +13,7 @@ __all__ = ["attribute_of", "drop_attribute", "set_attribute", "value_of"]
 
 def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:
     """The attribute of that name, None if the node has none."""
-    for attribute in node.attribute:
-        if attribute.name == name:
-            return attribute
-    return None
+    return next((attribute for attribute in node.attribute if attribute.name == name), None)
 
 
 def value_of(node: NodeProto, name: str, default: Any = None) -> Any:

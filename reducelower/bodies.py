@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,13 @@ __all__ = ["Rules", "instantiate", "instantiate_function"]
 class Rules:
     """The rule book as the engine uses it: loaded at the first question."""
 
-    def __init__(self, book: str | RuleBook) -> None:
+    def __init__(self, book: str | os.PathLike[str] | RuleBook) -> None:
         self._book = book
 
     @property
     def book(self) -> RuleBook:
         """The rule book itself."""
-        if isinstance(self._book, str):
+        if isinstance(self._book, (str, os.PathLike)):
             from reducelower.rulebook import load_book
 
             self._book = load_book(self._book)

@@ -27,14 +27,14 @@ def _lower_shorthand(node: NodeProto, scope: Scope) -> Outcome:
     attribute = node.attribute[0]
     if attribute.ref_attr_name:
         raise RefusedError(
-            f"it refers to {attribute.ref_attr_name!r} of the function, and Constant takes only a tensor before opset 12",
+            f"it refers to {attribute.ref_attr_name!r} of the function, and Constant takes only tensors until opset 12",
             "inline the function first",
         )
     tensor = tensor_of(node)
     if tensor is None:
         strings = [attribute.s] if attribute.name == "value_string" else list(attribute.strings)
         shape = [] if attribute.name == "value_string" else [len(strings)]
-        tensor = helper.make_tensor("", TensorProto.STRING, shape, strings)
+        tensor = TensorProto(data_type=TensorProto.STRING, dims=shape, string_data=strings)
     del node.attribute[:]
     node.attribute.append(helper.make_attribute("value", tensor))
     return True

@@ -7,14 +7,16 @@ What a schema cannot say (the same node means something else) is registered by t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 
+from reducelower.attributes import attribute_of, drop_attribute
 from reducelower.errors import RefusedError
 from reducelower.meanings import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE
 from reducelower.schemas import parse_element_type, schema, versions
@@ -65,7 +67,7 @@ _READ: Mapping[int, Callable[[AttributeProto], object]] = {
     AttributeProto.FLOAT: lambda attribute: attribute.f,
     AttributeProto.FLOATS: lambda attribute: list(attribute.floats),
 }
-_REFERRED = {
+_REFERRED: Mapping[int, str] = {
     AttributeProto.INT: "value_int",
     AttributeProto.INTS: "value_ints",
     AttributeProto.FLOAT: "value_float",
@@ -98,7 +100,7 @@ def _moves(op_type: str, below: defs.OpSchema, above: defs.OpSchema) -> tuple[Mo
         if name not in above.attributes and wanted in places:
             index = places[wanted]
             parameter = above.inputs[index]
-            kind = int(attribute.type.value)
+            kind = int(attribute.type)  # type: ignore[call-overload]  # a pybind11 enum without stubs
             moves.append(Move(name, kind, attribute.required, index, parameter.name, parameter.type_str))
     return tuple(sorted(moves, key=lambda move: move.input))
 
@@ -286,7 +288,7 @@ class Crossing:
         return True
 
 
-def _attribute(move: Move, value: np.ndarray) -> AttributeProto:  # type: ignore[type-arg]
+def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
     plain = value.reshape(-1).tolist()
     if move.attribute_type in (AttributeProto.INT, AttributeProto.FLOAT):
         if len(plain) != 1:
@@ -299,10 +301,8 @@ def _attribute(move: Move, value: np.ndarray) -> AttributeProto:  # type: ignore
 
 
 def _to_input(move: Move, node: NodeProto, scope: Scope) -> bool:
-    for index, attribute in enumerate(node.attribute):
-        if attribute.name == move.attribute:
-            break
-    else:
+    attribute = attribute_of(node, move.attribute)
+    if attribute is None:
         return False
     if attribute.ref_attr_name:
         name = scope.add_reference(attribute, _REFERRED[move.attribute_type], move.input_name)
@@ -310,7 +310,7 @@ def _to_input(move: Move, node: NodeProto, scope: Scope) -> bool:
         if attribute.type != move.attribute_type:
             raise RefusedError(f"its attribute {move.attribute} is of the wrong type")
         name = _constant_input(move, attribute, node, scope)
-    del node.attribute[index]
+    drop_attribute(node, move.attribute)
     while len(node.input) <= move.input:
         node.input.append("")
     node.input[move.input] = name
@@ -332,14 +332,14 @@ def _constant_input(move: Move, attribute: AttributeProto, node: NodeProto, scop
     return scope.add_constant(array, _constant_name(move.input_name, array))
 
 
-def _constant_name(name: str, value: np.ndarray) -> str:  # type: ignore[type-arg]
+def _constant_name(name: str, value: np.ndarray) -> str:
     """A readable name, such as ``axes_0_m1`` for the axes [0, -1]."""
     if value.size <= 8 and value.dtype.kind in "iu":
         return "_".join([name, *(str(item).replace("-", "m") for item in value.reshape(-1).tolist())])
     return name
 
 
-@lru_cache(maxsize=None)
+@cache
 def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
     old, new = schema(op_type, below), schema(op_type, boundary)
     assert old is not None
@@ -363,12 +363,12 @@ def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
     return Crossing(op_type, boundary, down, source, goal, moves, rewrite, gone, changed, tuple(required))
 
 
-@lru_cache(maxsize=None)
+@cache
 def crossings(op_type: str, source_opset: int, goal_opset: int) -> tuple[Crossing, ...]:
     """The boundaries an operator crosses between two opset versions at both of which it exists, in order."""
     between = [number for number in versions(op_type) if number <= max(source_opset, goal_opset)]
     low = min(source_opset, goal_opset)
-    pairs = [(new, old) for old, new in zip(between, between[1:], strict=False) if new > low]
+    pairs = [(new, old) for old, new in itertools.pairwise(between) if new > low]
     if goal_opset < source_opset:
         return tuple(_crossing(op_type, new, new - 1, True) for new, old in reversed(pairs))
     return tuple(_crossing(op_type, new, new - 1, False) for new, old in pairs)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 
 __all__ = ["ir_version_of_opset", "needed_ir_version"]
 
 
-@lru_cache(maxsize=None)
+@cache
 def ir_version_of_opset(opset: int) -> int:
     """The IR version of the onnx release that brought an opset version (`onnx.helper.VERSION_TABLE`)."""
     return helper.OP_SET_ID_VERSION_MAP.get(("ai.onnx", opset), max(helper.OP_SET_ID_VERSION_MAP.values()))
@@ -26,7 +26,7 @@ _NEWER_TYPES = {
 _TYPE_VERSIONS = {
     TensorProto.DataType.Value(name): version
     for name, version in _NEWER_TYPES.items()
-    if name in TensorProto.DataType.keys()
+    if name in set(TensorProto.DataType.keys())
 }
 
 

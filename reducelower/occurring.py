@@ -8,7 +8,7 @@ inferring the type of any value.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, defs
 
@@ -17,7 +17,7 @@ from reducelower.schemas import element_type_name, schema, type_string
 __all__ = ["Occurring", "dropped_types"]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _dropped(op_type: str, source_version: int, goal_version: int) -> frozenset[str]:
     source, goal = schema(op_type, source_version), schema(op_type, goal_version)
     assert source is not None
@@ -37,7 +37,7 @@ def dropped_types(source: defs.OpSchema, goal: defs.OpSchema) -> frozenset[str]:
     return _dropped(source.name, source.since_version, goal.since_version)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bool] | None:
     """Types an operator yields whatever it reads, and whether attributes choose others; None if nothing is known."""
     found = schema(op_type, opset, domain) if not domain else _any_schema(op_type, domain)
@@ -56,14 +56,14 @@ def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bo
     return frozenset(fixed), chosen
 
 
-@lru_cache(maxsize=None)
+@cache
 def _any_schema(op_type: str, domain: str) -> defs.OpSchema | None:
     history = [entry for entry in defs.get_all_schemas_with_history() if entry.domain == domain]
     matches = [entry for entry in history if entry.name == op_type]
     return max(matches, key=lambda entry: entry.since_version, default=None)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _chooses_by_attribute(op_type: str, opset: int) -> bool:
     found = _produced(op_type, opset, "")
     return found is not None and found[1] and op_type not in _HANDLED

@@ -126,7 +126,7 @@ def _lower_negative_axes(node: NodeProto, scope: Scope) -> Outcome:
         return False
     if axes.ref_attr_name:
         raise RefusedError(
-            f"its axes refer to {axes.ref_attr_name!r} of the function and may be negative, which opset 10 does not take",
+            f"its axes refer to {axes.ref_attr_name!r} of the function and may be negative, which came with opset 11",
             "inline the function first",
         )
     if all(axis >= 0 for axis in axes.ints):

@@ -7,7 +7,7 @@ its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 
 from onnx import TensorProto, TypeProto, defs
 
@@ -27,13 +27,13 @@ DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 """The two spellings of the default operator domain."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def latest_opset() -> int:
     """The newest opset version of the default domain that the installed onnx defines."""
     return defs.onnx_opset_version()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _schema(op_type: str, opset: int, domain: str) -> defs.OpSchema | None:
     try:
         return defs.get_schema(op_type, opset, domain)
@@ -59,7 +59,7 @@ def since(op_type: str, opset: int) -> int | None:
     return None if found is None else found.since_version
 
 
-@lru_cache(maxsize=None)
+@cache
 def _histories() -> Mapping[str, tuple[int, ...]]:
     history: dict[str, list[int]] = {}
     for entry in defs.get_all_schemas_with_history():
@@ -73,13 +73,13 @@ def versions(op_type: str) -> tuple[int, ...]:
     return _histories().get(op_type, ())
 
 
-@lru_cache(maxsize=None)
+@cache
 def element_type_name(element_type: int) -> str:
     """ONNX's own lower-case name of an element type, such as ``float16``."""
-    return TensorProto.DataType.Name(element_type).lower()
+    return str(TensorProto.DataType.Name(element_type)).lower()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _element_types() -> Mapping[str, int]:
     names = {name.lower(): number for name, number in TensorProto.DataType.items() if number}
     # The spellings people know from numpy.
