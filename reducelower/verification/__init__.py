@@ -1,0 +1,25 @@
+"""Proof that a conversion kept the numbers: whole models compared by running them, and every rewrite by itself.
+
+`verify` compares two models.
+"""
+
+from __future__ import annotations
+
+from reducelower.verification.result import OutputComparison, SiteVerification, Verification
+from reducelower.verification.runtimes import RUNTIMES
+from reducelower.verification.testdata import TestDataSet, load_array, load_test_data
+from reducelower.verification.tolerance import DEFAULT_TOLERANCES, Tolerance
+from reducelower.verification.whole import verify
+
+__all__ = [
+    "DEFAULT_TOLERANCES",
+    "RUNTIMES",
+    "OutputComparison",
+    "SiteVerification",
+    "TestDataSet",
+    "Tolerance",
+    "Verification",
+    "load_array",
+    "load_test_data",
+    "verify",
+]

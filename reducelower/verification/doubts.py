@@ -1,0 +1,130 @@
+"""Second looks at a difference: random operators, ill-conditioned models, two runtimes that do not agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from reducelower.verification.compare import tensors
+from reducelower.verification.measure import Array, is_float, smallest_and_eps
+from reducelower.verification.result import OutputComparison
+from reducelower.verification.runs import Run
+from reducelower.verification.source import CannotRunError, all_nodes, default_opset
+
+__all__ = ["old_in_reference", "random_outputs", "sensitivity"]
+
+_SENSITIVITY = 16.0  # a rewrite may disturb more places than the inputs alone
+_PERTURBATION = 2.0  # ULP
+
+_OLD_IN_REFERENCE: Mapping[str, int] = {
+    "AveragePool": 7,
+    "BatchNormalization": 14,
+    "Dropout": 12,
+    "Hardmax": 13,
+    "LogSoftmax": 13,
+    "Resize": 11,
+    "RoiAlign": 16,
+    "Softmax": 13,
+    "Upsample": 10,
+}
+"""Below this opset the reference evaluator runs a newer behaviour of the operator (measured on single nodes)."""
+
+_OLDEST_IN_REFERENCE = 7  # most implementations of the pairs 1 -> 6 and 6 -> 7 are shared
+
+_RANDOM = frozenset(
+    {
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+
+
+def random_outputs(model: ModelProto, run: Run, outputs: Sequence[OutputComparison]) -> list[OutputComparison]:
+    """Withdraw the comparison of outputs that the source itself does not reproduce on the same inputs."""
+    names = [value.name for value in model.graph.output]
+    unstable: set[str] = set()
+    for feeds, first in zip(run.cases, run.results, strict=True):
+        try:
+            second = run.session.run(feeds)
+        except CannotRunError:
+            return list(outputs)
+        for name, left, right in zip(names, first, second, strict=True):
+            there = dict(tensors(name, right))
+            unstable |= {part for part, value in tensors(name, left) if not _identical(value, there.get(part))}
+    if not unstable:
+        return list(outputs)
+    found = sorted({node.op_type for node in all_nodes(model)} & _RANDOM)
+    reason = f"the source gives other values each time it is run ({', '.join(found) or 'it is not deterministic'})"
+    return [
+        replace(item, verdict="not compared", reason=reason)
+        if item.verdict == "different" and item.name in unstable and item.shape_before == item.shape_after
+        else item
+        for item in outputs
+    ]
+
+
+def _identical(left: Array | None, right: Array | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    return left.tolist() == right.tolist() if left.dtype == object else left.tobytes() == right.tobytes()
+
+
+def sensitivity(model: ModelProto, run: Run, seed: int) -> dict[str, float]:
+    """How far each output of the source moves when its float inputs change in the last places.
+
+    A rewrite that only rounds differently does to the values inside what such a change does to the inputs, so an error
+    of this size is the model's own conditioning (backward error analysis), not the rewrite's fault.
+
+    Returns:
+        An absolute error to accept, by tensor name; nothing for outputs that no float input moves.
+    """
+    names = [value.name for value in model.graph.output]
+    moved: dict[str, float] = {}
+    for at, (feeds, results) in enumerate(zip(run.cases, run.results, strict=True)):
+        rng = np.random.default_rng([seed, at, 1])
+        try:
+            disturbed = run.session.run({name: _disturbed(value, rng) for name, value in feeds.items()})
+        except CannotRunError:
+            continue
+        for name, left, right in zip(names, results, disturbed, strict=True):
+            there = dict(tensors(name, right))
+            for part, value in tensors(name, left):
+                moved[part] = max(moved.get(part, 0.0), _largest_move(value, there.get(part)))
+    return {name: _SENSITIVITY * move for name, move in moved.items() if move > 0}
+
+
+def _disturbed(value: Any, rng: np.random.Generator) -> Any:
+    if not (isinstance(value, np.ndarray) and is_float(value)):
+        return value
+    _, eps, _ = smallest_and_eps(value.dtype)
+    signs = rng.choice([-1.0, 1.0], value.shape)
+    return (value.astype(np.longdouble) * (1 + _PERTURBATION * eps * signs)).astype(value.dtype)
+
+
+def _largest_move(left: Array | None, right: Array | None) -> float:
+    if left is None or right is None or left.shape != right.shape or not is_float(left) or not left.size:
+        return 0.0
+    with np.errstate(all="ignore"):
+        move = np.abs(left.astype(np.longdouble) - right.astype(np.longdouble)).max()
+    # An output that a last place turns into an infinity excuses nothing.
+    return float(move) if np.isfinite(move) else 0.0
+
+
+def old_in_reference(model: ModelProto) -> list[str]:
+    """Operators of the model that the reference evaluator runs with the behaviour of a newer opset."""
+    opset = default_opset(model)
+    kinds = {node.op_type for node in all_nodes(model) if node.domain in ("", "ai.onnx")}
+    if opset < _OLDEST_IN_REFERENCE:
+        return sorted(kinds)
+    return sorted(kind for kind in kinds if opset < _OLD_IN_REFERENCE.get(kind, 0))

@@ -1,0 +1,161 @@
+"""Makes inputs that fit what a model declares: element types, shapes, symbolic dimensions bound consistently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
+
+from reducelower.verification.measure import Array
+from reducelower.verification.tolerance import element_type_name
+
+__all__ = ["InputSpec", "Values", "bindings", "input_specs", "make_feeds", "random_array", "tensor_dims"]
+
+Values = Literal["random", "small", "zeros", "ones"]
+STRATEGIES: tuple[Values, ...] = ("random", "small", "zeros", "ones")
+"""What to try, in this order, on a model that rejects values: indices out of range, divisions by zero, shapes."""
+
+_WORDS = ("a", "reduce", "lower", "", "ünïcode", "42", "-1.5", "two words")
+_COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
+# The first binding tells every symbol apart; the second has the smallest sizes; the third satisfies models that add
+# or compare tensors of differently named dimensions; the rest are for convolutions and poolings on unnamed sizes.
+_LADDER: tuple[tuple[int, int] | None, ...] = (None, (1, 1), (2, 2), (2, 16), (1, 64), (1, 224))
+_DISTINCT = (3, 2, 5, 4, 7, 6, 9, 8)
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """What a graph input declares.
+
+    Attributes:
+        name: name of the input.
+        element_type: ONNX element type number.
+        dims: per axis a size, a symbol, or None for neither; None as a whole when the rank is unknown.
+    """
+
+    name: str
+    element_type: int
+    dims: tuple[int | str | None, ...] | None
+
+
+def tensor_dims(value_type: TypeProto.Tensor) -> tuple[int | str | None, ...] | None:
+    """Declared sizes: numbers, symbols, or None; None as a whole where no shape is declared."""
+    if not value_type.HasField("shape"):
+        return None
+    return tuple(
+        dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or None) for dim in value_type.shape.dim
+    )
+
+
+def _initializers(graph: GraphProto) -> set[str]:
+    names = {tensor.name for tensor in graph.initializer}
+    return names | {tensor.values.name for tensor in graph.sparse_initializer}
+
+
+def input_specs(model: ModelProto) -> tuple[tuple[InputSpec, ...], dict[str, str]]:
+    """The inputs to make values for, and those that are left out with the reason.
+
+    Inputs with an initializer keep that default and are in neither.
+    """
+    defaults = _initializers(model.graph)
+    specs: list[InputSpec] = []
+    skipped: dict[str, str] = {}
+    for value in model.graph.input:
+        if value.name in defaults:
+            continue
+        kind = value.type.WhichOneof("value")
+        if kind == "tensor_type" and value.type.tensor_type.elem_type:
+            specs.append(InputSpec(value.name, value.type.tensor_type.elem_type, tensor_dims(value.type.tensor_type)))
+        else:
+            name = (kind or "untyped value").replace("_type", "").replace("_", " ")
+            skipped[value.name] = f"input {value.name!r} is a {name}, for which no values are made"
+    return tuple(specs), skipped
+
+
+def _symbols(specs: Sequence[InputSpec]) -> list[str]:
+    """Names of the free sizes, in order of appearance; unnamed ones are told apart by their axis only.
+
+    Exporters that drop the names leave sizes that still belong together (the batch is axis 0 everywhere), so one
+    unnamed size per axis is the binding most likely to be consistent.
+    """
+    found: dict[str, None] = {}
+    for spec in specs:
+        for axis, dim in enumerate(_dims(spec)):
+            if not isinstance(dim, int):
+                found.setdefault(_symbol(dim, axis))
+    return list(found)
+
+
+def _dims(spec: InputSpec) -> tuple[int | str | None, ...]:
+    return (None, None) if spec.dims is None else spec.dims
+
+
+def _symbol(dim: str | None, axis: int) -> str:
+    return dim if dim else f"axis {axis}"
+
+
+def bindings(specs: Sequence[InputSpec], dims: Mapping[str, int] | None = None) -> Iterator[dict[str, int]]:
+    """Sizes for every free dimension, several times over: distinct, all 1, all equal, then larger.
+
+    Args:
+        specs: the inputs.
+        dims: sizes that the caller fixes, by symbol.
+    """
+    fixed = dict(dims or {})
+    free = [symbol for symbol in _symbols(specs) if symbol not in fixed]
+    batch = {_symbol(dim, 0) for spec in specs for dim in _dims(spec)[:1] if not isinstance(dim, int)}
+    if not free:
+        yield fixed
+        return
+    for step in _LADDER:
+        if step is None:
+            yield fixed | {symbol: _DISTINCT[at % len(_DISTINCT)] for at, symbol in enumerate(free)}
+        else:
+            yield fixed | {symbol: step[0] if symbol in batch else step[1] for symbol in free}
+
+
+def make_feeds(
+    specs: Sequence[InputSpec], sizes: Mapping[str, int], values: Values, rng: np.random.Generator
+) -> dict[str, Array]:
+    """One array per input."""
+    feeds = {}
+    for spec in specs:
+        shape = tuple(
+            dim if isinstance(dim, int) else sizes[_symbol(dim, axis)] for axis, dim in enumerate(_dims(spec))
+        )
+        feeds[spec.name] = random_array(spec.element_type, shape, values, rng)
+    return feeds
+
+
+def random_array(element_type: int, shape: tuple[int, ...], values: Values, rng: np.random.Generator) -> Array:
+    """Values of an element type.
+
+    ``random`` is normally distributed for floats and 0..9 for integers (they are often indices or sizes), ``small``
+    keeps the floats and lowers integers to 0..1, ``zeros`` and ``ones`` are what they say.
+    """
+    if element_type == TensorProto.STRING:
+        words = np.array(_WORDS, dtype=object)
+        return words[rng.integers(0, len(words), shape)] if values == "random" else np.full(shape, "1", dtype=object)
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
+    if values in ("zeros", "ones"):
+        return np.full(shape, float(values == "ones")).astype(dtype)
+    name = element_type_name(element_type)
+    if dtype == np.bool_:
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if "int" in name:
+        highest = 1 if values == "small" else _largest_small(name)
+        return rng.integers(0, highest + 1, shape).astype(dtype)
+    drawn: Any = rng.standard_normal(shape)
+    if element_type in _COMPLEX:
+        drawn = drawn + 1j * rng.standard_normal(shape)
+    if name == "float8e8m0":
+        drawn = np.abs(drawn)  # powers of two only, without a sign
+    return np.asarray(drawn).astype(dtype)
+
+
+def _largest_small(name: str) -> int:
+    """At most 9, less where the integers are two or four bits wide."""
+    return {"int2": 1, "uint2": 3, "int4": 7}.get(name, 9)

@@ -1,0 +1,156 @@
+"""Runs the two sides of a comparison: each in the first runtime that takes it, on the same inputs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from reducelower.verification.inputs import STRATEGIES, InputSpec, bindings, input_specs, make_feeds
+from reducelower.verification.runtimes import Session, runtime_named
+from reducelower.verification.source import CannotRunError, Source
+
+__all__ = ["Clock", "Request", "Run", "run_result", "run_source"]
+
+_ENOUGH = 3  # sets of inputs with different sizes
+
+
+class Clock:
+    """What is left of the budget."""
+
+    def __init__(self, budget: float | None) -> None:
+        """Start counting `budget` seconds; None for no limit."""
+        self._end = None if budget is None else time.monotonic() + budget
+        self.budget = budget
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left; None when there is no limit."""
+        return None if self._end is None else max(self._end - time.monotonic(), 0.0)
+
+    @property
+    def over(self) -> bool:
+        """Whether the budget is used up."""
+        return self.left == 0.0
+
+    def check(self) -> None:
+        """Raise CannotRunError when the budget is used up."""
+        if self.over:
+            raise CannotRunError(f"the budget of {self.budget:g} s is used up", unsupported=True)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller wants the source to be run on."""
+
+    given: Mapping[str, Any]
+    seed: int
+    dims: Mapping[str, int]
+
+
+@dataclass
+class Run:
+    """One side: the runtime that took it, and what it returned for each set of inputs."""
+
+    runtime: str
+    session: Session
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    results: list[list[Any]] = field(default_factory=list)
+
+
+def run_source(source: Source, names: Sequence[str], request: Request, clock: Clock, notes: list[str]) -> Run:
+    """Run the source in the first of the runtimes that takes it, on inputs that it accepts.
+
+    Raises:
+        CannotRunError: no runtime takes it, or no inputs were found that it accepts.
+    """
+    specs, skipped = input_specs(source.proto)
+    left_out = [reason for name, reason in skipped.items() if name not in request.given]
+    if left_out:
+        raise CannotRunError("; ".join(left_out) + "; give its value as an input")
+    reasons: list[str] = []
+    for name in names:
+        clock.check()
+        try:
+            run = Run(name, runtime_named(name).load(source))
+            _find_cases(run, specs, request, clock, notes)
+        except CannotRunError as error:
+            reasons.append(error.reason)
+            continue
+        if reasons:
+            notes.append(f"The source model was run with the {name} evaluator: {reasons[-1]}.")
+        return run
+    raise CannotRunError("; ".join(reasons))
+
+
+def _find_cases(run: Run, specs: Sequence[InputSpec], request: Request, clock: Clock, notes: list[str]) -> None:
+    """Collect sets of inputs that the source accepts: several sizes, and gentler values where it rejects some."""
+    open_specs = [spec for spec in specs if spec.name not in request.given]
+    sizes_to_try = list(bindings(open_specs, {**_given_sizes(specs, request.given), **request.dims}))
+    if len(sizes_to_try) == 1 and open_specs:
+        sizes_to_try *= 2  # nothing to bind: a second draw of values instead
+    failures: list[str] = []
+    gentle: set[str] = set()
+    for at, sizes in enumerate(sizes_to_try):
+        for values in STRATEGIES if open_specs else STRATEGIES[:1]:
+            if clock.over and run.cases:
+                notes.append(f"The budget of {clock.budget:g} s allowed {len(run.cases)} sets of inputs.")
+                return
+            clock.check()
+            rng = np.random.default_rng([request.seed, at])
+            feeds = {**request.given, **make_feeds(open_specs, sizes, values, rng)}
+            try:
+                results = run.session.run(feeds, clock.left)
+            except CannotRunError as error:
+                failures.append(error.reason)
+                continue
+            run.cases.append(feeds)
+            run.results.append(results)
+            gentle |= {values} - {"random"}
+            break
+        if len(run.cases) >= _ENOUGH:
+            break
+    if not run.cases:
+        raise CannotRunError(f"no inputs were found that it accepts: {failures[0]}")
+    if gentle:
+        notes.append(f"The source rejects some random values; it was also run on {', '.join(sorted(gentle))} values.")
+
+
+def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes of named dimensions that the caller's arrays show, so that the inputs made beside them fit."""
+    sizes: dict[str, int] = {}
+    for spec in specs:
+        shape = np.shape(given[spec.name]) if spec.name in given else ()
+        if spec.dims is not None and len(shape) == len(spec.dims):
+            sizes |= {dim: size for dim, size in zip(spec.dims, shape, strict=True) if isinstance(dim, str)}
+    return sizes
+
+
+def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:
+    """Run the converted model on the source's inputs, in the first of the runtimes that takes it.
+
+    Raises:
+        CannotRunError: none takes it; ``unsupported`` when that says nothing against the model.
+    """
+    reasons: list[str] = []
+    accepted = {value.name for value in source.proto.graph.input}
+    for name in names:
+        clock.check()
+        try:
+            run = Run(name, runtime_named(name).load(source), before.cases)
+            for feeds in before.cases:
+                kept = {key: value for key, value in feeds.items() if key in accepted}
+                run.results.append(run.session.run(kept, clock.left))
+        except CannotRunError as error:
+            # A runtime that runs the source and finds the result wrong is right, and no other runtime is asked.
+            if not error.unsupported and before.runtime == name and not clock.over:
+                raise
+            reasons.append(error.reason)
+            continue
+        if reasons and before.runtime != name:
+            notes.append(f"The converted model was run with the {name} evaluator: {reasons[-1]}.")
+        return run
+    raise CannotRunError("; ".join(reasons), unsupported=True)

@@ -1,0 +1,211 @@
+"""Runtimes behind one small protocol: onnxruntime, onnx's reference evaluator, OpenVINO."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+
+from reducelower.verification.measure import Array, is_narrow_float
+from reducelower.verification.source import CannotRunError, Source
+
+__all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
+
+
+class Session(Protocol):
+    """A loaded model."""
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        """Run once and return the outputs in the order of the graph.
+
+        Args:
+            feeds: one array per graph input.
+            timeout: seconds after which to stop, in runtimes that can be stopped.
+
+        Raises:
+            CannotRunError: the runtime failed on these inputs.
+        """
+
+
+class Runtime(Protocol):
+    """Something that runs ONNX models."""
+
+    name: str
+
+    def load(self, source: Source) -> Session:
+        """Load a model.
+
+        Raises:
+            CannotRunError: the runtime does not take it, or is not installed.
+        """
+
+
+class OnnxRuntime:
+    """onnxruntime on the CPU, with graph optimizations off so that the model runs as it is written."""
+
+    name = "onnxruntime"
+
+    def load(self, source: Source) -> Session:
+        """Load from the path where there is one, so that external data is found and weights are not copied."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        model = str(source.binary_path) if source.binary_path else source.serialized()
+        try:
+            session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime raises one class per status code, and plain RuntimeError
+            raise _onnxruntime_error(error) from error
+        return _OnnxRuntimeSession(session)
+
+
+class _OnnxRuntimeSession:
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        import onnxruntime
+
+        for name, value in feeds.items():
+            if isinstance(value, np.ndarray) and (is_narrow_float(value) or value.dtype.name == "bfloat16"):
+                raise CannotRunError(f"onnxruntime takes no {value.dtype.name} arrays ({name!r})", unsupported=True)
+        options = onnxruntime.RunOptions()
+        options.log_severity_level = 4
+        timer = threading.Timer(timeout, lambda: setattr(options, "terminate", True)) if timeout else None
+        if timer:
+            timer.start()
+        try:
+            return list(self._session.run(None, dict(feeds), options))
+        except Exception as error:  # as above
+            if options.terminate:
+                raise CannotRunError(f"it did not finish within {timeout:.0f} s") from error
+            raise _onnxruntime_error(error) from error
+        finally:
+            if timer:
+                timer.cancel()
+
+
+_LACKS = ("NOT_IMPLEMENTED", "is under development", "only *guarantees* support", "can't be converted to MLDataType")
+
+
+def _onnxruntime_error(error: Exception) -> CannotRunError:
+    """Shorten onnxruntime's message to its last sentence and tell a gap in the runtime from a fault in the model."""
+    text = str(error)
+    unsupported = any(mark in text for mark in _LACKS)
+    message = text.split(" : ")[-1] if "[ONNXRuntimeError]" in text else text
+    if "ONNX Runtime only" in message:
+        message = message[message.index("ONNX Runtime only") :]
+    first = " ".join(message.split())
+    return CannotRunError(f"onnxruntime: {first[:300]}", unsupported=unsupported)
+
+
+class ReferenceRuntime:
+    """onnx's own reference evaluator: numpy, every element type, every opset the installed onnx knows.
+
+    It runs the newest behaviour of some operators under an old opset too; see `doubts.old_in_reference`.
+    """
+
+    name = "reference"
+
+    def load(self, source: Source) -> Session:
+        """Load with external data, which the evaluator cannot find by itself."""
+        from onnx.reference import ReferenceEvaluator
+
+        try:
+            with _quiet():
+                return _ReferenceSession(ReferenceEvaluator(source.complete()))
+        except CannotRunError:
+            raise
+        except Exception as error:  # the evaluator raises whatever its operators raise
+            raise CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=True) from error
+
+
+class _ReferenceSession:
+    def __init__(self, evaluator: Any) -> None:
+        self._evaluator = evaluator
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        try:
+            with _quiet():
+                results = self._evaluator.run(None, dict(feeds))
+        except Exception as error:  # as above
+            raise CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=True) from error
+        # Operators of rank 0 results return numpy scalars here and there.
+        return [np.asarray(item) if isinstance(item, np.generic) else item for item in results]
+
+
+class OpenVinoRuntime:
+    """OpenVINO on the CPU, in the model's own precision; needs the optional package ``openvino``."""
+
+    name = "openvino"
+
+    def load(self, source: Source) -> Session:
+        """Compile for the CPU with inference precision left at the model's element types."""
+        try:
+            import openvino
+        except ImportError as error:
+            raise CannotRunError("openvino is not installed (pip install openvino)", unsupported=True) from error
+        try:
+            core = openvino.Core()
+            model = core.read_model(source.binary_path or source.serialized())
+            compiled = core.compile_model(
+                model, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY"}
+            )
+        except CannotRunError:
+            raise
+        except Exception as error:  # openvino raises RuntimeError and its own kinds
+            raise CannotRunError(f"openvino: {_first_line(error)}", unsupported=True) from error
+        return _OpenVinoSession(compiled)
+
+
+class _OpenVinoSession:
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        # A graph input that nothing uses is dropped by OpenVINO, and feeding it is an error there.
+        known = {name for port in self._compiled.inputs for name in port.get_names()}
+        try:
+            results = self._compiled({name: value for name, value in feeds.items() if name in known})
+        except Exception as error:
+            raise CannotRunError(f"openvino: {_first_line(error)}", unsupported=True) from error
+        return [_plain(results[port]) for port in self._compiled.outputs]
+
+
+def _plain(value: Any) -> Array:
+    return np.array(value)
+
+
+RUNTIMES: Mapping[str, type[Runtime]] = {
+    runtime.name: runtime for runtime in (OnnxRuntime, ReferenceRuntime, OpenVinoRuntime)
+}
+"""Every runtime by name."""
+
+
+def runtime_named(name: str) -> Runtime:
+    """The runtime with this name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name not in RUNTIMES:
+        raise ValueError(f"no runtime is called {name!r}; there are {', '.join(RUNTIMES)}")
+    return RUNTIMES[name]()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep numpy's warnings about overflow and invalid values off the terminal: such values are compared."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:300]

@@ -1,0 +1,141 @@
+"""A model to run: held in memory or on disk, in both cases without copying its weights."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
+
+from reducelower.errors import UnreadableModelError
+
+__all__ = ["CannotRunError", "Source", "all_nodes", "default_opset", "has_external_data"]
+
+_PROTOBUF_LIMIT = 2**31 - 1
+_BINARY_ENDINGS = {".onnx", ".pb", ".model", ""}
+
+
+class CannotRunError(Exception):
+    """A model that a runtime cannot load or run.
+
+    Attributes:
+        reason: why, as the end of a sentence.
+        unsupported: whether the runtime lacks something (a kernel, an opset version, an element type), in contrast
+            to a model it finds wrong.
+    """
+
+    def __init__(self, reason: str, *, unsupported: bool = False) -> None:
+        """Keep the reason; `unsupported` is for gaps of the runtime."""
+        self.reason = reason
+        self.unsupported = unsupported
+        super().__init__(reason)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model and where it came from.
+
+    Attributes:
+        proto: the model; external data is not loaded into it.
+        path: the file it was read from, for runtimes to read it there with its external data; None in memory.
+    """
+
+    proto: ModelProto
+    path: Path | None = None
+
+    @staticmethod
+    def of(model: ModelProto | str | os.PathLike[str]) -> Source:
+        """Wrap a model, or read one from a file without its external data.
+
+        Raises:
+            UnreadableModelError: the file is missing or not an ONNX model.
+        """
+        if isinstance(model, ModelProto):
+            return Source(model)
+        path = Path(model)
+        try:
+            proto = onnx.load(path, load_external_data=False)
+        except Exception as error:  # protobuf, onnx and the file system each raise their own kinds
+            raise UnreadableModelError(f"{path}: cannot be read as an ONNX model: {error}") from error
+        if not proto.HasField("graph"):
+            raise UnreadableModelError(f"{path}: holds no graph, so it is not an ONNX model")
+        return Source(proto, path)
+
+    @property
+    def binary_path(self) -> Path | None:
+        """The file, when a runtime can read it as it is."""
+        return self.path if self.path is not None and self.path.suffix in _BINARY_ENDINGS else None
+
+    def serialized(self) -> bytes:
+        """The model as bytes, for runtimes that take it from memory.
+
+        Raises:
+            CannotRunError: the model is over protobuf's 2 GiB, or its external data is out of reach.
+        """
+        if has_external_data(self.proto):
+            raise CannotRunError(
+                "its external data is in files beside it; save the model and give its path instead of the ModelProto"
+            )
+        try:
+            if self.proto.ByteSize() > _PROTOBUF_LIMIT:
+                raise ValueError("over 2 GiB")
+            data: bytes = self.proto.SerializeToString()
+            return data
+        except Exception as error:  # protobuf's EncodeError is no public type in every version
+            raise CannotRunError(
+                "it is larger than the 2 GiB a protobuf message holds; save it with external data "
+                "(onnx.save(model, path, save_as_external_data=True)) and give the path"
+            ) from error
+
+    def complete(self) -> ModelProto:
+        """The model with its external data loaded, for runtimes that take no path."""
+        if self.path is None or not has_external_data(self.proto):
+            return self.proto
+        try:
+            return onnx.load(self.path)
+        except Exception as error:
+            raise CannotRunError(f"its external data cannot be read: {error}") from error
+
+
+def default_opset(model: ModelProto) -> int:
+    """Opset version of the default domain; 1 when the model does not import it, as ONNX has it."""
+    return next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 1)
+
+
+def has_external_data(model: ModelProto) -> bool:
+    """Whether any initializer of the main graph or a subgraph lives in another file."""
+    return any(
+        tensor.data_location == TensorProto.EXTERNAL for graph in _graphs(model.graph) for tensor in graph.initializer
+    )
+
+
+def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
+    """Every node of the model: main graph, subgraphs and function bodies."""
+    for graph in _graphs(model.graph):
+        yield from graph.node
+    for function in model.functions:
+        for node in function.node:
+            yield node
+            for attribute in node.attribute:
+                for inner in _attribute_graphs(attribute):
+                    for graph in _graphs(inner):
+                        yield from graph.node
+
+
+def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    pending = [graph]
+    while pending:
+        current = pending.pop()
+        yield current
+        for node in current.node:
+            for attribute in node.attribute:
+                pending.extend(_attribute_graphs(attribute))
+
+
+def _attribute_graphs(attribute: AttributeProto) -> list[GraphProto]:
+    if attribute.type == AttributeProto.GRAPH:
+        return [attribute.g]
+    return list(attribute.graphs) if attribute.type == AttributeProto.GRAPHS else []

@@ -1,0 +1,116 @@
+"""Reads inputs from files: .npy arrays, tensor files, and folders in the layout of ONNX's test data."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, TensorProto, numpy_helper
+
+from reducelower.errors import UnreadableModelError
+from reducelower.verification.measure import Array
+from reducelower.verification.source import Source
+
+__all__ = ["TestDataSet", "load_array", "load_test_data"]
+
+
+@dataclass(frozen=True)
+class TestDataSet:
+    """One ``test_data_set_N`` folder.
+
+    Attributes:
+        name: name of the folder.
+        inputs: by name of the graph input.
+        outputs: expected values in the order of the graph outputs; empty when the folder has none.
+    """
+
+    __test__ = False  # the name is ONNX's; pytest should not collect it
+
+    name: str
+    inputs: dict[str, Any]
+    outputs: tuple[Any, ...]
+
+
+def load_array(path: str | os.PathLike[str]) -> Array:
+    """One array from a ``.npy`` file or a serialized tensor (``.pb``).
+
+    Raises:
+        UnreadableModelError: the file is missing or neither of the two.
+    """
+    file = Path(path)
+    try:
+        if file.suffix == ".npy":
+            return np.asarray(np.load(file, allow_pickle=False))
+        return numpy_helper.to_array(TensorProto.FromString(file.read_bytes()))
+    except Exception as error:  # numpy, protobuf and the file system each raise their own kinds
+        raise UnreadableModelError(f"{file}: cannot be read as an array: {error}") from error
+
+
+def load_test_data(
+    folder: str | os.PathLike[str], model: ModelProto | str | os.PathLike[str]
+) -> tuple[TestDataSet, ...]:
+    """Every data set in a folder of ONNX's test-data layout.
+
+    The layout is that of onnx/backend/test/data: ``test_data_set_0/input_0.pb``, ..., ``output_0.pb``; the number is
+    the position among the graph's inputs without a default, or among its outputs.
+
+    Args:
+        folder: the folder that holds ``test_data_set_*``, or one of these itself.
+        model: the model, for the names and types of its inputs and outputs.
+
+    Raises:
+        UnreadableModelError: there is no data set, a file is not readable, or there are more files than inputs.
+    """
+    root = Path(folder)
+    proto = Source.of(model).proto
+    # Fully numeric sorting, because test_data_set_10 comes after test_data_set_9.
+    sets = [root] if (root / "input_0.pb").exists() else sorted(root.glob("test_data_set_*"), key=_number)
+    if not sets:
+        raise UnreadableModelError(f"{root}: holds no test_data_set_0 folder and no input_0.pb")
+    defaults = {tensor.name for tensor in proto.graph.initializer}
+    inputs = [value for value in proto.graph.input if value.name not in defaults]
+    if any(_files(item, "input", len(proto.graph.input))[len(inputs) :] for item in sets):
+        inputs = list(proto.graph.input)  # the folder gives values for defaults too
+    return tuple(
+        TestDataSet(
+            item.name,
+            {value.name: _read(file, value.type) for value, file in _paired(item, "input", inputs)},
+            tuple(_read(file, value.type) for value, file in _paired(item, "output", list(proto.graph.output))),
+        )
+        for item in sets
+    )
+
+
+def _number(path: Path) -> tuple[int, str]:
+    digits = path.stem.rpartition("_")[2]
+    return (int(digits) if digits.isdigit() else -1, path.name)
+
+
+def _files(folder: Path, kind: str, limit: int) -> list[Path]:
+    files = sorted(folder.glob(f"{kind}_*.pb"), key=_number)
+    if len(files) > limit:
+        raise UnreadableModelError(f"{folder}: has {len(files)} {kind} files, the model has {limit} {kind}s")
+    return files
+
+
+def _paired(folder: Path, kind: str, values: list[onnx.ValueInfoProto]) -> list[tuple[onnx.ValueInfoProto, Path]]:
+    files = _files(folder, kind, len(values))
+    return [(values[_number(file)[0]], file) for file in files if 0 <= _number(file)[0] < len(values)]
+
+
+def _read(file: Path, kind: onnx.TypeProto) -> Any:
+    readers: dict[str | None, Any] = {
+        "sequence_type": lambda data: numpy_helper.to_list(onnx.SequenceProto.FromString(data)),
+        "optional_type": lambda data: numpy_helper.to_optional(onnx.OptionalProto.FromString(data)),
+    }
+    reader = readers.get(kind.WhichOneof("value"))
+    if reader is None:
+        return load_array(file)
+    try:
+        return reader(file.read_bytes())
+    except Exception as error:  # as in load_array
+        raise UnreadableModelError(f"{file}: cannot be read: {error}") from error

@@ -1,0 +1,56 @@
+"""How far two results may be apart: one tolerance per element type, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+__all__ = ["DEFAULT_TOLERANCES", "EXACT", "Tolerance", "element_type_name", "tolerance_for"]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What counts as the same number. A value passes when any one of the three bounds holds.
+
+    Attributes:
+        ulp: largest distance in units in the last place, for values that were merely rounded differently.
+        relative: largest error as a share of the largest finite magnitude in the expected tensor. It is measured
+            against the tensor, not the element, because an element near zero is usually the difference of large
+            ones, and its own last places carry no information.
+        absolute: largest error in the tensor's own units; for users who know the scale of their outputs.
+        reason: why these bounds.
+    """
+
+    ulp: int = 0
+    relative: float = 0.0
+    absolute: float = 0.0
+    reason: str = ""
+
+
+EXACT = Tolerance(reason="integers, bool and strings have no rounding: any difference is a difference")
+
+DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
+    "double": Tolerance(64, 2e-14, reason="64 ULP per value, about 90 eps of the tensor's largest: reordered sums"),
+    "float": Tolerance(64, 1e-5, reason="64 ULP per value, about 84 eps of the tensor's largest: reordered sums"),
+    "float16": Tolerance(4, 4e-3, reason="4 ULP per value, 4 eps of the largest: kernels round once"),
+    "bfloat16": Tolerance(4, 3.2e-2, reason="4 ULP per value, 4 eps of the largest: kernels round once"),
+    "complex128": Tolerance(64, 2e-14, reason="as double, for each part"),
+    "complex64": Tolerance(64, 1e-5, reason="as float, for each part"),
+}
+"""Default tolerances by ONNX element type; every type that is not listed is compared exactly."""
+
+_NAMES: Mapping[int, str] = {number: name.lower() for name, number in TensorProto.DataType.items()}
+
+
+def element_type_name(element_type: int) -> str:
+    """The ONNX name of an element type number, such as ``float16``; ``unknown`` for one that ONNX does not have."""
+    return _NAMES.get(element_type, "unknown")
+
+
+def tolerance_for(element_type: str, tolerances: Mapping[str, Tolerance] | None = None) -> Tolerance:
+    """The tolerance for an element type: the caller's if there is one, else the default, else exact."""
+    if tolerances and element_type in tolerances:
+        return tolerances[element_type]
+    return DEFAULT_TOLERANCES.get(element_type, EXACT)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from reducelower.verification.inputs import InputSpec, bindings, input_specs, make_feeds, random_array
+from .models import model
+
+SPECS = (
+    InputSpec("a", TensorProto.FLOAT, ("batch", 3, None)),
+    InputSpec("b", TensorProto.FLOAT, (None, "seq", None)),
+)
+
+
+def test_every_binding_gives_every_symbol_one_size() -> None:
+    for sizes in bindings(SPECS):
+        feeds = make_feeds(SPECS, sizes, "random", np.random.default_rng(0))
+        assert feeds["a"].shape == (sizes["batch"], 3, sizes["axis 2"])
+        assert feeds["b"].shape == (sizes["axis 0"], sizes["seq"], sizes["axis 2"])
+
+
+def test_the_first_binding_tells_symbols_apart_and_another_is_all_ones() -> None:
+    first, *others = bindings(SPECS)
+    assert len(set(first.values())) == len(first)
+    assert any(set(sizes.values()) == {1} for sizes in others)
+
+
+def test_fixed_sizes_hold_in_every_binding() -> None:
+    assert {sizes["seq"] for sizes in bindings(SPECS, {"seq": 7})} == {7}
+    assert list(bindings((InputSpec("a", 1, (2,)),))) == [{}]
+
+
+def test_the_same_seed_gives_the_same_values() -> None:
+    first, second = (random_array(TensorProto.FLOAT, (9,), "random", np.random.default_rng(3)) for _ in range(2))
+    assert (first == second).all()
+
+
+@pytest.mark.parametrize("element_type", [number for number in TensorProto.DataType.values() if number])
+@pytest.mark.parametrize("values", ["random", "small", "zeros", "ones"])
+def test_every_element_type_has_values_of_every_kind(element_type: int, values: str) -> None:
+    array = random_array(element_type, (2, 3), values, np.random.default_rng(0))  # type: ignore[arg-type]
+    assert array.shape == (2, 3)
+
+
+@pytest.mark.parametrize("element_type", [TensorProto.INT8, TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT64])
+def test_integers_are_small_and_not_negative(element_type: int) -> None:
+    array = random_array(element_type, (500,), "random", np.random.default_rng(0))
+    assert (array.min(), array.max()) == (0, 9)
+
+
+def test_inputs_with_an_initializer_are_left_to_it() -> None:
+    body = "g (float[N] x, float[1] w = {1.0}) => (float[N] y) { y = Mul (x, w) }"
+    specs, skipped = input_specs(model(body))
+    assert [spec.name for spec in specs] == ["x"]
+    assert not skipped

@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from reducelower.errors import UnreadableModelError
+from reducelower.verification import Tolerance, verify
+from .models import model
+
+SUM = "g (float[N, M] x) => (float[N, 1] y) <int64[1] axes = {1}> { y = ReduceSum (x, axes) }"
+
+
+def sum_at_11(keepdims: int = 1, axis: int = 1) -> onnx.ModelProto:
+    return model(
+        f"g (float[N, M] x) => (float[A, B] y) {{ y = ReduceSum <axes = [{axis}], keepdims = {keepdims}> (x) }}", 11
+    )
+
+
+def test_a_right_conversion_is_equivalent() -> None:
+    found = verify(model(SUM), sum_at_11())
+    assert (found.equivalent, found.ran, found.runtime) == (True, True, "onnxruntime")
+    (output,) = found.outputs
+    assert (output.name, output.element_type, output.verdict, output.max_ulp) == ("y", "float", "equal", 0)
+    assert found.cases >= 3
+
+
+def test_another_axis_is_found_though_shapes_agree() -> None:
+    found = verify(model(SUM), sum_at_11(axis=0), dims={"N": 1, "M": 1})
+    assert found.equivalent  # nothing to see at these sizes
+    square = verify(model(SUM), sum_at_11(axis=0), dims={"N": 2, "M": 2})
+    assert not square.equivalent
+
+
+def test_another_shape_is_a_mismatch() -> None:
+    found = verify(model(SUM), sum_at_11(keepdims=0))
+    assert not found.equivalent
+    assert "shape" in found.outputs[0].reason
+    assert "'y'" in str(found)
+
+
+def test_another_element_type_is_a_mismatch() -> None:
+    after = model(
+        "g (float[N, M] x) => (double[N, 1] y) <int64[1] axes = {1}> { s = ReduceSum (x, axes)  y = "
+        "Cast <to = 11> (s) }"
+    )
+    found = verify(model(SUM), after)
+    assert "element type float before, double after" in found.outputs[0].reason
+
+
+def test_other_outputs_are_a_mismatch() -> None:
+    after = model("g (float[N, M] x) => (float[N, M] z) { z = Identity (x) }")
+    found = verify(model(SUM), after)
+    assert (found.equivalent, found.ran) == (False, False)
+    assert "outputs" in found.reason
+
+
+def test_an_input_the_source_does_not_have_is_a_mismatch() -> None:
+    after = model("g (float[N, M] x, int64[1] axes) => (float[N, 1] y) { y = ReduceSum (x, axes) }")
+    assert "axes" in verify(model(SUM), after).reason
+
+
+def test_reordered_sums_pass_and_their_distance_is_told() -> None:
+    before = model("g (float[1000] x) => (float s) { s = ReduceSum <keepdims = 0> (x) }")
+    after = model(
+        "g (float[1000] x) => (float s) <int64[2] shape = {8, 125}> "
+        "{ r = Reshape (x, shape)  p = ReduceSum <keepdims = 0> (r, axes)  s = ReduceSum <keepdims = 0> (p) }".replace(
+            "<int64[2]", "<int64[1] axes = {0}, int64[2]"
+        )
+    )
+    found = verify(before, after)
+    assert found.equivalent, str(found)
+
+
+def test_a_cancelled_sum_passes_only_as_far_as_the_source_itself_is_sensitive() -> None:
+    wide = np.concatenate([np.full(500, 1e4), np.full(500, -1e4)]).astype(np.float32) + np.linspace(
+        0, 1, 1000, dtype="f"
+    )
+    before = model("g (float[1000] x) => (float s) { s = ReduceSum <keepdims = 0> (x) }")
+    halves = (
+        "<int64[1] axes = {0}, int64[2] shape = {2, 500}> { r = Reshape (x, shape)  p = ReduceSum "
+        "<keepdims = 0> (r, axes)"
+    )
+    after = model(f"g (float[1000] x) => (float s) {halves}  s = ReduceSum <keepdims = 0> (p) }}")
+    wrong = model(f"g (float[1000] x) => (float s) {halves}  q = Mul (p, p)  s = ReduceMax <keepdims = 0> (q) }}")
+    assert verify(before, after, inputs={"x": wide}).equivalent
+    assert not verify(before, wrong, inputs={"x": wide}).equivalent
+
+
+@pytest.mark.parametrize("kind", ["uint32", "uint64", "bfloat16"])
+def test_types_without_a_kernel_run_in_the_reference_evaluator(kind: str) -> None:
+    before = model(f"g ({kind}[N, M] x) => ({kind}[N, 1] y) <int64[1] axes = {{1}}> {{ y = ReduceSum (x, axes) }}")
+    after = model(f"g ({kind}[N, M] x) => ({kind}[N, 1] y) <int64[1] axes = {{-1}}> {{ y = ReduceSum (x, axes) }}", 21)
+    found = verify(before, after)
+    assert (found.equivalent, found.ran, found.runtime) == (True, True, "reference")
+    assert any("reference" in note for note in found.notes)
+
+
+def test_opsets_onnxruntime_does_not_support_run_in_the_reference_evaluator() -> None:
+    newest = onnx.defs.onnx_opset_version()
+    found = verify(model(SUM, newest, 11), model(SUM, newest, 11))
+    assert (found.equivalent, found.ran, found.runtime) == (True, True, "reference")
+
+
+def test_sides_that_need_different_runtimes_are_each_run_where_they_run() -> None:
+    found = verify(model(SUM), model(SUM, onnx.defs.onnx_opset_version(), 11))
+    assert found.equivalent
+    assert found.runtime == "onnxruntime / reference"
+    assert found.notes
+
+
+def test_an_old_softmax_is_not_excused_by_the_reference_evaluator() -> None:
+    before = model("g (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Softmax <axis = 1> (x) }", 11)
+    wrong = model(
+        "g (float[2, 3, 4] x) => (float[2, 3, 4] y) { y = Softmax <axis = 1> (x) }", onnx.defs.onnx_opset_version(), 11
+    )
+    assert not verify(before, wrong).equivalent
+
+
+def test_a_model_the_runtime_refuses_is_not_equivalent() -> None:
+    broken = model("g (float[N, M] x) => (float[N, 1] y) <int64[1] axes = {7}> { y = ReduceSum (x, axes) }")
+    found = verify(model(SUM), broken)
+    assert not found.equivalent
+    assert "converted model" in found.reason
+
+
+def test_an_unknown_operator_leaves_the_verdict_open_unless_strict() -> None:
+    body = "g (float[N] x) => (float[N] y) { y = Unheard (x) }"
+    found = verify(model(body), model(body))
+    assert (found.equivalent, found.ran) == (True, False)
+    assert "source model could not be run" in str(found)
+    assert not verify(model(body), model(body), strict=True).equivalent
+
+
+def test_random_operators_are_named_and_not_failed() -> None:
+    body = (
+        "g (float[N, 4] x) => (float[N, 4] y, float[N, 1] z) "
+        "{ r = RandomNormalLike (x)  y = Add (x, r)  z = ReduceSum <axes = [1]> (x) }"
+    )
+    redrawn = body.replace("r = Random", "q = RandomNormalLike (x)  r = Random")
+    found = verify(model(body, 11), model(redrawn, 11))
+    assert found.equivalent
+    assert [item.verdict for item in found.outputs] == ["not compared", "equal"]
+    assert "RandomNormalLike" in found.outputs[0].reason
+    only = "g (float[N, 4] x) => (float[N, 4] y) { y = RandomNormalLike (x) }"
+    alone = verify(model(only), model(only.replace("y = ", "q = RandomNormalLike (x)  y = ")))
+    assert (alone.equivalent, alone.ran) == (True, False)
+
+
+def test_indices_that_must_stay_in_range_are_found() -> None:
+    body = "g (float[2, 3] x, int64[N] i) => (float[M, 3] y) { y = Gather (x, i) }"
+    found = verify(model(body), model(body))
+    assert found.ran
+    assert any("small" in note or "zeros" in note for note in found.notes)
+
+
+def test_a_data_dependent_failure_on_every_input_is_told() -> None:
+    body = "g (float[6] x) => (float[A, B] y) <int64[2] shape = {4, 4}> { y = Reshape (x, shape) }"
+    found = verify(model(body), model(body))
+    assert (found.equivalent, found.ran) == (True, False)
+    assert found.reason
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "double", "string"],
+)
+def test_every_element_type_gets_inputs(kind: str) -> None:
+    body = f"g ({kind}[N, 2] x) => ({kind}[N, 2] y) {{ y = Identity (x) }}"
+    found = verify(model(body), model(body))
+    assert (found.equivalent, found.runtime) == (True, "onnxruntime"), str(found)
+
+
+@pytest.mark.parametrize("kind", ["float8e4m3fn", "float8e5m2", "uint4", "int4", "bfloat16", "complex64"])
+def test_types_onnxruntime_takes_no_arrays_of_run_in_the_reference_evaluator(kind: str) -> None:
+    body = f"g ({kind}[N, 2] x) => ({kind}[N, 2] y) {{ y = Identity (x) }}"
+    found = verify(model(body, 21, 10), model(body, 21, 10))
+    assert (found.equivalent, found.ran, found.runtime) == (True, True, "reference"), str(found)
+
+
+def test_symbols_are_bound_consistently_and_unnamed_sizes_by_axis() -> None:
+    body = (
+        "g (float[batch, k] a, float[k, m] b, float[?, 5] c, float[?, 5] d) => (float[batch, m] y, "
+        "float[q, 5] z) { y = MatMul (a, b)  z = Add (c, d) }"
+    )
+    found = verify(model(body), model(body), dims={"batch": 4})
+    assert found.ran
+    assert found.cases == 3
+    assert {output.shape_before[0] for output in found.outputs if output.name == "y"} == {4}
+
+
+def test_rank_zero_and_unknown_rank_are_covered() -> None:
+    before = model("g (float x) => (float y) { y = Abs (x) }")
+    assert verify(before, before).ran
+    free = model("g (float[] x) => (float y) { y = ReduceMax <keepdims = 0> (x) }")
+    free.graph.input[0].type.tensor_type.ClearField("shape")
+    assert verify(free, free).ran
+
+
+def test_inputs_with_a_default_keep_it() -> None:
+    body = "g (float[N, M] x, int64[1] axes) => (float[A, B] y) { y = ReduceSum (x, axes) }"
+    before = model(body)
+    before.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
+    found = verify(before, sum_at_11())
+    assert found.equivalent
+
+
+def test_optional_and_sequence_inputs_are_skipped_with_a_word() -> None:
+    body = "g (seq(float[N]) s) => (float[M] y) { y = ConcatFromSequence <axis = 0> (s) }"
+    found = verify(model(body), model(body))
+    assert not found.ran
+    assert "'s' is a sequence" in found.reason
+    given = verify(model(body), model(body), inputs={"s": [np.ones(2, np.float32), np.zeros(1, np.float32)]})
+    assert given.ran
+    assert given.equivalent
+
+
+def test_sequence_outputs_are_compared_item_by_item() -> None:
+    body = "g (float[4] x) => (seq(float[2]) s) { s = SplitToSequence (x, two) }"
+    before, after = model(body), model(body)
+    before.graph.initializer.append(numpy_helper.from_array(np.array(2), "two"))
+    after.graph.initializer.append(numpy_helper.from_array(np.array(1), "two"))
+    assert [item.name for item in verify(before, before).outputs] == ["s.length", "s[0]", "s[1]"]
+    assert not verify(before, after).equivalent
+
+
+def test_given_inputs_and_expected_outputs_are_used() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    right = verify(model(SUM), sum_at_11(), inputs={"x": x}, expected=[x.sum(1, keepdims=True)])
+    assert (right.equivalent, right.cases) == (True, 1)
+    wrong = verify(model(SUM), sum_at_11(), inputs={"x": x}, expected=[x.sum(1, keepdims=True) + 1])
+    assert not wrong.equivalent
+    assert "expected 'y'" in str(wrong)
+
+
+def test_sizes_of_given_inputs_bind_the_symbols_of_the_others() -> None:
+    body = "g (float[N, M] a, float[N, M] b) => (float[N, M] y) { y = Add (a, b) }"
+    found = verify(model(body), model(body), inputs={"a": np.ones((5, 9), np.float32)})
+    assert found.outputs[0].shape_before == (5, 9)
+
+
+def test_an_unknown_input_or_runtime_name_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="no input called 'z'"):
+        verify(model(SUM), model(SUM), inputs={"z": np.ones(1)})
+    with pytest.raises(ValueError, match="no runtime is called 'abacus'"):
+        verify(model(SUM), model(SUM), runtimes=("abacus",))
+
+
+def test_tolerances_can_be_set() -> None:
+    after = model(
+        "g (float[N, M] x) => (float[N, 1] y) <int64[1] axes = {1}, float e = {0.01}> { s = ReduceSum "
+        "(x, axes)  y = Add (s, e) }"
+    )
+    assert not verify(model(SUM), after).equivalent
+    assert verify(model(SUM), after, tolerances={"float": Tolerance(absolute=0.02)}).equivalent
+
+
+def test_both_sides_can_run_in_the_reference_evaluator() -> None:
+    assert verify(model(SUM), sum_at_11(), runtimes=("reference",)).runtime == "reference"
+
+
+def test_a_used_up_budget_says_so() -> None:
+    found = verify(model(SUM), model(SUM), budget=0.0)
+    assert (found.equivalent, found.ran) == (True, False)
+    assert "budget" in found.reason
+
+
+def test_a_run_that_outlasts_the_budget_is_stopped() -> None:
+    body = (
+        "g (int64 n, float[64, 64] x) => (float[64, 64] y) <bool go = {1}> { y = Loop (n, go, x) <body "
+        "= b (int64 i, bool c, float[64, 64] v) => (bool d, float[64, 64] w) "
+        "{ d = Identity (c)  t = MatMul (v, v)  w = Tanh (t) }> }"
+    )
+    found = verify(model(body), model(body), inputs={"n": np.array(10**9)}, budget=0.5)
+    assert not found.ran
+    assert "did not finish" in found.reason or "budget" in found.reason
+
+
+def test_models_with_external_data_run_from_their_path(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    weights = np.arange(2000, dtype=np.float32).reshape(2, 1000)
+    before = model("g (float[N, 2] x) => (float[N, 1000] y) { y = MatMul (x, w) }")
+    before.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    onnx.save(before, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    assert verify(path, str(path)).ran
+    assert verify(path, path, runtimes=("reference",)).ran
+    detached = onnx.load(path, load_external_data=False)
+    assert "give its path" in verify(detached, detached).reason
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a model"])
+def test_unreadable_files_are_one_kind_of_error(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "model.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UnreadableModelError, match=r"model\.onnx"):
+        verify(path, path)
+
+
+def test_nothing_reaches_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    verify(model(SUM), model(SUM, onnx.defs.onnx_opset_version(), 11))
+    body = "g (float[2, 3] x, int64[N] i) => (float[M, 3] y) { y = Gather (x, i) }"
+    verify(model(body), model(body))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_facts_are_json(tmp_path: Path) -> None:
+    def refuse(constant: str) -> Any:
+        raise AssertionError(f"{constant} is not JSON")
+
+    after = model(
+        "g (float[N, M] x) => (float[N, 1] y) <int64[1] axes = {1}, float z = {0}> { s = ReduceSum (x, "
+        "axes)  y = Div (s, z) }"
+    )
+    text = json.dumps(verify(model(SUM), after).to_dict())
+    plain = json.loads(text, parse_constant=refuse)
+    assert plain["equivalent"] is False
+    assert plain["outputs"][0]["name"] == "y"
+
+
+def test_the_callers_models_are_not_changed() -> None:
+    before, after = model(SUM), sum_at_11()
+    kept = before.SerializeToString(), after.SerializeToString()
+    verify(before, after)
+    assert (before.SerializeToString(), after.SerializeToString()) == kept
+
+
+def test_maps_from_classifiers_are_compared() -> None:
+    inputs = [helper.make_tensor_value_info("p", TensorProto.FLOAT, ["N", 2])]
+    kind = helper.make_sequence_type_proto(
+        helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    )
+    outputs = [helper.make_value_info("z", kind)]
+    nodes = [helper.make_node("ZipMap", ["p"], ["z"], domain="ai.onnx.ml", classlabels_int64s=[0, 1])]
+    imports = [helper.make_opsetid("", 15), helper.make_opsetid("ai.onnx.ml", 1)]
+    classifier = helper.make_model(helper.make_graph(nodes, "g", inputs, outputs), opset_imports=imports, ir_version=8)
+    found = verify(classifier, classifier)
+    assert found.equivalent
+    assert "z[0].values" in {item.name for item in found.outputs}
