@@ -1,0 +1,20 @@
+"""Model files: reading them with suspicion, writing them whole or not at all.
+
+The engine sees a `ModelProto` and nothing else; everything about bytes, formats, folders and external data is here.
+"""
+
+from __future__ import annotations
+
+from reducelower.files.external import ExternalFile, external_tensors
+from reducelower.files.reading import LoadedModel, read_model
+from reducelower.files.writing import EXTERNAL_DATA_MODES, resolve_destination, write_model
+
+__all__ = [
+    "EXTERNAL_DATA_MODES",
+    "ExternalFile",
+    "LoadedModel",
+    "external_tensors",
+    "read_model",
+    "resolve_destination",
+    "write_model",
+]

@@ -1,0 +1,129 @@
+"""External data: which files a model's tensors lie in, and whether it is safe to touch them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
+
+from reducelower.errors import UnreadableModelError
+
+__all__ = ["ExternalFile", "external_files", "external_tensors"]
+
+
+@dataclass(frozen=True)
+class ExternalFile:
+    """A file with tensor data beside a model.
+
+    Attributes:
+        location: path relative to the model's folder, as the model writes it.
+        path: where the file lies.
+        size: its size in bytes.
+    """
+
+    location: str
+    path: Path
+    size: int
+
+
+def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """Yield every tensor of a model whose data lies in another file, at any depth."""
+    return (tensor for tensor in _tensors(model) if tensor.data_location == TensorProto.EXTERNAL)
+
+
+def external_files(model: ModelProto, path: Path) -> tuple[ExternalFile, ...]:
+    """Find the files that a model's tensors lie in, opening none of them.
+
+    A location has to stay in the model's folder: the one of the path as given or, where that is a link, the one of
+    the file it leads to (the layout of a Hugging Face cache).
+
+    Raises:
+        UnreadableModelError: a location is absolute, leaves the folder, is missing, no regular file, or too small.
+    """
+    found: dict[str, ExternalFile] = {}
+    folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 (resolve() would follow the link)
+    roots = {Path(os.path.realpath(folder)), Path(os.path.realpath(path)).parent}
+    for tensor in external_tensors(model):
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        location = entries.get("location", "")
+        what = f"{path}: tensor {tensor.name!r} has its data in {location!r}, "
+        if location not in found:
+            found[location] = _locate(location, folder, roots, what)
+        _check_extent(entries, found[location].size, what)
+    return tuple(found.values())
+
+
+def _locate(location: str, folder: Path, roots: Iterable[Path], what: str) -> ExternalFile:
+    if not isinstance(location, str) or not location or "\0" in location:
+        raise UnreadableModelError(what + "which is no file name")
+    if PurePosixPath(location).is_absolute() or PureWindowsPath(location).anchor:
+        raise UnreadableModelError(what + "an absolute path; external data has to lie in the model's folder")
+    if ".." in PurePosixPath(location).parts or ".." in PureWindowsPath(location).parts:
+        raise UnreadableModelError(what + "outside the model's folder")
+    path = folder / location
+    try:
+        real = Path(os.path.realpath(path))
+        if not any(real.is_relative_to(root) for root in roots):
+            raise UnreadableModelError(what + "a link that leads out of the model's folder")
+        status = path.stat()
+    except FileNotFoundError:
+        raise UnreadableModelError(what + "and there is no such file; put it beside the model") from None
+    except OSError as error:
+        raise UnreadableModelError(what + f"which cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise UnreadableModelError(what + "which is not a regular file")
+    return ExternalFile(location, path, status.st_size)
+
+
+def _check_extent(entries: dict[str, str], size: int, what: str) -> None:
+    try:
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", 0))
+    except ValueError:
+        raise UnreadableModelError(what + "at an offset or length that is no number") from None
+    if offset < 0 or length < 0:
+        raise UnreadableModelError(what + "at a negative offset or length")
+    if offset + length > size:
+        raise UnreadableModelError(what + f"which ends before the tensor does ({size} bytes); it may be cut short")
+
+
+def _tensors(model: ModelProto) -> Iterator[TensorProto]:
+    graphs: list[GraphProto] = [model.graph]
+    for training in model.training_info:
+        graphs += [training.initialization, training.algorithm]
+    for function in model.functions:
+        yield from _node_tensors(function.node, graphs)
+        for default in function.attribute_proto:
+            yield from _attribute_tensors(default, graphs)
+    while graphs:
+        graph = graphs.pop()
+        yield from graph.initializer
+        yield from _sparse_tensors(graph.sparse_initializer)
+        yield from _node_tensors(graph.node, graphs)
+
+
+def _node_tensors(nodes: Iterable[NodeProto], graphs: list[GraphProto]) -> Iterator[TensorProto]:
+    for node in nodes:
+        for attribute in node.attribute:
+            yield from _attribute_tensors(attribute, graphs)
+
+
+def _attribute_tensors(attribute: AttributeProto, graphs: list[GraphProto]) -> Iterator[TensorProto]:
+    if attribute.HasField("t"):
+        yield attribute.t
+    if attribute.HasField("sparse_tensor"):
+        yield from _sparse_tensors([attribute.sparse_tensor])
+    yield from attribute.tensors
+    yield from _sparse_tensors(attribute.sparse_tensors)
+    if attribute.HasField("g"):
+        graphs.append(attribute.g)
+    graphs.extend(attribute.graphs)
+
+
+def _sparse_tensors(tensors: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
+    for tensor in tensors:
+        yield tensor.values
+        yield tensor.indices

@@ -1,0 +1,137 @@
+"""The file formats of a model, told apart by extension as `onnx.load` does."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+from onnx.serialization import registry
+
+from reducelower.errors import UnreadableModelError
+
+__all__ = ["LARGEST_MESSAGE", "format_of", "parse", "serialize"]
+
+LARGEST_MESSAGE = 2**31 - 1
+"""Bytes of the largest protobuf message, and so of the largest model without external data."""
+
+_BINARY = "protobuf"
+_READ_ONLY = "onnxtxt"
+
+_NOT_ONNX = (
+    (0, b"version https://git-lfs", "is a Git LFS pointer, not the model itself; run 'git lfs pull' first"),
+    (0, b"PK\x03\x04", "is a zip archive, not an ONNX model; a PyTorch checkpoint has to be exported to ONNX first"),
+    (0, b"\x1f\x8b", "is compressed with gzip; unpack it first"),
+    (0, b"\x89HDF", "is an HDF5 file, not an ONNX model; a Keras model has to be exported to ONNX first"),
+    (0, b"\x80\x04", "is a Python pickle, not an ONNX model; it has to be exported to ONNX first"),
+    (0, b"<!DOCTYPE", "is a web page, not an ONNX model; download it again"),
+    (0, b"<html", "is a web page, not an ONNX model; download it again"),
+    (4, b"ORTM", "is in onnxruntime's own format; give the ONNX model it was made from"),
+)
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """Return the name of the format that goes with a file's extension; unknown extensions are binary protobuf."""
+    return registry.get_format_from_file_extension(Path(path).suffix) or _BINARY
+
+
+def parse(data: bytes, path: str | os.PathLike[str]) -> ModelProto:
+    """Parse the content of a model file.
+
+    Raises:
+        UnreadableModelError: these bytes are no ONNX model; the sentence says what they look like instead.
+    """
+    name = os.fspath(path)
+    if not data:
+        raise UnreadableModelError(f"{name} is empty; export or download the model again")
+    for start, signature, what in _NOT_ONNX:
+        if data.startswith(signature, start):
+            raise UnreadableModelError(f"{name} {what}")
+    form = format_of(path)
+    model = _parse_binary(data, name) if form == _BINARY else _parse_text(data, name, form)
+    if not _looks_like_a_model(model):
+        raise UnreadableModelError(f"{name} is not an ONNX model: it holds no graph")
+    return model
+
+
+def serialize(model: ModelProto, path: str | os.PathLike[str]) -> bytes:
+    """Serialize a model in the format that goes with a file's extension.
+
+    Raises:
+        UnreadableModelError: the model is over protobuf's limit, or the format would lose part of it.
+    """
+    form = format_of(path)
+    if form == _READ_ONLY:
+        raise UnreadableModelError(
+            f"cannot write {os.fspath(path)}: ONNX's text syntax loses part of a model; write .onnx or .textproto"
+        )
+    try:
+        content = registry.get(form).serialize_proto(model)
+    except (ValueError, DecodeError) as error:
+        if "2 GB" not in str(error) and "2GB" not in str(error) and "size" not in str(error):
+            raise
+        raise UnreadableModelError(
+            f"cannot write {os.fspath(path)}: the model would be over 2 GiB, protobuf's limit; "
+            "store its weights as external data first"
+        ) from None
+    return bytes(content)
+
+
+def _parse_binary(data: bytes, name: str) -> ModelProto:
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        if "MaxDepth" in str(error) or "recursion" in str(error):
+            reason = "nests subgraphs deeper than protobuf reads"
+        elif _is_cut_short(data):
+            reason = "is cut short; export or download it again"
+        else:
+            reason = "is not an ONNX model, or is damaged"
+        raise UnreadableModelError(f"{name} {reason}") from None
+    return model
+
+
+def _parse_text(data: bytes, name: str, form: str) -> ModelProto:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return registry.get(form).deserialize_proto(data, ModelProto())
+    except RecursionError:
+        raise UnreadableModelError(f"{name} nests subgraphs deeper than can be read") from None
+    except Exception as error:  # four parsers, each with exceptions of its own
+        reason = " ".join(str(error).split())[:200]
+        raise UnreadableModelError(f"{name} is not an ONNX model in {form} format: {reason}") from None
+
+
+def _looks_like_a_model(model: ModelProto) -> bool:
+    return model.HasField("graph") and bool(model.opset_import or model.graph.node or model.graph.output)
+
+
+def _is_cut_short(data: bytes) -> bool:
+    """Whether bytes begin as a model does and end in the middle of a field."""
+    position = 0
+    while position < len(data):
+        tag, position = _varint(data, position)
+        kind = tag & 7
+        if not 1 <= tag >> 3 <= 26 or kind not in (0, 2):
+            return False
+        value, position = _varint(data, position)
+        if kind == 2:
+            position += value
+    return position > len(data)
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    """Read a variable-length integer; a position past the end says that there was none."""
+    value = shift = 0
+    while position < len(data) and shift < 64:
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, position
+        shift += 7
+    return value, len(data) + 1

@@ -1,0 +1,87 @@
+"""Bring a file's content to another folder: sharing its blocks where the file system can, copying where not."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+__all__ = ["fill"]
+
+_FICLONE = 0x40049409
+"""Linux: let one file share the blocks of another (btrfs, XFS, bcachefs ...)."""
+
+_CHUNK = 1 << 26
+_BUFFER = 1 << 20
+_NO_KERNEL_COPY = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
+
+
+def fill(descriptor: int, source: Path) -> None:
+    """Fill an empty file with the content and the modification time of another; holes stay holes.
+
+    Raises:
+        OSError: the content could not be brought over; the file is to be discarded.
+    """
+    with source.open("rb", buffering=0) as origin:
+        size = os.fstat(origin.fileno()).st_size
+        if not _share_blocks(descriptor, origin.fileno()):
+            os.ftruncate(descriptor, size)
+            for start, end in _extents(origin.fileno(), size):
+                _copy(origin.fileno(), descriptor, start, end)
+        status = os.fstat(origin.fileno())
+    if os.utime in os.supports_fd:
+        os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _share_blocks(descriptor: int, origin: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        fcntl.ioctl(descriptor, _FICLONE, origin)
+    except OSError:
+        return False
+    return True
+
+
+def _extents(origin: int, size: int) -> list[tuple[int, int]]:
+    """Ranges of a file that hold data; the whole file where the system cannot tell."""
+    if not hasattr(os, "SEEK_DATA"):
+        return [(0, size)]
+    extents = []
+    position = 0
+    while position < size:
+        try:
+            start = os.lseek(origin, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole from here to the end
+                break
+            return [(0, size)]
+        position = os.lseek(origin, start, os.SEEK_HOLE)
+        extents.append((start, position))
+    return extents
+
+
+def _copy(origin: int, descriptor: int, start: int, end: int) -> None:
+    os.lseek(origin, start, os.SEEK_SET)
+    os.lseek(descriptor, start, os.SEEK_SET)
+    position = start
+    in_kernel = hasattr(os, "copy_file_range")
+    while position < end:
+        length = min(_CHUNK, end - position)
+        if in_kernel:
+            try:
+                copied = os.copy_file_range(origin, descriptor, length)
+            except OSError as error:
+                if error.errno not in _NO_KERNEL_COPY:
+                    raise
+                in_kernel = False
+                continue
+        else:
+            chunk = os.read(origin, min(length, _BUFFER))
+            copied = os.write(descriptor, chunk)
+            os.lseek(origin, position + copied, os.SEEK_SET)
+        if not copied:
+            raise OSError(errno.EIO, "the file became shorter while it was copied")
+        position += copied

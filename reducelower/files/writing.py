@@ -1,0 +1,183 @@
+"""Write a model file: whole or not at all, with its external data in reach."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from contextlib import ExitStack
+from pathlib import Path
+
+from onnx import ModelProto
+
+from reducelower.errors import UnreadableModelError
+from reducelower.files.external import ExternalFile
+from reducelower.files.formats import serialize
+from reducelower.files.pending import PendingFile, sync_folder
+from reducelower.files.reading import LoadedModel
+from reducelower.files.transfer import fill
+
+__all__ = ["EXTERNAL_DATA_MODES", "resolve_destination", "write_model"]
+
+EXTERNAL_DATA_MODES = ("copy", "link", "keep")
+"""What to do with external data when the output goes to another folder.
+
+``copy`` shares blocks with the original where the file system can and copies where not. ``link`` makes hard links,
+which costs nothing, but onnx (from 1.21 on) refuses to load external data that has more than one name, at both ends;
+where links cannot be made it copies. ``keep`` brings nothing: the user does.
+"""
+
+
+def resolve_destination(
+    destination: str | os.PathLike[str],
+    *,
+    source: LoadedModel,
+    overwrite: bool = False,
+    in_place: bool = False,
+    make_folder: bool = False,
+) -> Path:
+    """Find out where an output goes, and whether it may; links are followed to the file that they lead to.
+
+    Args:
+        destination: the output as the user named it.
+        source: the model it is made from.
+        overwrite: an existing file may be replaced.
+        in_place: the output may be the input itself.
+        make_folder: a missing folder is made when the file is written.
+
+    Raises:
+        UnreadableModelError: a file must not be, or cannot be, written there.
+    """
+    given = Path(destination)
+    try:
+        real = Path(os.path.realpath(given))
+        status = real.stat() if real.exists() else None
+        folder_exists = real.parent.is_dir()
+        same = status is not None and real.samefile(source.path)
+        hits_data = status is not None and any(real.samefile(file.path) for file in source.external)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UnreadableModelError(f"cannot write {given}: {reason}") from None
+    if status is None:
+        if not folder_exists and not make_folder:
+            raise UnreadableModelError(f"cannot write {given}: there is no folder {real.parent}")
+        return real
+    if stat.S_ISDIR(status.st_mode):
+        raise UnreadableModelError(f"cannot write {given}: it is a folder; name a file in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise UnreadableModelError(f"cannot write {given}: it is not a regular file")
+    if hits_data:
+        raise UnreadableModelError(f"cannot write {given}: it holds the external data of {source.path}")
+    if same and not in_place:
+        raise UnreadableModelError(f"{given} is the input itself; --in-place replaces it")
+    if not same and not overwrite:
+        raise UnreadableModelError(f"{given} exists already; --force replaces it")
+    return real
+
+
+def write_model(
+    model: ModelProto,
+    destination: str | os.PathLike[str],
+    *,
+    source: LoadedModel,
+    overwrite: bool = False,
+    in_place: bool = False,
+    make_folder: bool = False,
+    external_data: str = "copy",
+) -> Path:
+    """Write a model, and what it needs of its source's external data, or leave everything as it was.
+
+    Args:
+        model: what to write.
+        destination: the output file; its extension says the format.
+        source: where the model comes from.
+        overwrite: replace an existing file, keeping its permissions.
+        in_place: the output may be the input itself.
+        make_folder: make the folder if it is missing.
+        external_data: one of `EXTERNAL_DATA_MODES`; in the folder of the source nothing needs to be done.
+
+    Returns:
+        The file that was written, links followed.
+
+    Raises:
+        UnreadableModelError: it could not be written; the message is one sentence that says why.
+    """
+    real = resolve_destination(
+        destination, source=source, overwrite=overwrite, in_place=in_place, make_folder=make_folder
+    )
+    content = serialize(model, destination)
+    try:
+        with ExitStack() as stack:
+            undo = stack.enter_context(ExitStack())
+            if make_folder:
+                _make_folders(real.parent, undo)
+            output = stack.enter_context(PendingFile(real))
+            output.write(content)
+            if external_data != "keep":
+                _bring(source.external, real.parent, external_data, overwrite, undo)
+            output.publish(overwrite=overwrite or in_place)
+            undo.pop_all()
+        sync_folder(real.parent)
+    except FileExistsError:  # another process was faster
+        raise UnreadableModelError(f"{destination} exists already; --force replaces it") from None
+    except OSError as error:
+        raise UnreadableModelError(f"cannot write {destination}: {error.strerror or error}") from None
+    return real
+
+
+def _bring(files: tuple[ExternalFile, ...], folder: Path, mode: str, overwrite: bool, undo: ExitStack) -> None:
+    """Bring external data to a folder: every file complete before the first of them gets its name."""
+    with ExitStack() as stack:
+        complete: list[PendingFile] = []
+        for file in files:
+            target = folder / file.location
+            if _is_there(file, target):
+                continue
+            if target.exists() and not overwrite:
+                raise UnreadableModelError(f"{target}, the external data, exists already; --force replaces it")
+            _make_folders(target.parent, undo)
+            if mode == "link" and not target.exists() and _link(file.path, target):
+                undo.callback(_remove, target)
+                continue
+            pending = stack.enter_context(PendingFile(target))
+            fill(pending.descriptor, file.path)
+            complete.append(pending)
+        for pending in complete:
+            if not pending.destination.exists():
+                undo.callback(_remove, pending.destination)
+            pending.publish(overwrite=overwrite)
+
+
+def _is_there(file: ExternalFile, target: Path) -> bool:
+    """Whether a file is in place: the same one, or a copy as an earlier run leaves it (size and time of change)."""
+    if not target.exists():
+        return False
+    if target.samefile(file.path):
+        return True
+    here, there = file.path.stat(), target.stat()
+    return (here.st_size, here.st_mtime_ns) == (there.st_size, there.st_mtime_ns)
+
+
+def _link(source: Path, target: Path) -> bool:
+    try:
+        os.link(os.path.realpath(source), target)
+    except OSError:
+        return False
+    return True
+
+
+def _make_folders(folder: Path, undo: ExitStack) -> None:
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    for parent in reversed(missing):
+        parent.mkdir(exist_ok=True)
+        undo.callback(_remove_folder, parent)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _remove_folder(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.rmdir()
