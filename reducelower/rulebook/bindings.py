@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,37 +19,32 @@ __all__ = ["BINDINGS", "bind"]
 
 @dataclass(frozen=True)
 class _Format:
-    """A binary floating-point format and the magnitudes that a sum of squares is at ease with.
+    """A binary floating-point format.
 
     Attributes:
         precision: significant bits, the hidden one included.
-        exponent: exponent of the largest power of two.
-        small: exponent of the smallest magnitude whose square, and the squares of numbers a precision below it, are
-            still normal numbers; 0 where the format is too narrow for that.
-        big: exponent of the largest magnitude of which 2**32 squares can be summed; 0 where there is none.
+        exponent: exponent of the largest power of two; IEEE 754 puts the smallest normal number at 1 - exponent.
+        lower: exponent of the smallest power of two to scale by: above the smallest normal number by a margin, so that
+            one less is not flushed to zero, and near enough to it for the square of what is left to be representable.
+        summable: exponent of a power of two of which 2**32 can be summed; 0 where the format is too narrow for that.
     """
 
     precision: int
     exponent: int
-    small: int
-    big: int
+    lower: int
+    summable: int
 
     @property
     def largest(self) -> float:
         """The largest finite number."""
         return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.exponent
 
-    @property
-    def smallest_normal(self) -> float:
-        """The smallest positive number with full precision; IEEE 754 puts it at 2**(1 - exponent)."""
-        return 2.0 ** (1 - self.exponent)
-
 
 _FORMATS: dict[int, _Format] = {
-    TensorProto.FLOAT16: _Format(precision=11, exponent=15, small=0, big=0),
-    TensorProto.BFLOAT16: _Format(precision=8, exponent=127, small=-40, big=48),
-    TensorProto.FLOAT: _Format(precision=24, exponent=127, small=-40, big=48),
-    TensorProto.DOUBLE: _Format(precision=53, exponent=1023, small=-450, big=480),
+    TensorProto.FLOAT16: _Format(precision=11, exponent=15, lower=-12, summable=0),
+    TensorProto.BFLOAT16: _Format(precision=8, exponent=127, lower=-120, summable=64),
+    TensorProto.FLOAT: _Format(precision=24, exponent=127, lower=-120, summable=64),
+    TensorProto.DOUBLE: _Format(precision=53, exponent=1023, lower=-1000, summable=512),
 }
 
 
@@ -69,11 +65,14 @@ def _values() -> dict[str, dict[int, int | float]]:
     numbers = SUPPORTED - CLASSES["bool"]
     return {
         "one": dict.fromkeys(numbers, 1),
+        "two": dict.fromkeys(numbers, 2),
+        "minus_one": dict.fromkeys((*_FORMATS, *CLASSES["signed"]), -1),
+        "log_of_two": dict.fromkeys(_FORMATS, math.log(2)),
         "lowest": {element_type: _range(element_type)[0] for element_type in SUPPORTED},
         "largest": {element_type: _range(element_type)[1] for element_type in SUPPORTED},
-        "smallest_normal": {element_type: known.smallest_normal for element_type, known in _FORMATS.items()},
-        "small": {element_type: 2.0**known.small for element_type, known in _FORMATS.items()},
-        "big": {element_type: 2.0**known.big for element_type, known in _FORMATS.items()},
+        "smallest_power": {element_type: 2.0**known.lower for element_type, known in _FORMATS.items()},
+        "largest_power": {element_type: 2.0**known.exponent for element_type, known in _FORMATS.items()},
+        "summable": {element_type: 2.0**known.summable for element_type, known in _FORMATS.items()},
     }
 
 
@@ -84,7 +83,7 @@ def bind(rule: Rule, element_type: int | None) -> dict[str, AttributeProto]:
     """The attributes that a rule's body needs from its site, each a scalar tensor of the data's element type.
 
     Raises:
-        RuleError: the element type is not known, or has no such value (an integer has no smallest normal number).
+        RuleError: the element type is not known, or has no such value (an integer has no smallest power of two).
     """
     if not rule.bindings:
         return {}

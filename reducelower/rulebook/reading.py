@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from onnx import AttributeProto, FunctionProto, defs, parser
 
@@ -119,5 +120,4 @@ def _attribute_type(op_type: str, opset: int, name: str) -> AttributeProto.Attri
         kind = str(defs.get_schema(op_type, opset, "").attributes[name].type)
     except (defs.SchemaError, KeyError):
         return AttributeProto.UNDEFINED
-    known: AttributeProto.AttributeType = AttributeProto.AttributeType.Value(kind.rpartition(".")[2])
-    return known
+    return cast(AttributeProto.AttributeType, AttributeProto.AttributeType.Value(kind.rpartition(".")[2]))
