@@ -1,0 +1,247 @@
+"""onnx's own node test cases, converted to other opset versions and run again.
+
+As a program it prints what became of them, by operator::
+
+    python -m tests.backend.node_cases --ops Pad,Clip --to 13,11 [--reasons]
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import ModelProto, TensorProto, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import reducelower
+
+TARGETS = (21, 18, 17, 15, 13, 11, 9)
+STATES = ("ok", "refused", "wrong", "invalid", "crash", "not run")
+DEFAULT_DOMAINS = ("", "ai.onnx")
+
+_LACKS_KERNEL = (
+    "NOT_IMPLEMENTED",
+    "is under development",
+    "only *guarantees* support",
+    "Could not find an implementation",
+)
+_NEWEST_FOR_ONNXRUNTIME = 25
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model with inputs and the outputs its operator's page says it yields."""
+
+    name: str
+    operator: str
+    opset: int
+    model: ModelProto
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    rtol: float
+    atol: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one case at one target."""
+
+    case: Case
+    target: int
+    state: str
+    reason: str = ""
+
+
+def _plain(value: Any) -> Any:
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """Every case of the default domain whose source model reproduces its expected outputs in some runtime."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    logging.disable(logging.WARNING)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        collected = collect_testcases(None)
+    single = {case.name: case.model.graph.node[0].op_type for case in collected if len(case.model.graph.node) == 1}
+    found = []
+    for case in collected:
+        imports = {entry.domain or "": entry.version for entry in case.model.opset_import}
+        if set(imports) - set(DEFAULT_DOMAINS) or len(case.data_sets) != 1:
+            continue
+        base = case.name.split("_expanded")[0]
+        operator = single.get(base) or case.model.graph.node[0].op_type
+        inputs, outputs = (tuple(map(_plain, values)) for values in case.data_sets[0])
+        found.append(
+            Case(case.name, operator, max(imports.values()), case.model, inputs, outputs, case.rtol, case.atol)
+        )
+    return tuple(found)
+
+
+def runs_as_expected(case: Case) -> bool:
+    """Whether the unconverted model reproduces what the case expects: random operators do not."""
+    return _difference(case, case.model)[0] == "ok"
+
+
+def convert(case: Case, target: int) -> Result:
+    """Convert one case and compare what the result computes with what the case expects."""
+    try:
+        converted = reducelower.convert_version(case.model, target)
+    except reducelower.ConversionError as error:
+        return Result(case, target, "refused", "; ".join(map(str, error.refusals)))
+    except Exception as error:
+        return Result(case, target, "crash", f"{type(error).__name__}: {error}")
+    try:
+        onnx.checker.check_model(converted, full_check=True)
+    except Exception as error:
+        if not _fails_full_check(case.model):
+            return Result(case, target, "invalid", " ".join(str(error).split()))
+    return Result(case, target, *_difference(case, converted))
+
+
+def _fails_full_check(model: ModelProto) -> bool:
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except Exception:
+        return True
+    return False
+
+
+def _difference(case: Case, model: ModelProto) -> tuple[str, str]:
+    """State and reason: onnxruntime decides; where it has no kernel, the reference evaluator does."""
+    names = [value.name for value in model.graph.input]
+    feeds = dict(zip(names, case.inputs, strict=False))
+    try:
+        got = _run_onnxruntime(model, feeds)
+    except Exception as error:
+        if any(mark in str(error) for mark in _LACKS_KERNEL) or not _is_onnxruntime_fault(model, error):
+            return _difference_in_reference(case, model, feeds)
+        return "invalid", " ".join(str(error).split())
+    return _compare(case, got)
+
+
+def _is_onnxruntime_fault(model: ModelProto, error: Exception) -> bool:
+    return isinstance(error, Exception) and "ONNXRuntimeError" in str(error)
+
+
+def _difference_in_reference(case: Case, model: ModelProto, feeds: dict[str, Any]) -> tuple[str, str]:
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            got = ReferenceEvaluator(model).run(None, feeds)
+    except Exception as error:
+        return "not run", f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return _compare(case, got)
+
+
+def _run_onnxruntime(model: ModelProto, feeds: dict[str, Any]) -> list[Any]:
+    for entry in model.opset_import:
+        if entry.domain in DEFAULT_DOMAINS and entry.version > _NEWEST_FOR_ONNXRUNTIME:
+            raise RuntimeError("NOT_IMPLEMENTED: newer than onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    quiet = onnxruntime.RunOptions()
+    quiet.log_severity_level = 4
+    return list(session.run(None, feeds, quiet))
+
+
+def _compare(case: Case, got: Sequence[Any]) -> tuple[str, str]:
+    for index, (expected, value) in enumerate(zip(case.outputs, got, strict=False)):
+        problem = _mismatch(expected, value, case)
+        if problem:
+            return "wrong", f"output {index}: {problem}"
+    return "ok", ""
+
+
+def _mismatch(expected: Any, value: Any, case: Case) -> str:
+    if expected is None or value is None:
+        return "" if expected is value else "one is None"
+    if isinstance(expected, (list, tuple)):
+        if len(expected) != len(value):
+            return f"{len(value)} elements, expected {len(expected)}"
+        return next(
+            (found for one, other in zip(expected, value, strict=True) if (found := _mismatch(one, other, case))), ""
+        )
+    expected, value = np.asarray(expected), np.asarray(value)
+    if expected.shape != value.shape:
+        return f"shape {value.shape}, expected {expected.shape}"
+    if expected.dtype != value.dtype and not expected.dtype.kind == value.dtype.kind == "O":
+        return f"type {value.dtype}, expected {expected.dtype}"
+    if expected.dtype.kind in "OSU":
+        equal = [str(item) for item in expected.ravel()] == [str(item) for item in value.ravel()]
+        return "" if equal else "strings differ"
+    if expected.dtype.kind not in "biufc":
+        expected, value = expected.astype(np.float32), value.astype(np.float32)
+    if np.allclose(value, expected, rtol=case.rtol, atol=case.atol, equal_nan=True):
+        return ""
+    with np.errstate(all="ignore"):
+        return f"numbers differ by up to {np.nanmax(np.abs(value.astype(np.float64) - expected.astype(np.float64)))}"
+
+
+def chosen(operators: Iterable[str] = ()) -> tuple[Case, ...]:
+    """The cases of some operators, of all where none are named."""
+    wanted = set(operators)
+    return tuple(case for case in cases() if not wanted or case.operator in wanted)
+
+
+def results(wanted: Iterable[Case], targets: Sequence[int] = TARGETS) -> Iterator[Result]:
+    """Convert cases to every target other than their own opset version."""
+    for case in wanted:
+        if runs_as_expected(case):
+            for target in targets:
+                if target != case.opset:
+                    yield convert(case, target)
+
+
+def table(found: Iterable[Result]) -> str:
+    """Counts by operator, and by target at the end."""
+    by_operator: dict[str, Counter[str]] = defaultdict(Counter)
+    by_target: dict[int, Counter[str]] = defaultdict(Counter)
+    for result in found:
+        by_operator[result.case.operator][result.state] += 1
+        by_target[result.target][result.state] += 1
+    rows = [("operator", *STATES)]
+    rows += [(name, *(str(count[state] or "") for state in STATES)) for name, count in sorted(by_operator.items())]
+    rows += [
+        (f"to {target}", *(str(by_target[target][state] or "") for state in STATES))
+        for target in sorted(by_target, reverse=True)
+    ]
+    total = sum(by_target.values(), Counter[str]())
+    rows.append(("all", *(str(total[state]) for state in STATES)))
+    return "\n".join(f"{row[0]:28}" + "".join(f"{cell:>9}" for cell in row[1:]) for row in rows)
+
+
+def main() -> None:
+    """Convert and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ops", default="", help="operators, separated by commas; all if left out")
+    parser.add_argument("--to", default=",".join(map(str, TARGETS)), help="opset versions, separated by commas")
+    parser.add_argument("--case", default="", help="only cases whose name contains this")
+    parser.add_argument("--reasons", action="store_true", help="print every result that is not ok")
+    options = parser.parse_args()
+    wanted = [case for case in chosen(filter(None, options.ops.split(","))) if options.case in case.name]
+    found = list(results(wanted, [int(number) for number in options.to.split(",")]))
+    print(table(found))
+    for result in found:
+        shown = result.state in ("wrong", "invalid", "crash") or (options.reasons and result.state != "ok")
+        if shown:
+            case = result.case
+            print(f"{result.state}: {case.name} {case.opset} -> {result.target}: {result.reason[:400]}")
+
+
+if __name__ == "__main__":
+    main()

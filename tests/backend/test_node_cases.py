@@ -1,0 +1,20 @@
+"""onnx's own node test cases, converted to other opset versions, yield what the operators' pages say or are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.backend.node_cases import cases, convert, runs_as_expected
+
+CHUNKS = 24
+TARGETS = (21, 18, 17, 15, 13, 11, 9)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_converted_cases_yield_what_is_expected_or_are_refused(chunk: int, target: int) -> None:
+    found = [
+        convert(case, target) for case in cases()[chunk::CHUNKS] if case.opset != target and runs_as_expected(case)
+    ]
+    bad = [result for result in found if result.state in ("wrong", "invalid", "crash")]
+    assert not bad, "\n".join(f"{one.state}: {one.case.name} {one.case.opset} -> {target}: {one.reason}" for one in bad)
