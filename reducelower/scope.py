@@ -23,6 +23,8 @@ __all__ = ["BodyScope", "Ground", "Scope", "tensor_of"]
 
 # A constant that a rule needs (axes, pads, a shape) is small; anything larger is data.
 _LARGEST_CONSTANT = 65_536
+# Inference reads shapes and axes, which are smaller still.
+_LARGEST_SHAPE = 64
 
 
 class Ground:
@@ -89,6 +91,7 @@ def _tensor_type(tensor: TensorProto) -> TypeProto:
     stated = TypeProto()
     stated.tensor_type.elem_type = tensor.data_type
     shape = stated.tensor_type.shape
+    shape.SetInParent()  # A scalar has a shape as well: one without dimensions.
     for size in tensor.dims:
         shape.dim.add(dim_value=size)
     return stated
@@ -383,7 +386,8 @@ class BodyScope(Scope):
     def __init__(self, around: Scope, nodes: list[NodeProto], opset: int) -> None:
         """Open the scope of replacement nodes written for an opset version."""
         super().__init__(around.ground, FunctionProto(), opset, around.path, around)
-        self.nodes = nodes
+        # As they were written: making them legal edits them in place.
+        self.nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
         self._defined = {name for node in nodes for name in node.output if name}
         self._body_types: Mapping[str, TypeProto] | None = None
         self.constant_nodes = {node.output[0]: (-1, node) for node in nodes if node.op_type == "Constant"}
@@ -403,7 +407,16 @@ class BodyScope(Scope):
         if self._body_types is None:
             read = {name for node in self.nodes for name in node.input if name} - (self._defined or set())
             known = {outer: found for outer in read if (found := self.parent.type(outer)) is not None}
-            self._body_types = infer_body(self.nodes, known, self.opset)
+            constants = []
+            for outer in sorted(known):
+                value = self.parent.constant(outer)
+                if value is not None and value.size <= _LARGEST_SHAPE:
+                    constant = NodeProto(op_type="Constant", output=[outer])
+                    tensor = numpy_helper.from_array(value)
+                    constant.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
+                    constants.append(constant)
+                    del known[outer]
+            self._body_types = infer_body([*constants, *self.nodes], known, self.opset)
         # The last nodes yield the outputs of the node they replace, whose types the graph around knows.
         found = self._body_types.get(name)
         return found if found is not None else self.parent.type(name)
