@@ -19,7 +19,14 @@ from reducelower.errors import Refusal, RefusedError
 from reducelower.inference import subgraphs
 from reducelower.occurring import Occurring, dropped_types
 from reducelower.plan import Site
-from reducelower.schemas import DEFAULT_DOMAINS, is_deprecated, parse_element_type, schema, versions
+from reducelower.schemas import (
+    DEFAULT_DOMAINS,
+    is_deprecated,
+    parse_element_type,
+    schema,
+    versions,
+    withdrawn_at_once,
+)
 from reducelower.scope import BodyScope, Ground, Scope
 from reducelower.target import Target
 
@@ -77,9 +84,9 @@ class _Treatments(dict[str, "Treatment | None"]):
         if op_type in self.target.without:
             return Treatment(expand=True)
         source, goal = schema(op_type, self.opset), schema(op_type, goal_opset)
-        if source is None:
+        if source is None and not withdrawn_at_once(op_type, self.opset):
             return Treatment(refusal=_unknown(op_type, self.opset))
-        if goal is None:
+        if source is None or goal is None:
             return Treatment(absent=True)
         if source.since_version == goal.since_version:
             return Treatment()

@@ -21,6 +21,7 @@ __all__ = [
     "since",
     "type_string",
     "versions",
+    "withdrawn_at_once",
 ]
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
@@ -51,6 +52,15 @@ def is_deprecated(op_type: str, opset: int) -> bool:
     """Whether the operator has a schema at the opset version that says it is deprecated."""
     found = _schema(op_type, opset, "")
     return found is not None and found.deprecated
+
+
+def withdrawn_at_once(op_type: str, opset: int) -> bool:
+    """Whether the version in force is the operator's first and deprecated already, as GroupNormalization's of 18 is.
+
+    Checkers reject such a node, but exporters wrote it and runtimes run it.
+    """
+    found = _schema(op_type, opset, "")
+    return found is not None and found.deprecated and found.since_version == versions(op_type)[0]
 
 
 def since(op_type: str, opset: int) -> int | None:
