@@ -4,3 +4,7 @@ Importing this package registers every rewrite.
 """
 
 from __future__ import annotations
+
+from reducelower.operators import activations, layer_normalization, like
+
+__all__ = ["activations", "layer_normalization", "like"]
