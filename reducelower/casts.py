@@ -5,7 +5,7 @@ Only where the wider type holds every value and the result comes back exactly; o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from onnx import NodeProto, TensorProto, defs, helper
 
 from reducelower.build import make_node
 from reducelower.errors import RefusedError
-from reducelower.schemas import element_type_name
+from reducelower.schemas import element_type_name, schema
 from reducelower.scope import Scope
 
 __all__ = ["CAST_OPSET", "Retype", "cast_around", "retype", "retypes"]
@@ -57,7 +57,7 @@ def retype(
 def cast_around(
     node: NodeProto, scope: Scope, element_type: int, wide: int, *, clamp: bool
 ) -> tuple[list[NodeProto], NodeProto, list[NodeProto]]:
-    """Compute one node in a wider element type: every input of `element_type` cast to it, every output cast back.
+    """Compute one node in a wider element type: its data cast to it, every output cast back.
 
     Args:
         node: the node; its inputs and outputs are renamed in place.
@@ -69,8 +69,10 @@ def cast_around(
     """
     stem = node.name or node.output[0]
     before, after = [], []
+    formals = goal_inputs(node, scope)
     for index, name in enumerate(node.input):
-        if name and scope.element_type(name) == element_type:
+        narrow = f"tensor({element_type_name(element_type)})"
+        if name and scope.element_type(name) == element_type and narrow not in formals(index):
             cast = scope.ground.names.fresh(stem, f"/{node.op_type}/{element_type_name(wide)}")
             scope.declare(cast, wide)
             before.append(make_node("Cast", [name], [cast], to=wide))
@@ -96,6 +98,13 @@ def cast_around(
         last.name = scope.ground.names.fresh(stem, f"/{node.op_type}/{element_type_name(element_type)}")
         after.append(last)
     return before, node, after
+
+
+def goal_inputs(node: NodeProto, scope: Scope) -> Callable[[int], Collection[str]]:
+    """Types that each input of a node may have at the target, as schemas spell them."""
+    goal = schema(node.op_type, scope.ground.opset)
+    formals = [] if goal is None else list(goal.inputs)
+    return lambda index: formals[min(index, len(formals) - 1)].types if formals else ()
 
 
 def _range(element_type: int) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
 from onnx import (
@@ -16,7 +16,7 @@ from onnx import (
     shape_inference,
 )
 
-__all__ = ["Inference", "skeleton", "subgraphs"]
+__all__ = ["GraphKey", "Inference", "function_key", "infer_body", "skeleton", "subgraphs"]
 
 # Tensors above this many elements are weights; shape inference only reads the values of small ones.
 _SMALL = 1024
@@ -64,7 +64,7 @@ class Inference:
     """The types of the values of one model, as onnx's shape inference sees them.
 
     Inference runs at the first question, on a copy without weights (`onnx.shape_inference.infer_shapes` takes models
-    up to 2 GiB), and subgraphs are covered.
+    up to 2 GiB). Subgraphs are covered, and bodies of model-local functions as far as their calls agree.
     """
 
     def __init__(self, source: ModelProto) -> None:
@@ -72,16 +72,22 @@ class Inference:
         self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
 
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
-        """Types by value name of the graph at `key`: positions of node and subgraph, from the main graph inward."""
+        """Types by value name of the graph at `key`.
+
+        Args:
+            key: positions of node and subgraph from the main graph inward; for what is in the function at position
+                n of the model, -1 - n comes first (see `function_key`).
+        """
         if self._types is None:
             self._types = {}
             try:
-                inferred = shape_inference.infer_shapes(skeleton(self._source), data_prop=True)
+                model = shape_inference.infer_shapes(skeleton(self._source), data_prop=True)
             except Exception:
                 # A model that inference itself rejects (an unknown operator, a wrong declared shape) has no inferred
                 # types; whoever needs one refuses and names the value.
                 return {}
-            self._collect(inferred.graph, ())
+            self._collect(model.graph, ())
+            self._collect_functions(model)
         return self._types.get(key, {})
 
     def _collect(self, graph: GraphProto, key: GraphKey) -> None:
@@ -91,22 +97,135 @@ class Inference:
             for number, _, inner in subgraphs(node):
                 self._collect(inner, (*key, index, number))
 
+    def _collect_functions(self, model: ModelProto) -> None:
+        assert self._types is not None
+        calls: dict[tuple[str, str, str], list[list[TypeProto | None]]] = {}
+        positions = {
+            (function.domain, function.name, function.overload): number
+            for number, function in enumerate(model.functions)
+        }
+        if not positions:
+            return
+        _note_calls(model.graph, {}, calls, positions.keys())
+        # Callers come before what they call, so that every call of a function is known when its body is inferred.
+        for number in _callers_first(model.functions, positions):
+            function = model.functions[number]
+            inputs = _agreed(calls.get((function.domain, function.name, function.overload), []))
+            types = {name: found for name, found in zip(function.input, inputs, strict=False) if found is not None}
+            body = infer_function(function, types, model)
+            self._collect(body, function_key(number))
+            self._types[function_key(number)].update(types)
+            _note_calls(body, types, calls, positions.keys())
+
+
+def function_key(number: int) -> GraphKey:
+    """The key of the body of the function at a position among the functions of the model."""
+    return (-1 - number,)
+
+
+def _note_calls(
+    graph: GraphProto,
+    around: Mapping[str, TypeProto],
+    calls: dict[tuple[str, str, str], list[list[TypeProto | None]]],
+    functions: Collection[tuple[str, str, str]],
+) -> None:
+    """Note the types that every call in a graph, and the graphs inside it, hands to its function."""
+    types = {**around, **{value.name: value.type for value in (*graph.value_info, *graph.output, *graph.input)}}
+    for tensor in graph.initializer:
+        stated = types[tensor.name] = TypeProto()
+        stated.tensor_type.elem_type = tensor.data_type
+        for size in tensor.dims:
+            stated.tensor_type.shape.dim.add(dim_value=size)
+    for node in graph.node:
+        called = (node.domain, node.op_type, node.overload)
+        if called in functions:
+            calls.setdefault(called, []).append([types.get(name) for name in node.input])
+        for _, _, inner in subgraphs(node):
+            _note_calls(inner, types, calls, functions)
+
+
+def _agreed(calls: list[list[TypeProto | None]]) -> list[TypeProto | None]:
+    """What all calls of a function say about each input: its type where they agree, its element type at least."""
+    if not calls:
+        return []
+    agreed: list[TypeProto | None] = []
+    for index in range(max(map(len, calls))):
+        given = [call[index] if index < len(call) else None for call in calls]
+        first = given[0]
+        if first is None or any(other is None for other in given):
+            agreed.append(None)
+        elif all(other == first for other in given):
+            agreed.append(first)
+        elif len({other.tensor_type.elem_type for other in given if other is not None}) == 1:
+            element = TypeProto()
+            element.tensor_type.elem_type = first.tensor_type.elem_type
+            agreed.append(element)
+        else:
+            agreed.append(None)
+    return agreed
+
+
+def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[tuple[str, str, str], int]) -> list[int]:
+    """Positions of functions so that each stands before those it calls."""
+    order: list[int] = []
+    seen: set[int] = set()
+
+    def visit(number: int) -> None:
+        if number in seen:
+            return
+        seen.add(number)
+        for called in _called(functions[number].node):
+            if called in positions:
+                visit(positions[called])
+        order.append(number)
+
+    for number in range(len(functions)):
+        visit(number)
+    return order[::-1]
+
+
+def _called(nodes: Iterable[NodeProto]) -> Iterator[tuple[str, str, str]]:
+    for node in nodes:
+        yield node.domain, node.op_type, node.overload
+        for _, _, graph in subgraphs(node):
+            yield from _called(graph.node)
+
+
+def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], model: ModelProto) -> GraphProto:
+    """The body of a function as a graph with the types of what it computes, from the types of its inputs.
+
+    Where nodes refer to attributes of the function, shapes depend on the call; only element types are kept then.
+    """
+    graph = GraphProto(name=function.name)
+    graph.node.extend(function.node)
+    for name in function.input:
+        if name in types:
+            graph.input.add(name=name).type.CopyFrom(types[name])
+    body = ModelProto(ir_version=model.ir_version, graph=graph)
+    body.opset_import.extend(function.opset_import)
+    body.functions.extend(model.functions)
+    try:
+        inferred: GraphProto = shape_inference.infer_shapes(body, data_prop=True).graph
+    except Exception:
+        return graph
+    if _has_references(function.node):
+        for value in inferred.value_info:
+            if value.type.WhichOneof("value") == "tensor_type":
+                value.type.tensor_type.ClearField("shape")
+    return inferred
+
+
+def _has_references(nodes: Iterable[NodeProto]) -> bool:
+    return any(
+        any(attribute.ref_attr_name for attribute in node.attribute)
+        or any(_has_references(graph.node) for _, _, graph in subgraphs(node))
+        for node in nodes
+    )
+
 
 def infer_body(nodes: list[NodeProto], types: Mapping[str, TypeProto], opset: int) -> dict[str, TypeProto]:
     """Types of everything computed by a few nodes that stand alone, from the types of what they read."""
-    graph = GraphProto(name="body")
-    graph.node.extend(nodes)
-    for name, value_type in types.items():
-        graph.input.add(name=name).type.CopyFrom(value_type)
-    model = ModelProto(ir_version=10, graph=graph)
-    model.opset_import.add(version=opset)
-    try:
-        inferred = shape_inference.infer_shapes(model, data_prop=True)
-    except Exception:
-        return {}
-    return {value.name: value.type for value in inferred.graph.value_info}
-
-
-def function_key(function: FunctionProto) -> tuple[str, str, str]:
-    """What calls of a model-local function name it by: domain, name and overload."""
-    return function.domain, function.name, function.overload
+    function = FunctionProto(name="body", node=nodes, input=types)
+    function.opset_import.add(version=opset)
+    inferred = infer_function(function, types, ModelProto(ir_version=10))
+    return {value.name: value.type for value in inferred.value_info}

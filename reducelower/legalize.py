@@ -16,7 +16,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, defs
 from reducelower import absent, bodies, casts, constants, operators, reductions
 from reducelower.crossings import Crossing, crossings
 from reducelower.errors import Refusal, RefusedError
-from reducelower.inference import subgraphs
+from reducelower.inference import function_key, subgraphs
 from reducelower.occurring import Occurring, dropped_types
 from reducelower.plan import Site
 from reducelower.schemas import (
@@ -198,15 +198,16 @@ class Legalizer:
         """Make the model legal; returns what was rewritten. `refusals` says what was not."""
         graph = Scope(self.ground, self.model.graph, source_opset, "graph", key=())
         self._walk(graph)
-        for function in self.model.functions:
-            self._walk_function(function)
-        self._remove_released()
+        for number, function in enumerate(self.model.functions):
+            self._walk_function(function, number)
+        constants.remove_unused(self.ground.released, self._edits)
+        self._treat_constants()
         self._fit_types()
         if self.refusals:
             return []
         return self._splice()
 
-    def _walk_function(self, function: FunctionProto) -> None:
+    def _walk_function(self, function: FunctionProto, number: int) -> None:
         overload = f":{function.overload}" if function.overload else ""
         path = f"functions/{function.domain}::{function.name}{overload}"
         opset = None
@@ -218,7 +219,7 @@ class Legalizer:
             reason = "the function stands in the default domain, where it would shadow or be taken for an operator"
             self.refusals.append(Refusal(path, "", "", f"{path}: {reason}", "give the function a domain of its own"))
         elif opset is not None:
-            self._walk(Scope(self.ground, function, opset, path))
+            self._walk(Scope(self.ground, function, opset, path, key=function_key(number)))
 
     # One pass over the nodes
 
@@ -249,11 +250,16 @@ class Legalizer:
     def _treat(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
         scope = edit.scope
         if node.op_type == "Constant":
+            # It waits until it is known which constants are still read.
             self._note_constant(node, index, scope)
-        elif node.op_type in _HOLDING_GRAPHS:
-            self._walk_subgraphs(node, index, scope)
-        if treatment.is_nothing:
             return
+        if node.op_type in _HOLDING_GRAPHS:
+            self._walk_subgraphs(node, index, scope)
+        if not treatment.is_nothing:
+            self._apply(node, index, treatment, edit)
+
+    def _apply(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
+        scope = edit.scope
         outcome, label = self._settle(node, scope.opset, scope, treatment)
         if outcome is not False:
             edit.sites[index] = (node.op_type, label)
@@ -412,8 +418,17 @@ class Legalizer:
 
     # After the pass
 
-    def _remove_released(self) -> None:
-        constants.remove_unused(self.ground.released, self._edits)
+    def _treat_constants(self) -> None:
+        for edit in self._edits:
+            treatment = self._table(edit.scope.opset)["Constant"]
+            if treatment is None or treatment.is_nothing:
+                continue
+            for index, node in list(edit.scope.constant_nodes.values()):
+                if index >= 0 and index not in edit.replaced:
+                    try:
+                        self._apply(node, index, treatment, edit)
+                    except RefusedError as refused:
+                        self._refuse(edit.scope, node, index, refused)
 
     def _splice(self) -> list[Site]:
         sites: list[Site] = []
