@@ -1,0 +1,131 @@
+"""The inputs that rules are tried on: forms of the call, and values at the edges of each element type."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from reducelower.rulebook.bindings import BINDINGS
+from reducelower.rulebook.element_types import CLASSES
+from reducelower.rulebook.ulp import smallest_subnormal
+
+__all__ = ["Specimen", "specimens"]
+
+
+@dataclass(frozen=True, eq=False)
+class Specimen:
+    """One call of a Reduce operator.
+
+    Attributes:
+        data: its data.
+        axes: its axes; None for no axes input.
+        keepdims: its keepdims.
+        noop: its noop_with_empty_axes.
+    """
+
+    data: np.ndarray[Any, Any]
+    axes: tuple[int, ...] | None = None
+    keepdims: bool = True
+    noop: bool = False
+
+    def __str__(self) -> str:
+        """The call, without its values."""
+        axes = "absent" if self.axes is None else list(self.axes)
+        noop = ", noop_with_empty_axes=1" if self.noop else ""
+        return f"shape {list(self.data.shape)}, axes {axes}, keepdims={int(self.keepdims)}{noop}"
+
+    @property
+    def reduced_axes(self) -> tuple[int, ...]:
+        """The axes that go, counted from the front."""
+        if not self.axes:
+            return () if self.noop else tuple(range(self.data.ndim))
+        return tuple(sorted({axis % self.data.ndim for axis in self.axes}))
+
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        gone = self.reduced_axes
+        kept = [1 if axis in gone else size for axis, size in enumerate(self.data.shape)]
+        return tuple(size for axis, size in enumerate(kept) if self.keepdims or axis not in gone)
+
+    def groups(self) -> list[list[Any]]:
+        """For each element of the result, in row-major order, the Python numbers that it is reduced from."""
+        gone = self.reduced_axes
+        kept = [axis for axis in range(self.data.ndim) if axis not in gone]
+        count = math.prod(self.data.shape[axis] for axis in kept)
+        size = math.prod(self.data.shape[axis] for axis in gone)
+        rows = self.data.transpose(*kept, *gone).reshape(count, size)
+        if self.data.dtype.kind not in "iub":
+            rows = rows.astype(np.float64)
+        groups: list[list[Any]] = rows.tolist()
+        return groups
+
+
+def specimens(op_type: str, element_type: int) -> Iterator[Specimen]:
+    """Everything an operator is tried on for an element type; the same every time."""
+    kind = helper.tensor_dtype_to_np_dtype(element_type)
+    random = np.random.default_rng(2026)
+    yield from _forms(lambda shape: _ordinary(random, shape, element_type).astype(kind))
+    edges = np.array(_edges(element_type), dtype=kind)
+    yield Specimen(edges, noop=True)
+    for pool, length in ((edges, 1), (edges, 2), (edges[::2], 3)):
+        rows = itertools.product(range(len(pool)), repeat=length)
+        yield Specimen(pool[np.array(list(rows))], (1,))
+    for length in _LENGTHS.get(element_type, (5, 100)):
+        yield Specimen(_ordinary(random, (20, length), element_type).astype(kind), (1,), keepdims=False)
+    if element_type == TensorProto.FLOAT16:
+        # Equal elements, more of them than float16 can count.
+        yield Specimen(np.full((1, 70000), 0.5, kind), (1,))
+    if op_type in _SCALED and element_type in CLASSES["floating"]:
+        yield Specimen(_magnitudes(random, element_type).astype(kind), (1,))
+
+
+_LENGTHS: dict[int, tuple[int, ...]] = {TensorProto.BFLOAT16: (5,), TensorProto.BOOL: (5,)}
+"""Lengths of random rows; the reference evaluator adds up bfloat16 in bfloat16, which does not bear many."""
+
+_SCALED = frozenset({"ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"})
+
+
+def _forms(fill: Any) -> Iterator[Specimen]:
+    """Every form of axes, keepdims and noop_with_empty_axes, on ordinary values; rank 0 and empty data too."""
+    for keepdims, noop in itertools.product((True, False), repeat=2):
+        for axes in (None, (), (1,), (-1,), (0, 2), (-3, 1, 2)):
+            yield Specimen(fill((2, 3, 4)), axes, keepdims, noop)
+        yield Specimen(fill(()), None, keepdims, noop)
+        yield Specimen(fill((2, 0, 3)), (1,), keepdims, noop)
+        yield Specimen(fill((2, 0, 3)), (0,), keepdims, noop)
+        yield Specimen(fill((2, 0, 3)), None, keepdims, noop)
+
+
+def _ordinary(random: np.random.Generator, shape: tuple[int, ...], element_type: int) -> np.ndarray[Any, Any]:
+    if element_type == TensorProto.BOOL:
+        return random.integers(0, 2, shape)
+    if element_type in CLASSES["floating"]:
+        return np.asarray(random.uniform(0.1, 3, shape))
+    return random.integers(0 if element_type in CLASSES["unsigned"] else -9, 10, shape)
+
+
+def _magnitudes(random: np.random.Generator, element_type: int) -> np.ndarray[Any, Any]:
+    """Rows of five positive numbers, each row of one magnitude, over all magnitudes that the type has."""
+    low = math.log2(smallest_subnormal(element_type))
+    high = math.log2(float(BINDINGS["largest"][element_type]))
+    exponents = np.linspace(low, high - 0.5, 200)[:, None]
+    return np.asarray(2.0 ** (exponents + random.uniform(-0.5, 0.5, (200, 5))))
+
+
+def _edges(element_type: int) -> list[Any]:
+    if element_type == TensorProto.BOOL:
+        return [False, True]
+    largest = BINDINGS["largest"][element_type]
+    if element_type in CLASSES["floating"]:
+        normal = BINDINGS["smallest_power"][element_type]
+        positive = [0.0, 1.0, 0.3, 1000.0, smallest_subnormal(element_type), normal, math.sqrt(largest), largest]
+        return [*positive, *(-value for value in positive), math.inf, -math.inf, math.nan]
+    positive = [0, 1, 2, 100, math.isqrt(int(largest)), int(largest) // 2, int(largest) - 1, int(largest)]
+    lowest = int(BINDINGS["lowest"][element_type])
+    return [*positive, *([-1, -7, lowest // 2, lowest + 1, lowest] if lowest else [])]

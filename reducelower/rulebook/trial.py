@@ -1,0 +1,273 @@
+"""Try rules out: run each against the operator it replaces, and measure how far it is off.
+
+A rule's body runs as a model-local function at the opset version it is written for, in onnxruntime, or in ONNX's
+reference evaluator where onnxruntime has no kernel. Expected values come from `truth`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
+
+from reducelower.rulebook.bindings import BINDINGS, bind
+from reducelower.rulebook.book import Rule, RuleBook
+from reducelower.rulebook.element_types import CLASSES, type_name
+from reducelower.rulebook.errors import RuleError
+from reducelower.rulebook.specimens import Specimen, specimens
+from reducelower.rulebook.truth import OPERATORS, reduce_floats, reduce_integers
+from reducelower.rulebook.ulp import LIMITS, distance_in_ulps, distance_in_units, ulp
+from reducelower.rulebook.validation import rule_types
+
+__all__ = ["Report", "Trial", "test_rules"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One rule on one element type.
+
+    Attributes:
+        rule: the rule's name.
+        op_type: operator it replaces.
+        element_type: name of the element type.
+        runtime: what ran it: ``onnxruntime`` or ``onnx.reference``; empty where nothing did.
+        results: how many output elements were compared.
+        largest_error: largest error in ULP of the larger of the result and the largest input; of integers in units.
+        wrong: a sentence for each wrong result, at most `MOST_WRONG` of them.
+        skipped: why nothing was compared; empty when something was.
+    """
+
+    rule: str
+    op_type: str
+    element_type: str
+    runtime: str = ""
+    results: int = 0
+    largest_error: float = 0.0
+    wrong: tuple[str, ...] = ()
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came out of trying a book's rules."""
+
+    trials: tuple[Trial, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no result was wrong; a rule that nothing could be compared for does not count against it."""
+        return not any(trial.wrong for trial in self.trials)
+
+
+MOST_WRONG = 10
+"""How many wrong results a trial describes before it stops."""
+
+
+def test_rules(book: RuleBook) -> Report:
+    """Try every rule of a book on every element type it is for.
+
+    Raises:
+        RuleError: a rule is not valid.
+    """
+    return Report(tuple(trial for op_type in book.operators for trial in _try_operator(book, op_type)))
+
+
+test_rules.__test__ = False  # type: ignore[attr-defined]  # not a test of pytest's, whatever its name says
+
+
+def _try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:
+    for rule in book.rules(op_type):
+        if op_type not in OPERATORS:
+            yield Trial(rule.name, op_type, rule.element_types, skipped="no expected values are known for the operator")
+            continue
+        schema = defs.get_schema(op_type, rule.opset)
+        for element_type in rule_types(rule.function, schema):
+            if book.find(op_type, element_type) is rule:
+                yield try_rule(rule, element_type)
+
+
+def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Trial:
+    """Try one rule on one element type, in a runtime or, where that has no kernel, in the one after it.
+
+    Args:
+        rule: the rule.
+        element_type: an element type that it is for.
+        runtime: ``onnxruntime`` or ``onnx.reference``. Of float16, onnxruntime computes many operators in float32.
+    """
+    bench = _Bench(rule, element_type, runtime)
+    results, largest, wrong = 0, 0.0, []
+    for specimen in specimens(rule.function.name, element_type):
+        try:
+            output = bench.run(specimen)
+        except RuleError as failure:
+            wrong.append(f"{specimen}: {failure.reason}")
+            break
+        count, error, sentences = _compare(rule.function.name, element_type, specimen, output)
+        results += count
+        largest = max(largest, error)
+        wrong += sentences
+        if len(wrong) >= MOST_WRONG:
+            break
+    return Trial(
+        rule=rule.name,
+        op_type=rule.function.name,
+        element_type=type_name(element_type),
+        runtime=bench.runtime,
+        results=results,
+        largest_error=largest,
+        wrong=tuple(wrong[:MOST_WRONG]),
+    )
+
+
+class _Bench:
+    """Runs one rule on one element type; keeps a session for each form of the call."""
+
+    def __init__(self, rule: Rule, element_type: int, runtime: str) -> None:
+        self.rule = rule
+        self.element_type = element_type
+        self.runtime = runtime
+        self._sessions: dict[Any, Any] = {}
+
+    def run(self, specimen: Specimen) -> np.ndarray[Any, Any]:
+        """The rule's result, from the first runtime that gives one; from then on that one is kept to.
+
+        Raises:
+            RuleError: no runtime gives one.
+        """
+        try:
+            with np.errstate(all="ignore"):
+                return np.asarray(self._session(specimen).run(None, {"data": specimen.data})[0])
+        except Exception as error:
+            if self.runtime == _RUNTIMES[-1]:
+                raise RuleError(f"does not run: {' '.join(str(error).split())[:300]}") from None
+        self.runtime = _RUNTIMES[-1]
+        self._sessions.clear()
+        return self.run(specimen)
+
+    def _session(self, specimen: Specimen) -> Any:
+        form = (specimen.data.ndim, specimen.axes, specimen.keepdims, specimen.noop)
+        if form not in self._sessions:
+            model = _model(self.rule, self.element_type, specimen)
+            self._sessions[form] = _OPEN[self.runtime](model)
+        return self._sessions[form]
+
+
+def _onnxruntime_session(model: ModelProto) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def _reference_session(model: ModelProto) -> Any:
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(model)
+
+
+_OPEN = {"onnxruntime": _onnxruntime_session, "onnx.reference": _reference_session}
+_RUNTIMES = tuple(_OPEN)
+"""In the order in which they are tried."""
+
+
+def _model(rule: Rule, element_type: int, specimen: Specimen) -> ModelProto:
+    """A model whose only node calls the rule; the data's shape is open, axes are an initializer."""
+    names, initializers = ["data", ""], []
+    if specimen.axes is not None:
+        initializers = [numpy_helper.from_array(np.array(specimen.axes, np.int64), "axes")]
+        names[1] = "axes"
+    node = helper.make_node(
+        rule.function.name,
+        names,
+        ["reduced"],
+        domain=rule.function.domain,
+        overload=rule.function.overload,
+        keepdims=int(specimen.keepdims),
+        noop_with_empty_axes=int(specimen.noop),
+    )
+    node.attribute.extend(bind(rule, element_type).values())
+    shape = [f"d{axis}" for axis in range(specimen.data.ndim)]
+    graph = helper.make_graph(
+        [node],
+        "rule",
+        [helper.make_tensor_value_info("data", element_type, shape)],
+        [helper.make_tensor_value_info("reduced", element_type, None)],
+        initializers,
+    )
+    imports = [helper.make_opsetid("", rule.opset), helper.make_opsetid(rule.function.domain, 1)]
+    return helper.make_model(graph, functions=[rule.function], opset_imports=imports, ir_version=10)
+
+
+def _compare(
+    op_type: str, element_type: int, specimen: Specimen, output: np.ndarray[Any, Any]
+) -> tuple[int, float, list[str]]:
+    """How many elements were compared, their largest error, and a sentence for each that is wrong."""
+    shape = specimen.result_shape()
+    if output.shape != shape:
+        return 0, 0.0, [f"{specimen}: shape {output.shape}, expected {shape}"]
+    largest, wrong, count = 0.0, [], 0
+    limit = LIMITS.get(element_type, 0.0 if op_type in _EXACT else 1.0)
+    for values, given in zip(specimen.groups(), _numbers(output), strict=True):
+        error = _error(op_type, element_type, values, given)
+        if error is None:
+            continue
+        count += 1
+        if error > limit:
+            wrong.append(f"{specimen}: {given} of {_short(values)} ({error:.3g} ULP)")
+        else:
+            largest = max(largest, error)
+    return count, largest, wrong
+
+
+def _error(op_type: str, element_type: int, values: Sequence[Any], given: Any) -> float | None:
+    """How far a result is off; None where the specification, or rounding, leaves the result open."""
+    lowest, largest = (BINDINGS[name][element_type] for name in ("lowest", "largest"))
+    total = sum(map(Fraction, values), Fraction(0)) if all(map(math.isfinite, values)) else Fraction(0)
+    if op_type == "ReduceMean" and element_type not in _WIDENED and not lowest <= total <= largest:
+        return None
+    if element_type in LIMITS:
+        expected = reduce_floats(op_type, values)
+        if expected is None or (op_type == "ReduceLogSum" and _cancels(values, total, element_type)):
+            return None
+        # The logarithm of a sum near 1 is as far off as the sum was rounded, in any form.
+        near = [float(total)] if op_type == "ReduceLogSum" and expected.is_finite() and abs(expected) < 1 else []
+        return distance_in_ulps(given, expected, [*values, *near], element_type)
+    exact = reduce_integers(op_type, values, int(lowest), int(largest))
+    if exact is None:
+        return None
+    if op_type in _EXACT:
+        return float(abs(given - exact))
+    # The double nearest to an integer just below the largest one may be above it, and has no integer to become.
+    return None if float(exact) > largest else distance_in_units(given, exact, values)
+
+
+_EXACT = frozenset({"ReduceMax", "ReduceMin"})
+"""Operators that give one of their inputs, and so are exact on integers of any size."""
+
+_WIDENED = frozenset({TensorProto.FLOAT16, *CLASSES["narrow"]})
+"""Element types whose mean is right even where their sum overflows, as in onnxruntime 1.31.1; others' may not be."""
+
+
+def _cancels(values: Sequence[float], total: Fraction, element_type: int) -> bool:
+    """Whether a sum is not zero but no larger than the rounding errors of adding up, so that its logarithm is noise."""
+    magnitude = sum((abs(Fraction(value)) for value in values if math.isfinite(value)), Fraction(0))
+    return 0 < abs(total) <= magnitude * len(values) * Fraction(ulp(1.0, element_type))
+
+
+def _numbers(output: np.ndarray[Any, Any]) -> list[Any]:
+    """A tensor's elements as Python numbers, in row-major order."""
+    exact = output.dtype.kind in "iub"
+    numbers: list[Any] = (output if exact else output.astype(np.float64)).ravel().tolist()
+    return numbers
+
+
+def _short(values: Sequence[Any]) -> str:
+    shown = ", ".join(f"{value:.9g}" if isinstance(value, float) else str(value) for value in values[:4])
+    return f"[{shown}{', ...' if len(values) > 4 else ''}]"

@@ -1,0 +1,108 @@
+"""What a Reduce operator gives in exact arithmetic: the expected values that rules are tested against.
+
+Floats become decimals, added up exactly, with roots and logarithms to 60 digits; integers are Python's. So nothing
+here depends on a runtime or on the width of a C type. The meaning is that of the operators' pages at opset 20
+(https://onnx.ai/onnx/operators).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Context, Decimal, localcontext
+
+__all__ = ["OPERATORS", "reduce_floats", "reduce_integers"]
+
+_DIGITS = Context(prec=60, Emax=999999, Emin=-999999, traps=[])
+_ALL_DIGITS = Context(prec=3000, Emax=999999, Emin=-999999, traps=[])
+"""Enough to add up doubles, or squares of doubles, without rounding."""
+
+_INFINITY = Decimal("Infinity")
+_NAN = Decimal("NaN")
+
+
+def _log(value: Decimal) -> Decimal:
+    if value.is_nan() or value < 0:
+        return _NAN
+    return -_INFINITY if value == 0 else value.ln()
+
+
+def _sum(values: Sequence[Decimal]) -> Decimal:
+    infinite = {value for value in values if value.is_infinite()}
+    if len(infinite) == 2:
+        return _NAN
+    if infinite:
+        return infinite.pop()
+    with localcontext(_ALL_DIGITS):
+        return sum(values, Decimal(0))
+
+
+def _log_sum_exp(values: Sequence[Decimal]) -> Decimal:
+    top = max(values, default=-_INFINITY)
+    if top.is_infinite():
+        return top
+    # Below -10**5 the exponential is nothing in any element type, and far from the smallest decimal.
+    return top + _log(_sum([(value - top).exp() for value in values if value - top > -100000]))
+
+
+def _square_sum(values: Sequence[Decimal]) -> Decimal:
+    with localcontext(_ALL_DIGITS):
+        return _sum([value * value for value in values])
+
+
+_FLOATS: dict[str, Callable[[Sequence[Decimal]], Decimal]] = {
+    "ReduceL1": lambda values: _sum([abs(value) for value in values]),
+    "ReduceL2": lambda values: _square_sum(values).sqrt(),
+    "ReduceLogSum": lambda values: _log(_sum(values)),
+    "ReduceLogSumExp": _log_sum_exp,
+    "ReduceMax": lambda values: max(values, default=-_INFINITY),
+    "ReduceMean": lambda values: _sum(values) / len(values) if values else _NAN,
+    "ReduceMin": lambda values: min(values, default=_INFINITY),
+    "ReduceProd": lambda values: math.prod(values, start=Decimal(1)),
+    "ReduceSum": _sum,
+    "ReduceSumSquare": _square_sum,
+}
+
+_EXACT: dict[str, Callable[[Sequence[int]], int]] = {
+    "ReduceL1": lambda values: sum(map(abs, values)),
+    "ReduceL2": lambda values: math.isqrt(sum(value * value for value in values)),
+    "ReduceProd": math.prod,
+    "ReduceSum": sum,
+    "ReduceSumSquare": lambda values: sum(value * value for value in values),
+}
+
+_OF_ANY = frozenset({"ReduceMax", "ReduceMin"})
+_TRUNCATED = frozenset({"ReduceLogSum", "ReduceLogSumExp"})
+
+OPERATORS = frozenset(_FLOATS)
+"""The operators known here: the ten Reduce operators."""
+
+
+def reduce_floats(op_type: str, values: Sequence[float]) -> Decimal | None:
+    """The exact result; None where the specification says nothing (maximum and minimum with NaN, mean of nothing)."""
+    if any(map(math.isnan, values)):
+        return None if op_type in _OF_ANY else _NAN
+    if not values and op_type == "ReduceMean":
+        return None
+    with localcontext(_DIGITS):
+        return _FLOATS[op_type]([Decimal(value) for value in values])
+
+
+def reduce_integers(op_type: str, values: Sequence[int], lowest: int, largest: int) -> int | None:
+    """The exact result, truncated to an integer; None where the element type cannot hold it or it is not defined."""
+    if op_type in _OF_ANY:
+        pick, nothing = (max, lowest) if op_type == "ReduceMax" else (min, largest)
+        return pick(values, default=nothing)
+    if op_type == "ReduceMean":
+        return _truncated_quotient(sum(values), len(values)) if values else None
+    if op_type in _TRUNCATED:
+        real = reduce_floats(op_type, values)
+        result = int(real) if real is not None and real.is_finite() else None
+    else:
+        result = _EXACT[op_type](values)
+    return result if result is not None and lowest <= result <= largest else None
+
+
+def _truncated_quotient(dividend: int, divisor: int) -> int:
+    quotient = abs(dividend) // divisor
+    return quotient if dividend >= 0 else -quotient

@@ -1,0 +1,80 @@
+"""Errors in units in the last place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+
+from onnx import TensorProto
+
+from reducelower.rulebook.bindings import BINDINGS
+
+__all__ = ["LIMITS", "distance_in_ulps", "distance_in_units", "smallest_subnormal", "ulp"]
+
+LIMITS: dict[int, float] = {
+    TensorProto.FLOAT16: 2.0,
+    TensorProto.BFLOAT16: 4.0,
+    TensorProto.FLOAT: 4.0,
+    TensorProto.DOUBLE: 4.0,
+}
+"""How many ULP a rule may be off. One unit, in the same sense, for integers."""
+
+_PRECISION: dict[int, int] = {
+    TensorProto.FLOAT16: 11,
+    TensorProto.BFLOAT16: 8,
+    TensorProto.FLOAT: 24,
+    TensorProto.DOUBLE: 53,
+}
+_LOWEST_EXPONENT: dict[int, int] = {
+    TensorProto.FLOAT16: -14,
+    TensorProto.BFLOAT16: -126,
+    TensorProto.FLOAT: -126,
+    TensorProto.DOUBLE: -1022,
+}
+
+
+def ulp(magnitude: float, element_type: int) -> float:
+    """The distance of neighbouring numbers of a float type at a finite magnitude, subnormal ones included."""
+    exponent = max(math.frexp(magnitude)[1] - 1, _LOWEST_EXPONENT[element_type])
+    return math.ldexp(1.0, exponent - _PRECISION[element_type] + 1)
+
+
+def smallest_subnormal(element_type: int) -> float:
+    """The smallest positive number of a float type."""
+    return ulp(0.0, element_type)
+
+
+def distance_in_ulps(given: float, expected: Decimal, values: Sequence[float], element_type: int) -> float:
+    """How far a result is off, in ULP of the larger of the result and the largest input; infinite for a wrong kind.
+
+    Args:
+        given: the computed result.
+        expected: the exact one.
+        values: the inputs; infinite ones do not count.
+        element_type: a float type.
+    """
+    largest = float(BINDINGS["largest"][element_type])
+    if math.isnan(given) or expected.is_nan():
+        return 0.0 if math.isnan(given) and expected.is_nan() else math.inf
+    if expected.is_infinite() or math.isinf(given):
+        if given == float(expected):
+            return 0.0
+        # An infinity is right where the exact result is finite but beyond the type's range, or all but beyond it.
+        beyond = Decimal(largest) - Decimal(LIMITS[element_type] * ulp(largest, element_type))
+        right = not expected.is_infinite() and abs(expected) >= beyond and (given > 0) == (expected > 0)
+        return 0.0 if right else math.inf
+    if abs(expected) > Decimal(largest) + Decimal(ulp(largest, element_type)):
+        return math.inf
+    base = max([min(abs(float(expected)), largest), *(abs(value) for value in values if math.isfinite(value))])
+    return float(abs(Decimal(given) - expected) / Decimal(ulp(base, element_type)))
+
+
+def distance_in_units(given: int, expected: int, values: Sequence[int]) -> float:
+    """How far an integer result is off, in units, or in ULP of a double where those are larger.
+
+    onnxruntime's own integer reductions add up in double (measured with 1.31.1: ReduceSum of int64 [2**53 + 1] is off
+    by one), which is no fault of a rule's.
+    """
+    base = max([abs(expected), *(abs(value) for value in values)])
+    return abs(given - expected) / max(1.0, ulp(float(base), TensorProto.DOUBLE))
