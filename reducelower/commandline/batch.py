@@ -1,0 +1,64 @@
+"""Runs one piece of work per model, in this process or in several, past whatever goes wrong with one of them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+__all__ = ["run_all"]
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+def run_all(
+    work: Callable[[Job], Result], jobs: Sequence[Job], processes: int, crashed: Callable[[Job], Result]
+) -> Iterator[Result]:
+    """Yield the result of every job, in the order of the jobs.
+
+    Args:
+        work: what to do; it does not raise, and it can be sent to another process.
+        jobs: what to do it with.
+        processes: how many processes may work; each pays its start-up once.
+        crashed: the result for a job that killed its process.
+    """
+    if min(processes, len(jobs)) <= 1:
+        yield from map(work, jobs)
+        return
+    done = 0
+    with _pool(min(processes, len(jobs))) as pool:
+        try:
+            for result in _in_order(pool, work, jobs):
+                done += 1
+                yield result
+            return
+        except BrokenProcessPool:
+            pass
+    # A job took its process down, and the others with it: the rest one at a time, so that only the culprit is lost.
+    for job in jobs[done:]:
+        with _pool(1) as pool:
+            try:
+                result = pool.submit(work, job).result()
+            except BrokenProcessPool:
+                result = crashed(job)
+        yield result
+
+
+def _in_order(pool: Executor, work: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
+    futures = [pool.submit(work, job) for job in jobs]
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    # Forked workers have onnx imported already; elsewhere than on Linux forking is not safe.
+    method = "fork" if sys.platform == "linux" else "spawn"
+    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context(method))

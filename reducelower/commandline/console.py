@@ -1,0 +1,69 @@
+"""What the user sees: results on stdout, messages on stderr, both safe to print."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TextIO
+
+__all__ = ["finish", "message", "one_line", "prepare", "problem", "result"]
+
+_LONGEST = 1000
+
+
+def prepare() -> None:
+    """Let no character stop the output, whatever the terminal's encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # not every stream has it
+
+
+def result(text: str) -> None:
+    """Print a result."""
+    _print(text, sys.stdout)
+
+
+def message(text: str) -> None:
+    """Print something on the way."""
+    _print(text, sys.stderr)
+
+
+def problem(sentence: str) -> None:
+    """Print what went wrong: one line per problem, however long or odd the names in it are."""
+    _print(f"error: {one_line(sentence)}", sys.stderr)
+
+
+def one_line(text: str) -> str:
+    """Text that cannot break the line or drive the terminal: control characters escaped, excess length cut."""
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST - 60]} ... {text[-50:]}"
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
+
+
+def finish() -> None:
+    """Flush both streams; a reader that has gone away is no fault."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            _silence(stream)
+
+
+def _print(text: str, stream: TextIO) -> None:
+    try:
+        stream.write(text + "\n")
+    except BrokenPipeError:
+        _silence(stream)
+
+
+def _silence(stream: TextIO) -> None:
+    """Send what is still to come nowhere, so that the exit status stays that of the work."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -1,0 +1,103 @@
+"""The ONNX checker's verdict on a model, said plainly."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from onnx import ModelProto, TensorProto, ValueInfoProto, checker
+from onnx.helper import make_tensor_type_proto
+from onnx.shape_inference import InferenceError
+
+from reducelower.files import all_graphs, external_tensors
+
+__all__ = ["what_is_wrong"]
+
+_UNKNOWN_OPERATOR = re.compile(r"No Op registered for (\S+) with domain_version of (-?\d+)")
+_UNDEFINED = re.compile(r"however input '(.*?)' of node: \nname: (.*?) OpType: (\S*)", re.DOTALL)
+_DEFINED_TWICE = re.compile(r"however '(.*?)' has been used as .* multiple times", re.DOTALL)
+_NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\S*)", re.DOTALL)
+
+
+_LARGEST_ELEMENT = 16
+_LARGEST_STAND_IN = 1 << 26
+
+
+def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = False) -> str:
+    """Run the ONNX checker over a model.
+
+    Args:
+        model: the model; it is not changed.
+        external: some of its tensors lie in other files, which the checker cannot find from here.
+        full: infer shapes too, and compare them with those the model states.
+
+    Returns:
+        One sentence that says what the checker found; empty when the model is valid.
+    """
+    try:
+        checker.check_model(_without_external_tensors(model) if external else model, full_check=full)
+    except (checker.ValidationError, InferenceError) as error:
+        return _plainly(str(error), model)
+    except UnicodeDecodeError:
+        return "it holds a name or text that is not UTF-8"
+    except (ValueError, RuntimeError, TypeError) as error:
+        return f"the ONNX checker cannot read it: {_first_line(str(error))}"
+    return ""
+
+
+def _plainly(text: str, model: ModelProto) -> str:
+    if found := _UNKNOWN_OPERATOR.search(text):
+        return _unknown_operator(found[1], int(found[2]))
+    if found := _UNDEFINED.search(text):
+        value, node, operator = found.groups()
+        where = f"{operator} {node!r}" if node else operator
+        if any(value in other.output for other in model.graph.node):
+            return f"{where} uses {value!r} before it is computed: its nodes are out of order or form a cycle"
+        return f"{where} uses {value!r}, which nothing defines"
+    if found := _DEFINED_TWICE.search(text):
+        return f"{found[1]!r} is defined more than once"
+    if "must specify opset_import" in text:
+        return "it does not say which opset it is written for (no opset_import)"
+    where = f" ({found[2]} {found[1]!r})" if (found := _NODE.search(text)) else ""
+    return f"the ONNX checker refuses it: {_first_line(text)}{where}"
+
+
+def _unknown_operator(operator: str, opset: int) -> str:
+    from reducelower.schemas import versions
+
+    if opset < 1:
+        return f"it imports opset {opset}, and there is none; mend opset_import"
+    if known := versions(operator):
+        return f"{operator} does not exist at opset {opset}; it came with opset {known[0]}"
+    from reducelower.commandline.suggestions import did_you_mean, operator_names
+
+    return f"ONNX has no operator {operator!r}{did_you_mean(operator, operator_names())}"
+
+
+def _first_line(text: str) -> str:
+    stripped = text.replace("[ShapeInferenceError] ", "").strip()
+    return stripped.splitlines()[0].rstrip(". ") if stripped else "no reason given"
+
+
+def _without_external_tensors(model: ModelProto) -> ModelProto:
+    """A copy in which graph inputs stand for external initializers: type and shape are what the checker asks for."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    known = {value.name for value in copy.graph.input}
+    for graph in list(all_graphs(copy)):
+        for position in reversed(range(len(graph.initializer))):
+            tensor = graph.initializer[position]
+            if tensor.data_location != TensorProto.EXTERNAL:
+                continue
+            if tensor.name not in known:
+                known.add(tensor.name)
+                value_type = make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+                copy.graph.input.append(ValueInfoProto(name=tensor.name, type=value_type))
+            del graph.initializer[position]
+    for tensor in external_tensors(copy):  # those of attributes
+        size = math.prod(tensor.dims) * _LARGEST_ELEMENT
+        if size <= _LARGEST_STAND_IN:
+            tensor.data_location = TensorProto.DEFAULT
+            del tensor.external_data[:]
+            tensor.raw_data = bytes(size)
+    return copy

@@ -1,0 +1,48 @@
+"""Exit statuses, and the sentence and status that go with an exception."""
+
+from __future__ import annotations
+
+import os
+
+from reducelower.errors import ConversionError, UnreadableModelError
+
+__all__ = ["BAD_USAGE", "DONE", "FAULT", "INTERRUPTED", "REFUSED", "describe", "wants_trace"]
+
+DONE = 0
+REFUSED = 1
+BAD_USAGE = 2
+FAULT = 3
+INTERRUPTED = 130
+
+
+def wants_trace() -> bool:
+    """Whether the user asked to see tracebacks."""
+    return os.environ.get("REDUCELOWER_DEBUG", "") not in ("", "0")
+
+
+def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], int]:
+    """Say an exception in sentences, with the exit status that goes with it.
+
+    Args:
+        error: what was raised.
+        source: the model it was about, put in front of sentences that do not name it themselves.
+    """
+    place = f"{source}: " if source else ""
+    if isinstance(error, UnreadableModelError):
+        return (str(error),), BAD_USAGE
+    if isinstance(error, ConversionError):
+        return tuple(place + str(refusal) for refusal in error.refusals), REFUSED
+    if type(error).__name__ == "RuleError":  # not imported: most runs load no rule
+        return (str(error),), BAD_USAGE
+    if isinstance(error, MemoryError):
+        return (f"{place}there is not enough memory for this model",), BAD_USAGE
+    if isinstance(error, RecursionError):
+        return (f"{place}it nests subgraphs or functions deeper than can be followed",), REFUSED
+    if isinstance(error, OSError) and error.strerror:
+        return (f"{place}{error.filename or 'the system'}: {error.strerror}",), BAD_USAGE
+    kind = type(error).__name__
+    about = f"{kind}: {error}" if str(error) else kind
+    return (
+        f"{place}reducelower itself failed ({about}); please report this together with the model; "
+        "REDUCELOWER_DEBUG=1 shows where",
+    ), FAULT

@@ -1,0 +1,64 @@
+"""Entry point: runs a command and turns whatever goes wrong into a sentence and an exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from reducelower.commandline import console
+from reducelower.commandline.failures import BAD_USAGE, INTERRUPTED, describe, wants_trace
+
+__all__ = ["main", "run"]
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and end the process with its exit status."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Args:
+        arguments: what follows the program's name; those of the process by default.
+    """
+    console.prepare()
+    try:
+        status = _run(arguments)
+    except KeyboardInterrupt:
+        console.problem("interrupted; no output was written")
+        status = INTERRUPTED
+    console.finish()
+    return status
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    from reducelower.commandline.app import app
+
+    try:
+        status = app.main(
+            args=None if arguments is None else list(arguments), prog_name="reducelower", standalone_mode=False
+        )
+    except click.exceptions.NoArgsIsHelpError as error:
+        console.message(error.format_message())
+        return BAD_USAGE
+    except click.UsageError as error:
+        help_command = f" (see '{error.ctx.command_path} --help')" if error.ctx is not None else ""
+        console.problem(error.format_message().rstrip(".") + help_command)
+        return BAD_USAGE
+    except click.ClickException as error:
+        console.problem(error.format_message())
+        return BAD_USAGE
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except Exception as error:
+        if wants_trace():
+            raise
+        sentences, status = describe(error)
+        for sentence in sentences:
+            console.problem(sentence)
+        return status
+    return status if isinstance(status, int) else 0

@@ -1,0 +1,214 @@
+"""Options that commands share, and the types of their values."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+__all__ = [
+    "OPERATOR",
+    "OPSET",
+    "Pairs",
+    "conversion_options",
+    "output_options",
+    "verification_options",
+]
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # generic only from click 8.4 on
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+class _Opset(ParamType):
+    """An opset version that the installed onnx knows."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from reducelower.schemas import latest_opset
+
+        latest = latest_opset()
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is not an opset version; give a number from 1 to {latest}", param, ctx)
+        if not 1 <= number <= latest:
+            self.fail(f"there is no opset {number}; the onnx installed knows opsets 1 to {latest}", param, ctx)
+        return number
+
+
+class _Operator(ParamType):
+    """An operator of the default domain."""
+
+    name = "NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from reducelower.schemas import versions
+
+        if not versions(value):
+            from reducelower.commandline.suggestions import did_you_mean, operator_names
+
+            self.fail(f"ONNX has no operator {value!r}{did_you_mean(value, operator_names())}", param, ctx)
+        return str(value)
+
+
+class _ElementType(ParamType):
+    """An ONNX element type, in ONNX's or numpy's spelling."""
+
+    name = "TYPE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from reducelower.schemas import element_type_name, parse_element_type
+
+        try:
+            return element_type_name(parse_element_type(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _IrVersion(ParamType):
+    """``auto``, ``keep`` or a number."""
+
+    name = "auto|keep|N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        if value in ("auto", "keep"):
+            return str(value)
+        from onnx import IR_VERSION
+
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither 'auto' nor 'keep' nor a number", param, ctx)
+        if not 1 <= number <= IR_VERSION:
+            self.fail(f"there is no IR version {number}; the onnx installed knows 1 to {IR_VERSION}", param, ctx)
+        return number
+
+
+class Pairs(ParamType):
+    """``NAME=VALUE``, the value of a type of its own."""
+
+    def __init__(self, value: ParamType | type, meta: str) -> None:
+        """Say what the value is, and how help shows it."""
+        self.value = click.types.convert_type(value)
+        self.name = meta
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        """Split at the last ``=``: names of values may hold one, what they are given may not."""
+        if isinstance(value, tuple):
+            return value
+        name, equals, given = str(value).rpartition("=")
+        if not equals or not name or not given:
+            self.fail(f"{value!r} is not of the form {self.name}", param, ctx)
+        return name, self.value.convert(given, param, ctx)
+
+
+OPSET = _Opset()
+OPERATOR = _Operator()
+_ELEMENT_TYPE = _ElementType()
+
+
+def _mapping(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
+    return dict(pairs)
+
+
+def _pairs(flag: str, name: str, value: ParamType | type, meta: str, text: str) -> Callable[[Decorated], Decorated]:
+    return click.option(flag, name, type=Pairs(value, meta), metavar=meta, multiple=True, callback=_mapping, help=text)
+
+
+def _all(options: Iterable[Callable[[Decorated], Decorated]]) -> Callable[[Decorated], Decorated]:
+    """Apply decorators so that help lists the options in the order they are given here."""
+    return lambda function: functools.reduce(lambda inner, option: option(inner), reversed(list(options)), function)
+
+
+def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
+    """Options that tell the engine what is legal and what the model does not state itself."""
+    return _all(
+        [
+            click.option(
+                "--without-type",
+                "without_types",
+                type=_ELEMENT_TYPE,
+                multiple=True,
+                help="Element type that nothing added may use, such as double.",
+            ),
+            click.option(
+                "--rules",
+                default=default_rules,
+                show_default=True,
+                metavar="spec|stable|core|DIR",
+                help="Rule book that bodies come from.",
+            ),
+            click.option(
+                "--freeze-defaults", is_flag=True, help="Take initializers that are also inputs for constants."
+            ),
+            _pairs(
+                "--type",
+                "element_types",
+                _ELEMENT_TYPE,
+                "NAME=TYPE",
+                "Element type of a value, where nothing states it.",
+            ),
+            _pairs("--rank", "ranks", click.IntRange(min=0), "NAME=N", "Rank of a value, where nothing states it."),
+        ]
+    )
+
+
+IR_VERSION_OPTION: Callable[[Decorated], Decorated] = click.option(
+    "--ir-version",
+    type=_IrVersion(),
+    default="auto",
+    show_default=True,
+    help="IR version of the output; auto is what the opset version goes with.",
+)
+
+
+def verification_options(function: Decorated) -> Decorated:
+    """Options that say on what a verification runs the models, and for how long."""
+    return _all(
+        [
+            _pairs("--dim", "dims", click.IntRange(min=0), "NAME=N", "Size of a symbolic dimension for verification."),
+            _pairs("--input", "inputs", str, "NAME=FILE.npy", "Value of an input for verification."),
+            click.option(
+                "--verify-budget",
+                "budget",
+                type=click.FloatRange(min=0, min_open=True),
+                default=60.0,
+                show_default=True,
+                metavar="SECONDS",
+                help="Time for running the models.",
+            ),
+            click.option("--verify-strict", "strict", is_flag=True, help="A model that cannot be run is a failure."),
+        ]
+    )(function)
+
+
+def output_options(function: Decorated) -> Decorated:
+    """Options that say where outputs go, and what is said about it."""
+    return _all(
+        [
+            click.option("-o", "--output", metavar="OUT", help="Output file; its extension says the format."),
+            click.option("--output-dir", metavar="DIR", help="Folder for the outputs of many models."),
+            click.option("--in-place", is_flag=True, help="Replace the inputs."),
+            click.option("--force", is_flag=True, help="Replace existing outputs."),
+            click.option(
+                "--external-data",
+                type=click.Choice(["copy", "link", "keep"]),
+                default="copy",
+                show_default=True,
+                help="How external data comes to another folder: shared or copied blocks, hard links, or not at all.",
+            ),
+            click.option("--verify/--no-verify", default=True, help="Run both models and compare.  [default: verify]"),
+            click.option(
+                "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for many models."
+            ),
+            click.option("-q", "--quiet", is_flag=True, help="Say nothing but problems."),
+            click.option("-v", "--verbose", is_flag=True, help="List every rewritten node."),
+        ]
+    )(function)

@@ -1,0 +1,55 @@
+"""What a conversion is told: plain facts that travel to worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from reducelower.target import Target
+
+__all__ = ["Settings", "Task"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that holds for all models of one run.
+
+    Attributes:
+        target: what is legal where the models are going.
+        rules: rule book that bodies come from.
+        ir_version: ``auto``, ``keep`` or a number.
+        freeze_defaults: take initializers that are also inputs for constants.
+        element_types, ranks: facts about values that the models do not state, by name.
+        verify: run both models and compare.
+        dims, inputs: sizes of symbolic dimensions and files with input values, for verification.
+        budget: seconds that running one model may take.
+        strict: a model that cannot be run is a failure.
+        overwrite: existing outputs may be replaced.
+        in_place: outputs replace their inputs.
+        external_data: how external data comes to another folder.
+    """
+
+    target: Target
+    rules: str = "spec"
+    ir_version: Literal["auto", "keep"] | int = "auto"
+    freeze_defaults: bool = False
+    element_types: Mapping[str, str] = field(default_factory=dict)
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    verify: bool = True
+    dims: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    budget: float = 60.0
+    strict: bool = False
+    overwrite: bool = False
+    in_place: bool = False
+    external_data: str = "copy"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model and where its output goes; no output means that nothing is written."""
+
+    source: str
+    output: str = ""
+    make_folder: bool = False
