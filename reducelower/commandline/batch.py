@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, ProcessPoolExecutor
 
 __all__ = ["run_all"]
 
@@ -29,6 +29,8 @@ def run_all(
     if min(processes, len(jobs)) <= 1:
         yield from map(work, jobs)
         return
+    from concurrent.futures.process import BrokenProcessPool  # a run over one model needs none of this
+
     done = 0
     with _pool(min(processes, len(jobs))) as pool:
         try:
@@ -59,6 +61,9 @@ def _in_order(pool: Executor, work: Callable[[Job], Result], jobs: Sequence[Job]
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     # Forked workers have onnx imported already; elsewhere than on Linux forking is not safe.
     method = "fork" if sys.platform == "linux" else "spawn"
     return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context(method))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ from reducelower.commandline import console
 from reducelower.commandline.batch import run_all
 from reducelower.commandline.check_reports import REPORTS, Checked
 from reducelower.commandline.diagnosis import what_is_wrong
-from reducelower.commandline.failures import DONE, FAULT, REFUSED, describe, wants_trace
+from reducelower.commandline.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.commandline.inputs import find_models
 from reducelower.commandline.settings import Settings
 from reducelower.convert import check
@@ -61,7 +60,7 @@ def _check_file(path: str, settings: Settings) -> Checked:
     except Exception as error:
         problems, status = describe(error, path)
         if status == FAULT and wants_trace():
-            problems += tuple(traceback.format_exc().splitlines())
+            problems += trace_lines()
         return Checked(path, status, problems=problems)
     return Checked(path, DONE if plan.changes_nothing else REFUSED, plan)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reducelower.commandline.diagnosis import what_is_wrong
-from reducelower.commandline.failures import DONE, FAULT, REFUSED, describe, wants_trace
+from reducelower.commandline.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.commandline.settings import Settings, Task
 from reducelower.convert import legalize
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
@@ -51,7 +50,7 @@ def convert_file(task: Task, settings: Settings) -> Outcome:
     except Exception as error:
         problems, status = describe(error, task.source)
         if status == FAULT and wants_trace():
-            problems += tuple(traceback.format_exc().splitlines())
+            problems += trace_lines()
         return Outcome(task.source, status, problems=problems)
 
 

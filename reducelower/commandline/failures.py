@@ -6,7 +6,7 @@ import os
 
 from reducelower.errors import ConversionError, UnreadableModelError
 
-__all__ = ["BAD_USAGE", "DONE", "FAULT", "INTERRUPTED", "REFUSED", "describe", "wants_trace"]
+__all__ = ["BAD_USAGE", "DONE", "FAULT", "INTERRUPTED", "REFUSED", "describe", "trace_lines", "wants_trace"]
 
 DONE = 0
 REFUSED = 1
@@ -18,6 +18,13 @@ INTERRUPTED = 130
 def wants_trace() -> bool:
     """Whether the user asked to see tracebacks."""
     return os.environ.get("REDUCELOWER_DEBUG", "") not in ("", "0")
+
+
+def trace_lines() -> tuple[str, ...]:
+    """The traceback of the exception being handled, a sentence of its own per line."""
+    import traceback
+
+    return tuple(traceback.format_exc().splitlines())
 
 
 def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], int]:

@@ -5,7 +5,7 @@ The engine sees a `ModelProto` and nothing else; everything about bytes, formats
 
 from __future__ import annotations
 
-from reducelower.files.external import ExternalFile, external_tensors
+from reducelower.files.external import ExternalFile, all_graphs, external_tensors
 from reducelower.files.reading import LoadedModel, read_model
 from reducelower.files.writing import EXTERNAL_DATA_MODES, resolve_destination, write_model
 
@@ -13,6 +13,7 @@ __all__ = [
     "EXTERNAL_DATA_MODES",
     "ExternalFile",
     "LoadedModel",
+    "all_graphs",
     "external_tensors",
     "read_model",
     "resolve_destination",

@@ -12,7 +12,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensor
 
 from reducelower.errors import UnreadableModelError
 
-__all__ = ["ExternalFile", "external_files", "external_tensors"]
+__all__ = ["ExternalFile", "all_graphs", "external_files", "external_tensors"]
 
 
 @dataclass(frozen=True)
@@ -90,37 +90,50 @@ def _check_extent(entries: dict[str, str], size: int, what: str) -> None:
         raise UnreadableModelError(what + f"which ends before the tensor does ({size} bytes); it may be cut short")
 
 
-def _tensors(model: ModelProto) -> Iterator[TensorProto]:
-    graphs: list[GraphProto] = [model.graph]
+def all_graphs(model: ModelProto) -> Iterator[GraphProto]:
+    """Yield the main graph, the training graphs and every graph inside them or inside function bodies."""
+    pending = [model.graph]
     for training in model.training_info:
-        graphs += [training.initialization, training.algorithm]
+        pending += [training.initialization, training.algorithm]
     for function in model.functions:
-        yield from _node_tensors(function.node, graphs)
-        for default in function.attribute_proto:
-            yield from _attribute_tensors(default, graphs)
-    while graphs:
-        graph = graphs.pop()
-        yield from graph.initializer
-        yield from _sparse_tensors(graph.sparse_initializer)
-        yield from _node_tensors(graph.node, graphs)
+        pending.extend(_inner_graphs(function.node))
+    while pending:
+        graph = pending.pop()
+        yield graph
+        pending.extend(_inner_graphs(graph.node))
 
 
-def _node_tensors(nodes: Iterable[NodeProto], graphs: list[GraphProto]) -> Iterator[TensorProto]:
+def _inner_graphs(nodes: Iterable[NodeProto]) -> Iterator[GraphProto]:
     for node in nodes:
         for attribute in node.attribute:
-            yield from _attribute_tensors(attribute, graphs)
+            if attribute.HasField("g"):
+                yield attribute.g
+            yield from attribute.graphs
 
 
-def _attribute_tensors(attribute: AttributeProto, graphs: list[GraphProto]) -> Iterator[TensorProto]:
-    if attribute.HasField("t"):
-        yield attribute.t
-    if attribute.HasField("sparse_tensor"):
-        yield from _sparse_tensors([attribute.sparse_tensor])
-    yield from attribute.tensors
-    yield from _sparse_tensors(attribute.sparse_tensors)
-    if attribute.HasField("g"):
-        graphs.append(attribute.g)
-    graphs.extend(attribute.graphs)
+def _tensors(model: ModelProto) -> Iterator[TensorProto]:
+    for graph in all_graphs(model):
+        yield from graph.initializer
+        yield from _sparse_tensors(graph.sparse_initializer)
+        yield from _node_tensors(graph.node)
+    for function in model.functions:
+        yield from _node_tensors(function.node)
+        yield from _attribute_tensors(function.attribute_proto)
+
+
+def _node_tensors(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
+    for node in nodes:
+        yield from _attribute_tensors(node.attribute)
+
+
+def _attribute_tensors(attributes: Iterable[AttributeProto]) -> Iterator[TensorProto]:
+    for attribute in attributes:
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        if attribute.HasField("sparse_tensor"):
+            yield from _sparse_tensors([attribute.sparse_tensor])
+        yield from _sparse_tensors(attribute.sparse_tensors)
 
 
 def _sparse_tensors(tensors: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:

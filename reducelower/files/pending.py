@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from pathlib import Path
 from types import TracebackType
 
@@ -97,7 +96,7 @@ class PendingFile:
         return descriptor
 
     def _temporary_name(self) -> Path:
-        return self.destination.parent / f".reducelower-{secrets.token_hex(8)}.tmp"
+        return self.destination.parent / f".reducelower-{os.urandom(8).hex()}.tmp"
 
     def _link(self, name: Path) -> None:
         if self._temporary is None:
