@@ -10,7 +10,7 @@ import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
 
 from reducelower.errors import RefusedError
-from reducelower.inference import GraphKey, infer_body
+from reducelower.inference import GraphKey, infer_body, subgraphs
 from reducelower.names import Names
 from reducelower.schemas import element_type_name, type_string
 
@@ -339,6 +339,12 @@ class Scope:
             and any(value.name == name for value in holder.input)
         )
 
+    def is_read(self, name: str) -> bool:
+        """Whether any node or graph output, here or in a graph inside, reads a value that this graph brings about."""
+        holder = self.home(name).holder
+        outputs = [value.name for value in holder.output] if isinstance(holder, GraphProto) else holder.output
+        return name in outputs or any(_reads(node, name) for node in holder.node)
+
     def _array(self, name: str) -> Array | None:
         tensor = self._known_initializers().get(name)
         if tensor is not None and self.is_overridable(name):
@@ -371,6 +377,15 @@ class Scope:
             return _tensor_type(tensor)
         inferred = None if self.key is None else self.ground.inferred(self.key).get(name)
         return found if inferred is None else inferred
+
+
+def _reads(node: NodeProto, name: str) -> bool:
+    if name in node.input:
+        return True
+    for _, _, graph in subgraphs(node):
+        if any(value.name == name for value in graph.output) or any(_reads(inner, name) for inner in graph.node):
+            return True
+    return False
 
 
 def _has_shape(value_type: TypeProto) -> bool:
