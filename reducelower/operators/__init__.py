@@ -5,6 +5,6 @@ Importing this package registers every rewrite.
 
 from __future__ import annotations
 
-from reducelower.operators import activations, layer_normalization, like
+from reducelower.operators import activations, batch_normalization, layer_normalization, like
 
-__all__ = ["activations", "layer_normalization", "like"]
+__all__ = ["activations", "batch_normalization", "layer_normalization", "like"]
