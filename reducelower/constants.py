@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.attributes import attribute_of
+from reducelower.census import Census
 from reducelower.crossings import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.inference import subgraphs
@@ -58,13 +59,15 @@ class Edited(Protocol):
     sites: dict[int, tuple[str, str]]
 
 
-def remove_unused(released: Iterable[tuple[Scope, str]], edits: Iterable[Edited]) -> None:
+def remove_unused(released: Sequence[tuple[Scope, str]], edits: Sequence[Edited], census: Census | None) -> None:
     """Remove initializers and Constant nodes that rewritten nodes read and nothing reads any more.
 
     Args:
         released: scopes and names of constants that some node ceased to read.
-        edits: every graph and function body of the model.
+        edits: every graph and function body of the model; the main graph first.
+        census: the census of the model as it was, where there is one.
     """
+    released = _settled_by_census(released, edits, census)
     wanted: dict[int, set[str]] = {}
     homes: dict[int, Scope] = {}
     for home, name in released:
@@ -92,6 +95,23 @@ def remove_unused(released: Iterable[tuple[Scope, str]], edits: Iterable[Edited]
             _remove(unused, homes[number], by_scope[number])
 
 
+def _settled_by_census(
+    released: Sequence[tuple[Scope, str]], edits: Sequence[Edited], census: Census | None
+) -> Sequence[tuple[Scope, str]]:
+    """Remove what the census alone shows to be unused; returns what is still open.
+
+    In a model of one graph where no node was replaced, the nodes that read a constant before are those that released
+    it and those that still read it.
+    """
+    if census is None or len(edits) != 1 or edits[0].replaced:
+        return released
+    main = edits[0]
+    counts = Counter(name for _, name in released)
+    elsewhere = set(_read_outside_nodes(main.scope.holder))
+    _remove({name for name in counts if name not in elsewhere and census.uses(name) == counts[name]}, main.scope, main)
+    return ()
+
+
 def _read(edit: Edited) -> Iterator[str]:
     """Every name that a graph or function body reads, as its nodes will be."""
     holder = edit.scope.holder
@@ -102,6 +122,10 @@ def _read(edit: Edited) -> Iterator[str]:
         else:
             for inner in replacement:
                 yield from _read_by(inner)
+    yield from _read_outside_nodes(holder)
+
+
+def _read_outside_nodes(holder: GraphProto | FunctionProto) -> Iterator[str]:
     if isinstance(holder, GraphProto):
         yield from (value.name for value in holder.output)
         for annotation in holder.quantization_annotation:

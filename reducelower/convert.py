@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from onnx import ModelProto
 
 from reducelower.bodies import Rules
+from reducelower.census import Census
 from reducelower.errors import ConversionError, Refusal
-from reducelower.inference import Inference, skeleton
+from reducelower.inference import Inference, skeleton, weight_bytes
 from reducelower.ir_version import ir_version_of_opset, needed_ir_version
 from reducelower.legalize import Legalizer
 from reducelower.names import Names
@@ -40,7 +41,7 @@ Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
 
 IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
 
-# Up to this size a model is copied by way of its bytes, which then also answer which names are free.
+# With weights up to this size a model is copied by way of its bytes, which then also answer which names are free.
 _SEARCHABLE = 64 << 20
 
 
@@ -91,18 +92,7 @@ def legalize(
         ValueError: the target or a setting makes no sense.
     """
     settings = _Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
-    if in_place:
-        # A refusal must leave the model as it was, so it is found on a copy that carries no weights.
-        source = skeleton(model)
-        rehearsal = _run(skeleton(model), source, None, target, settings)
-        if rehearsal.refusals:
-            raise ConversionError(rehearsal.refusals)
-        return Legalized(model, _run(model, source, None, target, settings))
-    copy, serialized = _copy(model)
-    plan = _run(copy, model, serialized, target, settings)
-    if plan.refusals:
-        raise ConversionError(plan.refusals)
-    return Legalized(copy, plan)
+    return _legalize(model, target, settings, in_place=in_place, report=True)
 
 
 def convert_version(
@@ -142,17 +132,8 @@ def convert_version(
         ValueError: there is no such opset version.
     """
     target = Target(target_version, frozenset(without), frozenset(without_types))
-    return legalize(
-        model,
-        target,
-        rules=rules,
-        ir_version=ir_version,
-        freeze_defaults=freeze_defaults,
-        element_types=element_types,
-        ranks=ranks,
-        base_dir=base_dir,
-        in_place=in_place,
-    ).model
+    settings = _Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
+    return _legalize(model, target, settings, in_place=in_place, report=False).model
 
 
 def expand(
@@ -184,17 +165,9 @@ def expand(
         ConversionError: a node cannot be replaced; it holds every reason.
     """
     names = Rules(rules).book.operators if ops is None else ops
-    return legalize(
-        model,
-        Target(None, frozenset(names), frozenset(without_types)),
-        rules=rules,
-        ir_version="keep",
-        freeze_defaults=freeze_defaults,
-        element_types=element_types,
-        ranks=ranks,
-        base_dir=base_dir,
-        in_place=in_place,
-    ).model
+    target = Target(None, frozenset(names), frozenset(without_types))
+    settings = _Settings(rules, "keep", freeze_defaults, element_types, ranks, base_dir)
+    return _legalize(model, target, settings, in_place=in_place, report=False).model
 
 
 def check(
@@ -234,8 +207,23 @@ def check(
     return _run(skeleton(bare), bare, None, goal, settings)
 
 
+def _legalize(model: ModelProto, target: Target, settings: _Settings, *, in_place: bool, report: bool) -> Legalized:
+    if in_place:
+        # A refusal must leave the model as it was, so it is found on a copy that carries no weights.
+        source = skeleton(model)
+        rehearsal = _run(skeleton(source), source, None, target, settings)
+        if rehearsal.refusals:
+            raise ConversionError(rehearsal.refusals)
+        return Legalized(model, _run(model, source, None, target, settings, report=report))
+    copy, serialized = _copy(model)
+    plan = _run(copy, model, serialized, target, settings, report=report)
+    if plan.refusals:
+        raise ConversionError(plan.refusals)
+    return Legalized(copy, plan)
+
+
 def _copy(model: ModelProto) -> tuple[ModelProto, bytes | None]:
-    if model.ByteSize() <= _SEARCHABLE:
+    if weight_bytes(model) <= _SEARCHABLE:
         serialized = model.SerializeToString()
         return ModelProto.FromString(serialized), serialized
     copy = ModelProto()
@@ -243,8 +231,19 @@ def _copy(model: ModelProto) -> tuple[ModelProto, bytes | None]:
     return copy, None
 
 
-def _run(model: ModelProto, source: ModelProto, serialized: bytes | None, target: Target, settings: _Settings) -> Plan:
-    """Make `model` legal where it stands; `source` is the same model, which stays as it is."""
+def _run(
+    model: ModelProto,
+    source: ModelProto,
+    serialized: bytes | None,
+    target: Target,
+    settings: _Settings,
+    *,
+    report: bool = True,
+) -> Plan:
+    """Make `model` legal where it stands; `source` is the same model, which stays as it is.
+
+    The plan lists sites only where a report is wanted: on a large model listing them takes longer than the rest.
+    """
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     opset, problem = _source_opset([entry.version for entry in imports])
     goal = _goal(target, opset)
@@ -263,17 +262,19 @@ def _run(model: ModelProto, source: ModelProto, serialized: bytes | None, target
         overridable=old_ir >= 4,
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, old_ir) >= 4,
     )
-    legalizer = Legalizer(model, goal, ground, Rules(settings.rules))
-    sites = legalizer.run(opset)
+    census = None if serialized is None else Census(serialized)
+    legalizer = Legalizer(model, goal, ground, Rules(settings.rules), census)
+    legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
     notes = tuple(
         f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen
     )
     if refusals:
         return Plan(opset, goal, refusals=refusals, ir_version=(old_ir, old_ir), notes=notes)
+    sites = legalizer.splice(report=report)
     for entry in imports:
         entry.version = goal.opset
-    model.ir_version = _new_ir(model, settings.ir_version, opset, goal.opset)
+    model.ir_version = _new_ir(model, census, settings.ir_version, opset, goal.opset)
     return Plan(opset, goal, tuple(sites), (), legalizer.nodes - len(sites), (old_ir, model.ir_version), notes)
 
 
@@ -316,7 +317,7 @@ def _new_ir_at_most(asked: IrVersion, old: int) -> int:
     return max(old, 4) if asked == "auto" else int(asked)
 
 
-def _new_ir(model: ModelProto, asked: IrVersion, source_opset: int, goal_opset: int) -> int:
+def _new_ir(model: ModelProto, census: Census | None, asked: IrVersion, source_opset: int, goal_opset: int) -> int:
     old = model.ir_version
     if asked == "keep":
         return old
@@ -326,7 +327,7 @@ def _new_ir(model: ModelProto, asked: IrVersion, source_opset: int, goal_opset: 
     if usual > old:
         return usual
     if goal_opset < source_opset and usual < old:
-        return max(usual, needed_ir_version(model, old))
+        return max(usual, needed_ir_version(model, old, census))
     if old < 4:
-        return max(old, needed_ir_version(model, 4))
+        return max(old, needed_ir_version(model, 4, census))
     return old

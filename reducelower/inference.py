@@ -16,7 +16,7 @@ from onnx import (
     shape_inference,
 )
 
-__all__ = ["GraphKey", "Inference", "function_key", "infer_body", "skeleton", "subgraphs"]
+__all__ = ["GraphKey", "Inference", "function_key", "infer_body", "skeleton", "subgraphs", "weight_bytes"]
 
 # Tensors above this many elements are weights; shape inference only reads the values of small ones.
 _SMALL = 1024
@@ -42,6 +42,12 @@ def _strip(tensor: TensorProto) -> TensorProto:
     if prod(tensor.dims) <= _SMALL:
         return tensor
     return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+
+
+def weight_bytes(model: ModelProto) -> int:
+    """About how many bytes the initializers of the main graph take, from their shapes alone."""
+    # Asking the message for its size would serialize it.
+    return sum(8 * prod(tensor.dims) for tensor in model.graph.initializer)
 
 
 def skeleton(model: ModelProto) -> ModelProto:

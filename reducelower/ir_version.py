@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, defs, helper
+
+from reducelower.census import Census
+from reducelower.schemas import latest_opset, schema
 
 __all__ = ["ir_version_of_opset", "needed_ir_version"]
 
@@ -30,65 +34,78 @@ _TYPE_VERSIONS = {
 }
 
 
-def needed_ir_version(model: ModelProto, most: int) -> int:
-    """The oldest IR version that has everything the model uses, apart from its operators; never above `most`."""
-    return min(_needed(model), most)
+def needed_ir_version(model: ModelProto, most: int, census: Census | None) -> int:
+    """The oldest IR version that has everything the model uses, apart from its operators.
+
+    Args:
+        model: the model.
+        most: IR version it has; the answer is never above it.
+        census: the census of the model as it was before conversion, where there is one. Rewrites add nothing that
+            needs a newer IR version than what they replace.
+    """
+    return min(_needed(model, census), most)
 
 
-def _needed(model: ModelProto) -> int:
-    needed = 3
+def _needed(model: ModelProto, census: Census | None) -> int:
+    needed = _outside_nodes(model.graph)
     if model.functions:
-        needed = 8
+        needed = max(needed, 8)
     if model.training_info:
         needed = max(needed, 7)
     if any(function.overload or function.value_info or function.metadata_props for function in model.functions):
         needed = max(needed, 10)
-    if model.ListFields() and any(field.name == "configuration" for field, _ in model.ListFields()):
+    if any(field.name == "configuration" for field, _ in model.ListFields()):
         needed = max(needed, 11)
-    needed = max(needed, _graph(model.graph, is_main=True))
-    for function in model.functions:
-        needed = max(needed, _nodes(function))
-    return needed
+    if census is None or census.has_domains:
+        return max(needed, _nodes(model.graph.node), *(_nodes(function.node) for function in model.functions))
+    if census.has_metadata or census.has_overloads:
+        needed = max(needed, 10)
+    if any(_may_hold(name.decode()) for name in set(census.operators)):
+        needed = max(needed, _nodes(node for node in model.graph.node if _may_hold(node.op_type)))
+    return max([needed, *(_nodes(function.node) for function in model.functions)])
 
 
-def _graph(graph: GraphProto, *, is_main: bool = False) -> int:
+_Kind = defs.OpSchema.AttrType
+_PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.STRINGS)
+
+
+@cache
+def _may_hold(op_type: str) -> bool:
+    """Whether a node of the operator may hold tensors, types or graphs, which may need a newer IR version."""
+    found = schema(op_type, latest_opset())
+    return found is None or any(attribute.type not in _PLAIN for attribute in found.attributes.values())
+
+
+def _outside_nodes(graph: GraphProto) -> int:
     needed = 3
     if graph.initializer:
         inputs = {value.name for value in graph.input}
         if any(tensor.name not in inputs for tensor in graph.initializer):
             needed = 4
-    if graph.sparse_initializer:
-        needed = max(needed, 5)
-    if graph.quantization_annotation:
-        needed = max(needed, 5)
-    if graph.metadata_props:
-        needed = max(needed, 10)
+    if graph.sparse_initializer or graph.quantization_annotation:
+        needed = 5
     for tensor in graph.initializer:
         needed = max(needed, _TYPE_VERSIONS.get(tensor.data_type, 3))
-        if tensor.metadata_props:
-            needed = max(needed, 10)
     for values in (graph.input, graph.output, graph.value_info):
         for value in values:
             needed = max(needed, _type(value.type))
-            if value.metadata_props:
-                needed = max(needed, 10)
-    return max(needed, _nodes(graph))
+    marked = (graph.initializer, graph.input, graph.output, graph.value_info)
+    if graph.metadata_props or any(value.metadata_props for values in marked for value in values):
+        needed = max(needed, 10)
+    return needed
 
 
-def _nodes(holder: GraphProto | FunctionProto) -> int:
-    return max(map(_node, holder.node), default=3)
+def _nodes(nodes: Iterable[NodeProto]) -> int:
+    return max(map(_node, nodes), default=3)
 
 
 def _node(node: NodeProto) -> int:
-    needed = 3
-    if node.metadata_props or node.overload:
-        needed = 10
+    needed = 10 if node.metadata_props or node.overload else 3
     for attribute in node.attribute:
         kind = attribute.type
-        if kind == AttributeProto.GRAPH:
-            needed = max(needed, _graph(attribute.g))
-        elif kind == AttributeProto.GRAPHS:
-            needed = max(needed, *map(_graph, attribute.graphs), 3)
+        if kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+            for graph in (attribute.g, *attribute.graphs):
+                needed = max(needed, _outside_nodes(graph), _nodes(graph.node))
         elif kind == AttributeProto.TENSOR:
             needed = max(needed, _TYPE_VERSIONS.get(attribute.t.data_type, 3))
         elif kind in (AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS):

@@ -9,11 +9,13 @@ types that can occur in the model at all.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from onnx import FunctionProto, ModelProto, NodeProto, defs
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, defs
 
 from reducelower import absent, bodies, casts, constants, operators, reductions
+from reducelower.census import Census
 from reducelower.crossings import Crossing, crossings
 from reducelower.errors import Refusal, RefusedError
 from reducelower.inference import function_key, subgraphs
@@ -112,7 +114,7 @@ def _onnx_version() -> str:
     return __version__
 
 
-@dataclass
+@dataclass(eq=False)
 class Edit:
     """One graph or function body and what becomes of its nodes.
 
@@ -165,10 +167,29 @@ class Edit:
         return positions
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """What becomes of a node that changes where it stands, by nothing but its attributes and its constant inputs.
+
+    Attributes:
+        label: what the report calls it; empty if the node stays as it is.
+        attributes: its attributes afterwards.
+        inputs: its inputs from the second on afterwards.
+        released: constants it ceases to read.
+    """
+
+    label: str
+    attributes: list[AttributeProto]
+    inputs: list[str]
+    released: list[tuple[Scope, str]]
+
+
 class Legalizer:
     """One run over one model."""
 
-    def __init__(self, model: ModelProto, target: Target, ground: Ground, rules: bodies.Rules) -> None:
+    def __init__(
+        self, model: ModelProto, target: Target, ground: Ground, rules: bodies.Rules, census: Census | None
+    ) -> None:
         """Prepare a run.
 
         Args:
@@ -176,6 +197,7 @@ class Legalizer:
             target: what to make it legal for; its opset is a number here.
             ground: what all scopes share.
             rules: the rule book.
+            census: the census of the model, where its bytes are at hand; it makes the run faster.
         """
         assert target.opset is not None
         self.model = model
@@ -189,23 +211,17 @@ class Legalizer:
         self._tables: dict[int, _Treatments] = {}
         self._edits: list[Edit] = []
         self._expanding: list[str] = []
-        # Only operators of other domains can have graphs under an operator type this pass does not look at.
-        ordinary = DEFAULT_DOMAINS | {"ai.onnx.ml"}
-        imports = [*model.opset_import, *(entry for function in model.functions for entry in function.opset_import)]
-        self._foreign = any(entry.domain not in ordinary for entry in imports)
+        self._recipes: dict[tuple[object, ...], Recipe] = {}
+        self._census = census
 
-    def run(self, source_opset: int) -> list[Site]:
-        """Make the model legal; returns what was rewritten. `refusals` says what was not."""
-        graph = Scope(self.ground, self.model.graph, source_opset, "graph", key=())
-        self._walk(graph)
+    def run(self, source_opset: int) -> None:
+        """Make the model legal; `refusals` says what cannot be, and the model is of no use then."""
+        self._walk(Scope(self.ground, self.model.graph, source_opset, "graph", key=()), self._census)
         for number, function in enumerate(self.model.functions):
             self._walk_function(function, number)
-        constants.remove_unused(self.ground.released, self._edits)
+        constants.remove_unused(self.ground.released, self._edits, self._census)
         self._treat_constants()
         self._fit_types()
-        if self.refusals:
-            return []
-        return self._splice()
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:
         overload = f":{function.overload}" if function.overload else ""
@@ -223,40 +239,75 @@ class Legalizer:
 
     # One pass over the nodes
 
-    def _walk(self, scope: Scope) -> None:
+    def _walk(self, scope: Scope, census: Census | None = None) -> None:
         edit = Edit(scope)
         self._edits.append(edit)
-        table = self._table(scope.opset)
         nodes = scope.holder.node
-        foreign = self._foreign
         self.nodes += len(nodes)
-        for index, node in zip(range(len(nodes)), nodes, strict=False):
-            treatment = table[node.op_type]
-            if treatment is None and not foreign:
-                continue
-            if node.domain:
-                if node.domain not in DEFAULT_DOMAINS:
+        for index in self._to_look_at(scope, census):
+            node = nodes[index]
+            try:
+                if node.domain and node.domain not in DEFAULT_DOMAINS:
                     self.occurring.foreign.add((node.domain, node.op_type))
                     self._walk_subgraphs(node, index, scope)
-                    continue
-                node.domain = ""
-            if treatment is None:
-                continue
-            try:
-                self._treat(node, index, treatment, edit)
+                else:
+                    self._treat(node, index, edit)
             except RefusedError as refused:
                 self._refuse(scope, node, index, refused)
 
-    def _treat(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
+    def _to_look_at(self, scope: Scope, census: Census | None) -> Iterable[int]:
+        """Positions of the nodes that may need something; all of them where that cannot be told quickly."""
+        table = self._table(scope.opset)
+        nodes = scope.holder.node
+        if census is None or census.has_domains:
+            return range(len(nodes))
+        operators = census.operators
+        if len(operators) != len(nodes):
+            return range(len(nodes))
+        wanted = {name for name in set(operators) if table[name.decode()] is not None}
+        return [index for index, name in enumerate(operators) if name in wanted]
+
+    def _treat(self, node: NodeProto, index: int, edit: Edit) -> None:
         scope = edit.scope
-        if node.op_type == "Constant":
+        op_type = node.op_type
+        if node.domain:
+            node.domain = ""
+        treatment = self._table(scope.opset)[op_type]
+        if treatment is None:
+            return
+        if op_type == "Constant":
             # It waits until it is known which constants are still read.
             self._note_constant(node, index, scope)
             return
-        if node.op_type in _HOLDING_GRAPHS:
+        if op_type in _HOLDING_GRAPHS:
             self._walk_subgraphs(node, index, scope)
         if not treatment.is_nothing:
+            self._follow_recipe(node, index, treatment, edit)
+
+    def _follow_recipe(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
+        """Do to a node what was done to one like it in the same graph; if it is the first of its kind, find out."""
+        op_type, tail = node.op_type, node.input[1:]
+        attributes = [attribute.SerializeToString() for attribute in node.attribute]
+        key = (edit, op_type, *tail, len(node.output), *attributes)
+        recipe = self._recipes.get(key)
+        if recipe is None:
+            ground = self.ground
+            ground.asked.clear()
+            released = len(ground.released)
             self._apply(node, index, treatment, edit)
+            if index not in edit.replaced and ground.asked.issubset(tail):
+                label = edit.sites[index][1] if index in edit.sites else ""
+                after = [AttributeProto.FromString(attribute.SerializeToString()) for attribute in node.attribute]
+                self._recipes[key] = Recipe(label, after, node.input[1:], ground.released[released:])
+            return
+        if recipe.label:
+            del node.attribute[:]
+            node.attribute.extend(recipe.attributes)
+            if recipe.inputs != tail:
+                del node.input[1:]
+                node.input.extend(recipe.inputs)
+            self.ground.released.extend(recipe.released)
+            edit.sites[index] = (op_type, recipe.label)
 
     def _apply(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
         scope = edit.scope
@@ -430,14 +481,17 @@ class Legalizer:
                     except RefusedError as refused:
                         self._refuse(edit.scope, node, index, refused)
 
-    def _splice(self) -> list[Site]:
+    def splice(self, *, report: bool) -> list[Site]:
+        """Put every replacement in place; returns all sites if a report is wanted, else nothing."""
         sites: list[Site] = []
         found: list[list[Site]] = []
         # Subgraphs come after the graph around them, and must be done before their node is copied anywhere.
         for edit in reversed(self._edits):
             holder, path = edit.scope.holder, edit.scope.path
-            names = {index: holder.node[index].name for index in edit.sites}
+            names = {index: holder.node[index].name for index in edit.sites} if report else {}
             positions = edit.splice()
+            if not report:
+                continue
             found.append(
                 [
                     Site(path, names[index] or f"{op_type}#{index}", op_type, label, index, *positions[index])

@@ -67,6 +67,7 @@ class Ground:
         self.opset = opset
         self.frozen: set[str] = set()
         self.released: list[tuple[Scope, str]] = []
+        self.asked: set[str] = set()
 
 
 def tensor_of(node: NodeProto) -> TensorProto | None:
@@ -158,6 +159,7 @@ class Scope:
 
     def constant(self, name: str) -> Array | None:
         """The value of an initializer or Constant node; None for anything computed, overridable or large."""
+        self.ground.asked.add(name)
         home = self.home(name)
         if name not in home._arrays:
             home._arrays[name] = home._array(name)
@@ -165,6 +167,7 @@ class Scope:
 
     def reference(self, name: str) -> AttributeProto | None:
         """The attribute of the Constant node that yields a value, where it refers to an attribute of the function."""
+        self.ground.asked.add(name)
         found = self.home(name).constant_nodes.get(name)
         if found is not None:
             for attribute in found[1].attribute:
@@ -174,10 +177,12 @@ class Scope:
 
     def type(self, name: str) -> TypeProto | None:
         """The type of a value: as stated in the model, else as shape inference finds it; None if unknown."""
+        self.ground.asked.add(name)
         return self.home(name)._type(name)
 
     def type_string(self, name: str) -> str | None:
         """The type of a value as schemas spell it, such as ``tensor(float)``; None if unknown."""
+        self.ground.asked.add(name)
         declared = self.ground.element_types.get(name)
         if declared is not None:
             return f"tensor({element_type_name(declared)})"
@@ -186,6 +191,7 @@ class Scope:
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
+        self.ground.asked.add(name)
         declared = self.ground.element_types.get(name)
         if declared is not None:
             return declared
@@ -205,6 +211,7 @@ class Scope:
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
+        self.ground.asked.add(name)
         declared = self.ground.ranks.get(name)
         if declared is not None:
             return declared
