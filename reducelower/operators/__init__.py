@@ -5,6 +5,34 @@ Importing this package registers every rewrite.
 
 from __future__ import annotations
 
-from reducelower.operators import activations, batch_normalization, layer_normalization, like
+from reducelower.operators import (
+    activations,
+    axes,
+    batch_normalization,
+    clipping,
+    dropout,
+    layer_normalization,
+    like,
+    padding,
+    shaping,
+    slicing,
+    softmax,
+    splitting,
+    topk,
+)
 
-__all__ = ["activations", "batch_normalization", "layer_normalization", "like"]
+__all__ = [
+    "activations",
+    "axes",
+    "batch_normalization",
+    "clipping",
+    "dropout",
+    "layer_normalization",
+    "like",
+    "padding",
+    "shaping",
+    "slicing",
+    "softmax",
+    "splitting",
+    "topk",
+]
