@@ -7,12 +7,14 @@ In this order: what a module of `reducelower.operators` registered for the opera
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
 from onnx import FunctionProto, NodeProto, TypeProto, defs
 
 from reducelower.bodies import Rules, instantiate, instantiate_function
+from reducelower.crossings import crossings
 from reducelower.errors import RefusedError
 from reducelower.schemas import is_deprecated, versions
 from reducelower.scope import Scope
@@ -22,17 +24,32 @@ __all__ = ["Expression", "expresses", "replacement"]
 Expression: TypeAlias = Callable[[NodeProto, Scope], "list[NodeProto] | None"]
 """The nodes that do what a node does, or None where another way has to be found; RefusedError where there is none."""
 
-_EXPRESSIONS: dict[str, list[tuple[Expression, int]]] = {}
+
+@dataclass(frozen=True)
+class _Registered:
+    expression: Expression
+    opset: int
+    reads: int | None
+
+
+_EXPRESSIONS: dict[str, list[_Registered]] = {}
 
 _BOOK = Rules("operators")
 
 
-def expresses(*op_types: str, opset: int) -> Callable[[Expression], Expression]:
-    """Register how operators are expressed by others, in nodes written for an opset version; tried in this order."""
+def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[[Expression], Expression]:
+    """Register how operators are expressed by others; several ways are tried in this order.
+
+    Args:
+        op_types: the operators.
+        opset: opset version the nodes are written for.
+        reads: opset version of the operator that the expression understands, to which nodes are brought first; None
+            where it understands all.
+    """
 
     def register(expression: Expression) -> Expression:
         for op_type in op_types:
-            _EXPRESSIONS.setdefault(op_type, []).append((expression, opset))
+            _EXPRESSIONS.setdefault(op_type, []).append(_Registered(expression, opset, reads))
         return expression
 
     return register
@@ -53,10 +70,15 @@ def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodePro
         RefusedError: it cannot be expressed there.
     """
     label = f"{node.op_type} by other operators"
-    for expression, written in _EXPRESSIONS.get(node.op_type, ()):
-        nodes = expression(node, scope)
+    for known in _EXPRESSIONS.get(node.op_type, ()):
+        for crossing in crossings(node.op_type, opset, known.reads or opset):
+            opset = crossing.opset
+            outcome = False if crossing.is_plain else crossing.cross(node, scope)
+            if isinstance(outcome, list):
+                return outcome, opset, label
+        nodes = known.expression(node, scope)
         if nodes is not None:
-            return nodes, written, label
+            return nodes, known.opset, label
     if node.op_type in _BOOK.book.operators:
         rule = _BOOK.find(node, scope)
         return instantiate(rule, node, scope), rule.opset, rule.name

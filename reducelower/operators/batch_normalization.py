@@ -69,7 +69,7 @@ def _of_one_type(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> 
         return False
     if _outputs(node) > 1:
         raise RefusedError("its inputs are of different element types, which opset 14 allows for one output only here")
-    widest = max(types.values(), key=_WIDTH.__getitem__)
+    widest = max(types.values(), key=lambda found: _WIDTH.get(found, 0))
     body = Writer(node, scope)
     inputs = [
         body.add("Cast", name, to=widest) if types.get(index, types[0]) != widest else name
@@ -86,7 +86,7 @@ def _of_one_type(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> 
     return nodes
 
 
-_WIDTH = {TensorProto.FLOAT16: 0, TensorProto.BFLOAT16: 0, TensorProto.FLOAT: 1, TensorProto.DOUBLE: 2}
+_WIDTH: dict[int, int] = {TensorProto.FLOAT: 1, TensorProto.DOUBLE: 2}
 
 
 @lowers("BatchNormalization", 15)
