@@ -97,7 +97,8 @@ def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodePro
     for axis in axes:
         places = coordinates(np.arange(axis.after, dtype=np.float32), axis)
         if mode == "nearest":
-            data = _gather(node, body, data, axis, places)
+            exact = places == coordinates(np.arange(axis.after, dtype=np.float64), axis)
+            data = _gather(node, body, data, axis, places, exact)
         else:
             matrix = _matrix(node, mode, axis, places)
             data = _multiply(body, data, matrix, axis, rank, TensorProto.FLOAT if wide else element_type)
@@ -112,9 +113,20 @@ def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodePro
     return made
 
 
-def _gather(node: NodeProto, body: Writer, data: str, axis: Axis, places: Floats) -> str:
+def _gather(node: NodeProto, body: Writer, data: str, axis: Axis, places: Floats, exact: Floats) -> str:
     rounding = _NEAREST[value_of(node, "nearest_mode", "round_prefer_floor")]
-    indices = np.clip(rounding(places), 0, axis.before - 1).astype(np.int64)
+
+    def nearest(coordinates: Floats) -> Floats:
+        return np.clip(rounding(coordinates), 0, axis.before - 1).astype(np.int64)
+
+    # A runtime may be off by some units in the last place, unless no digit is lost.
+    slack = np.where(exact, 0, 1e-5 * np.maximum(1, np.abs(places)))
+    indices = nearest(places)
+    if not np.array_equal(nearest(places - slack), nearest(places + slack)):
+        raise RefusedError(
+            f"between which elements of axis {axis.place} it chooses hangs on the last bit of a coordinate",
+            "choose sizes of which one divides the other",
+        )
     return body.add(
         "Gather", data, body.constant(indices, TensorProto.INT64, "nearest"), tail="resized", axis=axis.place
     )

@@ -63,7 +63,7 @@ def _axes(node: NodeProto, scope: Scope, scales: str, sizes: str) -> list[Axis] 
             scale = float(factors.reshape(-1)[place])
             if scale == 1.0:
                 continue
-            after = None if size is None else math.floor(np.float32(size) * np.float32(scale))
+            after = None if size is None else _scaled(size, scale)
         else:
             if wanted is None:
                 return None
@@ -76,6 +76,12 @@ def _axes(node: NodeProto, scope: Scope, scales: str, sizes: str) -> list[Axis] 
             return None
         found.append(Axis(place, size, after, scale))
     return found
+
+
+def _scaled(size: int, scale: float) -> int | None:
+    """The size after scaling; None where it hangs on whether single or double precision is used."""
+    after = math.floor(np.float32(size) * np.float32(scale))
+    return after if after == math.floor(size * float(np.float32(scale))) else None
 
 
 def _known_sizes(node: NodeProto, scope: Scope, sizes: str, rank: int) -> list[int | str | None] | None:
@@ -108,8 +114,8 @@ def _written_out(node: NodeProto, scope: Scope, reason: str) -> list[NodeProto]:
 def _lower_symmetric(node: NodeProto, scope: Scope) -> Outcome:
     if value_of(node, "coordinate_transformation_mode", "half_pixel") != "half_pixel_symmetric":
         return False
-    if _plain(node) and not _given(node, 2, scope):
-        # Sizes make scales that fit exactly, where the symmetric correction vanishes.
+    if _plain(node) and not _given(node, 2, scope) and value_of(node, "mode", "nearest") != "nearest":
+        # Sizes make scales that fit, where the symmetric correction vanishes but for rounding.
         set_attribute(node, "coordinate_transformation_mode", "half_pixel")
         return True
     return _written_out(node, scope, "it uses half_pixel_symmetric, and opset 19 is the oldest that has it")
@@ -217,22 +223,21 @@ def _raise_exclusive(node: NodeProto, scope: Scope) -> Outcome:
         scope.release(node.input[2])
         node.input[2] = ""
         changed = True
-    if value_of(node, "coordinate_transformation_mode", "half_pixel") == "tf_half_pixel_for_nn":
-        changed |= _rename_nearest(node)
+    if value_of(node, "coordinate_transformation_mode", "half_pixel") != "tf_half_pixel_for_nn":
+        return changed
+    rounding = _SAME_AS_TF.get(value_of(node, "nearest_mode", "round_prefer_floor"))
+    if value_of(node, "mode", "nearest") == "nearest" and rounding is not None:
+        set_attribute(node, "coordinate_transformation_mode", "half_pixel")
+        set_attribute(node, "nearest_mode", rounding)
+        return True
+    if _axes(node, scope, _given(node, 2, scope), _given(node, 3, scope)) is not None:
+        return _written_out(node, scope, "it uses tf_half_pixel_for_nn, which opset 13 dropped")
+    # No longer listed, and nothing else says the same; runtimes still take it.
     return changed
 
 
 # x is (i + 0.5) / scale; half_pixel's coordinate is x - 0.5.
 _SAME_AS_TF = {"floor": "round_prefer_ceil", "round_prefer_floor": "ceil"}
-
-
-def _rename_nearest(node: NodeProto) -> bool:
-    rounding = _SAME_AS_TF.get(value_of(node, "nearest_mode", "round_prefer_floor"))
-    if value_of(node, "mode", "nearest") != "nearest" or rounding is None:
-        raise RefusedError("it uses tf_half_pixel_for_nn, which opset 13 dropped")
-    set_attribute(node, "coordinate_transformation_mode", "half_pixel")
-    set_attribute(node, "nearest_mode", rounding)
-    return True
 
 
 @lowers("Resize", 11)
@@ -268,7 +273,7 @@ def _fits_asymmetric(node: NodeProto, scope: Scope, scales: str, axes: list[Axis
     if axes is not None:
         if not axes:
             return mode != "cubic"
-        if not scales and any(math.floor(np.float32(a.scale) * np.float32(a.before)) != a.after for a in axes):
+        if not scales and any(_scaled(axis.before, axis.scale) != axis.after for axis in axes):
             return False
     elif not scales:
         return False
@@ -301,21 +306,26 @@ def _factors(scope: Scope, scales: str, axes: list[Axis] | None) -> list[float] 
 @raises("Resize", 11)
 def _raise_coordinates(node: NodeProto, scope: Scope) -> Outcome:
     """Say what was implied: asymmetric coordinates, rounded down where it enlarges and up where it reduces."""
-    rounding = ""
-    if value_of(node, "mode", "nearest") == "nearest":
-        value = scope.constant(node.input[1])
-        if value is None:
-            raise RefusedError(
-                "its scales are computed at run time, and whether it enlarges or reduces decides how opset 10 rounds",
-                f"make {node.input[1]!r} a constant",
-            )
-        factors = value.astype(np.float64)
-        if (factors >= 1).all():
-            rounding = "floor"
-        elif (factors <= 1).all():
-            rounding = "ceil"
-        else:
-            raise RefusedError("it enlarges one axis and reduces another, which opset 10 rounds in two ways")
+    scales = node.input[1]
+    value = scope.constant(scales)
+    factors = None if value is None else value.astype(np.float64)
+    if value_of(node, "mode", "nearest") != "nearest":
+        return _with_coordinates(node, scope, "")
+    if factors is not None and (factors >= 1).all():
+        return _with_coordinates(node, scope, "floor")
+    if factors is not None and (factors <= 1).all():
+        return _with_coordinates(node, scope, "ceil")
+    # One after the other, each where it has something to do.
+    body = Writer(node, scope)
+    one = body.constant([1.0], TensorProto.FLOAT, "one")
+    enlarging, reducing = body.add("Max", scales, one), body.add("Min", scales, one)
+    said = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
+    roi = _empty(scope)
+    larger = body.add("Resize", node.input[0], roi, enlarging, tail="enlarged", nearest_mode="floor", **said)
+    return body.yields("Resize", larger, roi, reducing, nearest_mode="ceil", **said)
+
+
+def _with_coordinates(node: NodeProto, scope: Scope, rounding: str) -> bool:
     _set_inputs(node, [node.input[0], _empty(scope), node.input[1]])
     set_attribute(node, "coordinate_transformation_mode", "asymmetric")
     if rounding:
