@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reducelower.commandline.diagnosis import what_is_wrong
 from reducelower.commandline.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
+from reducelower.commandline.input_values import read_inputs
 from reducelower.commandline.settings import Settings, Task
-from reducelower.convert import legalize
+from reducelower.convert import Legalized, legalize
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from reducelower.verification import Verification
 
 __all__ = ["Outcome", "convert_file"]
@@ -63,6 +63,7 @@ def _convert(task: Task, settings: Settings) -> Outcome:
         "make_folder": task.make_folder,
     }
     resolve_destination(task.output, **rights)
+    inputs = read_inputs(settings.inputs, source.model) if settings.verify else {}
     external = bool(source.external)
     if wrong := what_is_wrong(source.model, external=external):
         return _refused(task, wrong)
@@ -78,7 +79,7 @@ def _convert(task: Task, settings: Settings) -> Outcome:
     )
     if wrong := what_is_wrong(legalized.model, external=external, full=True):
         return _invalid_result(task, settings, source, wrong)
-    verification = _verify(source, legalized.model, legalized.plan, settings) if settings.verify else None
+    verification = _verify(source, legalized, inputs, settings) if settings.verify else None
     if verification is not None and not verification.equivalent:
         problem = f"{task.source}: the converted model does not compute the same, so it was not written: {verification}"
         return Outcome(task.source, REFUSED, plan=legalized.plan, verification=verification, problems=(problem,))
@@ -107,16 +108,15 @@ def _invalid_result(task: Task, settings: Settings, source: LoadedModel, wrong: 
     return Outcome(task.source, FAULT, problems=(problem,))
 
 
-def _verify(source: LoadedModel, model: ModelProto, plan: Plan, settings: Settings) -> Verification:
-    from reducelower.verification import load_array, verify
+def _verify(source: LoadedModel, legalized: Legalized, inputs: Mapping[str, Any], settings: Settings) -> Verification:
+    from reducelower.verification import verify
 
-    inputs: dict[str, Any] = {name: load_array(path) for name, path in settings.inputs.items()}
     return verify(
         source.path if source.external else source.model,
-        model,
+        legalized.model,
         inputs=inputs,
         dims=settings.dims,
         budget=settings.budget,
         strict=settings.strict,
-        plan=plan,
+        plan=legalized.plan,
     )

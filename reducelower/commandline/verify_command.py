@@ -35,11 +35,12 @@ def command(
     """
     from reducelower.commandline import console
     from reducelower.commandline.failures import DONE, REFUSED
+    from reducelower.commandline.input_values import read_inputs
     from reducelower.files import read_model
-    from reducelower.verification import load_array, verify
+    from reducelower.verification import verify
 
     models = [read_model(path) for path in (before, after)]
-    arrays = {name: load_array(path) for name, path in inputs.items()}
+    arrays = read_inputs(inputs, models[0].model)
     left, right = (loaded.path if loaded.external else loaded.model for loaded in models)
     found = verify(left, right, inputs=arrays, dims=dims, budget=budget, strict=strict, seed=seed)
     if not quiet:

@@ -12,7 +12,7 @@ from onnx.serialization import registry
 
 from reducelower.errors import UnreadableModelError
 
-__all__ = ["LARGEST_MESSAGE", "format_of", "parse", "serialize"]
+__all__ = ["LARGEST_MESSAGE", "check_writable", "format_of", "parse", "serialize"]
 
 LARGEST_MESSAGE = 2**31 - 1
 """Bytes of the largest protobuf message, and so of the largest model without external data."""
@@ -56,21 +56,29 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> ModelProto:
     return model
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse formats that cannot hold every model.
+
+    Raises:
+        UnreadableModelError: the extension stands for such a format.
+    """
+    if format_of(path) == _READ_ONLY:
+        raise UnreadableModelError(
+            f"cannot write {os.fspath(path)}: ONNX's text syntax loses part of a model; write .onnx or .textproto"
+        )
+
+
 def serialize(model: ModelProto, path: str | os.PathLike[str]) -> bytes:
     """Serialize a model in the format that goes with a file's extension.
 
     Raises:
-        UnreadableModelError: the model is over protobuf's limit, or the format would lose part of it.
+        UnreadableModelError: the model is over protobuf's limit, or the format cannot hold every model.
     """
-    form = format_of(path)
-    if form == _READ_ONLY:
-        raise UnreadableModelError(
-            f"cannot write {os.fspath(path)}: ONNX's text syntax loses part of a model; write .onnx or .textproto"
-        )
+    check_writable(path)
     try:
-        content = registry.get(form).serialize_proto(model)
-    except (ValueError, DecodeError) as error:
-        if "2 GB" not in str(error) and "2GB" not in str(error) and "size" not in str(error):
+        content = registry.get(format_of(path)).serialize_proto(model)
+    except Exception:  # protobuf's EncodeError is no public name in every version
+        if model.ByteSize() <= LARGEST_MESSAGE:
             raise
         raise UnreadableModelError(
             f"cannot write {os.fspath(path)}: the model would be over 2 GiB, protobuf's limit; "

@@ -12,7 +12,7 @@ from onnx import ModelProto
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
-from reducelower.files.formats import serialize
+from reducelower.files.formats import check_writable, serialize
 from reducelower.files.pending import PendingFile, sync_folder
 from reducelower.files.reading import LoadedModel
 from reducelower.files.transfer import fill
@@ -48,6 +48,7 @@ def resolve_destination(
     Raises:
         UnreadableModelError: a file must not be, or cannot be, written there.
     """
+    check_writable(destination)
     given = Path(destination)
     try:
         real = Path(os.path.realpath(given))

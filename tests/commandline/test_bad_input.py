@@ -1,0 +1,198 @@
+"""Bad input: exit status 1 or 2, one clear sentence on stderr, and nothing else happens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto, TensorProto, parser
+
+ABS = "g (float[2, 3] x) => (float[2, 3] y) { y = Abs (x) }"
+
+
+def text(graph: str, opset: int | None = 18, domain: str = "") -> bytes:
+    imports = "" if opset is None else f'"{domain}": {opset}'
+    return parser.parse_model(f"<ir_version: 8, opset_import: [{imports}]> {graph}").SerializeToString()
+
+
+def reduce_sum(axes: str, node: str = "y = ReduceSum (x, a)", opset: int = 18) -> bytes:
+    return text(f"g (float[2, 3] x) => (float[m, n] y) <{axes}> {{ {node} }}", opset)
+
+
+def external(location: str) -> bytes:
+    model = ModelProto.FromString(text("g (float[2, 3] x) => (float[2, 3] y) { y = Add (x, w) }"))
+    tensor = model.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[2, 3])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    return model.SerializeToString()
+
+
+MODEL = text(ABS)
+
+# name: content of model.onnx, exit status, part of the sentence
+BAD_MODELS: dict[str, tuple[bytes, int, str]] = {
+    "empty": (b"", 2, "is empty"),
+    "truncated": (text(f"g{'g' * 300} (float[2, 3] x) => (float[2, 3] y) {{ y = Abs (x) }}")[:-40], 2, "is cut short"),
+    "prose": (b"this is not a model, it is a sentence", 2, "is not an ONNX model"),
+    "random bytes": (bytes(range(7, 256)), 2, "is not an ONNX model"),
+    "almost empty message": (b"\x08\x08", 2, "is not an ONNX model: it holds no graph"),
+    "a tensor": (TensorProto(dims=[2], data_type=1, raw_data=bytes(8)).SerializeToString(), 2, "is not an ONNX model"),
+    "zip archive": (b"PK\x03\x04rest of a checkpoint", 2, "is a zip archive"),
+    "Git LFS pointer": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", 2, "run 'git lfs pull'"),
+    "web page": (b"<!DOCTYPE html><html></html>", 2, "is a web page"),
+    "gzip": (b"\x1f\x8b\x08rest", 2, "unpack it"),
+    "no opset import": (text(ABS, None), 1, "no opset_import"),
+    "only another domain": (text(ABS, 1, "some.domain"), 1, "opset"),
+    "opset 0": (text(ABS, 0), 1, "opset 0"),
+    "opset 999": (text(ABS, 999), 1, "opset 999"),
+    "axes out of range": (reduce_sum("int64[1] a = {7}"), 1, "ax"),
+    "duplicate axes": (reduce_sum("int64[2] a = {1, 1}"), 1, "ax"),
+    "axes of a wrong type": (reduce_sum("int32[1] a = {1}"), 1, "int64"),
+    "axes attribute of a wrong type": (reduce_sum("", "y = ReduceMax <axes = [1.0]> (x)", 13), 1, "axes"),
+    "unknown operator": (text(ABS.replace("Abs", "Abss")), 1, "did you mean 'Abs'"),
+    "operator newer than the opset": (text(ABS.replace("Abs", "Gelu"), 13), 1, "it came with opset 20"),
+    "undefined input": (text(ABS.replace("(x) }", "(nothing) }")), 1, "'nothing', which nothing defines"),
+    "duplicate outputs": (text(ABS.replace("}", "y = Neg (x) }")), 1, "'y' is defined more than once"),
+    "cycle": (text(ABS.replace("y = Abs (x)", "b = Neg (y) y = Add (x, b)")), 1, "form a cycle"),
+    "undefined output": (text(ABS.replace("y = Abs", "z = Abs")), 1, "'y'"),
+    "unknown attribute": (text(ABS.replace("Abs (x)", "Abs <colour = 1> (x)")), 1, "colour"),
+    "missing external data": (external("weights.bin"), 2, "there is no such file"),
+    "absolute external data": (external("/etc/hostname"), 2, "an absolute path"),
+    "external data outside": (external("../weights.bin"), 2, "outside the model's folder"),
+    "external data nameless": (external(""), 2, "no file name"),
+}
+
+
+def assert_refused(ran: object, status: int, phrase: str, folder: Path, before: dict[str, bytes]) -> None:
+    assert ran.status == status, ran.err
+    assert phrase in ran.err
+    lines = ran.err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    assert "Traceback" not in ran.err
+    assert ran.out == ""
+    assert content(folder) == before
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("name", BAD_MODELS)
+def test_a_bad_model_is_one_sentence_and_no_output(name: str, cli: Callable[..., object], tmp_path: Path) -> None:
+    data, status, phrase = BAD_MODELS[name]
+    model = tmp_path / "model.onnx"
+    model.write_bytes(data)
+    before = content(tmp_path)
+    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
+    assert_refused(ran, status, phrase, tmp_path, before)
+
+
+# name: arguments (IN a good model, OUT a free name, DIR a folder, FULL an existing file), part of the sentence
+BAD_USAGE: dict[str, tuple[list[str], str]] = {
+    "missing model": (["convert", "DIR/none.onnx", "-o", "OUT", "--opset", "13"], "no such file"),
+    "a folder for a model": (["convert", "DIR", "-o", "OUT", "--opset", "13"], "holds no .onnx file"),
+    "a device for a model": (["convert", "/dev/null", "-o", "OUT", "--opset", "13"], "not a regular file"),
+    "target 0": (["convert", "IN", "-o", "OUT", "--opset", "0"], "there is no opset 0"),
+    "target -3": (["convert", "IN", "-o", "OUT", "--opset", "-3"], "there is no opset -3"),
+    "target 999": (["convert", "IN", "-o", "OUT", "--opset", "999"], "there is no opset 999"),
+    "target abc": (["convert", "IN", "-o", "OUT", "--opset", "abc"], "'abc' is not an opset version"),
+    "no target": (["convert", "IN", "-o", "OUT"], "--opset"),
+    "no output": (["convert", "IN", "--opset", "13"], "-o OUT"),
+    "no model": (["convert", "-o", "OUT", "--opset", "13"], "MODEL"),
+    "output in a missing folder": (["convert", "IN", "-o", "DIR/none/out.onnx", "--opset", "13"], "there is no folder"),
+    "output is a folder": (["convert", "IN", "-o", "DIR", "--opset", "13"], "it is a folder"),
+    "output is a device": (["convert", "IN", "-o", "/dev/null", "--opset", "13", "--force"], "not a regular file"),
+    "output in an unwritable place": (["convert", "IN", "-o", "/proc/out.onnx", "--opset", "13"], "cannot write"),
+    "output exists": (["convert", "IN", "-o", "FULL", "--opset", "13"], "--force"),
+    "output is the input": (["convert", "IN", "-o", "IN", "--opset", "13", "--force"], "--in-place"),
+    "output in the text syntax": (["convert", "IN", "-o", "DIR/out.onnxtxt", "--opset", "13"], "text syntax"),
+    "a mistyped operator": (
+        ["convert", "IN", "-o", "OUT", "--opset", "13", "--without", "ReduceLogSumEx"],
+        "did you mean 'ReduceLogSumExp'",
+    ),
+    "a mistyped option": (["convert", "IN", "-o", "OUT", "--opst", "13"], "--opset"),
+    "a mistyped command": (["conver", "IN"], "did you mean 'convert'"),
+    "an unknown element type": (
+        ["convert", "IN", "-o", "OUT", "--opset", "13", "--without-type", "float12"],
+        "not an ONNX element type",
+    ),
+    "a fact without a value": (["convert", "IN", "-o", "OUT", "--opset", "13", "--rank", "x"], "NAME=N"),
+    "a rank that is none": (["convert", "IN", "-o", "OUT", "--opset", "13", "--rank", "x=-1"], "-1"),
+    "an impossible IR version": (
+        ["convert", "IN", "-o", "OUT", "--opset", "13", "--ir-version", "99"],
+        "IR version 99",
+    ),
+    "a missing input value": (["convert", "IN", "-o", "OUT", "--opset", "13", "--input", "x=DIR/none.npy"], "none.npy"),
+    "an input value that is none": (["convert", "IN", "-o", "OUT", "--opset", "13", "--input", "x=FULL"], "FULL"),
+    "a value for no input": (["convert", "IN", "-o", "OUT", "--opset", "13", "--input", "z=FULL"], "no input 'z'"),
+    "a missing rule book": (["expand", "IN", "-o", "OUT", "--rules", "DIR/none"], "rules"),
+    "nothing to check for": (["check", "IN"], "--opset"),
+    "nothing to compare with": (["verify", "IN"], "AFTER"),
+    "a pattern without matches": (["check", "DIR/*.none", "--opset", "13"], "nothing matches"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_USAGE)
+def test_bad_usage_is_status_2_and_one_sentence(name: str, cli: Callable[..., object], tmp_path: Path) -> None:
+    arguments, phrase = BAD_USAGE[name]
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    places = {
+        "IN": tmp_path / "in.onnx",
+        "OUT": tmp_path / "out.onnx",
+        "FULL": tmp_path / "full.onnx",
+        "DIR": folder,
+    }
+    places["IN"].write_bytes(MODEL)
+    places["FULL"].write_bytes(b"keep me")
+    before = content(tmp_path)
+    for short, path in places.items():
+        arguments = [argument.replace(short, str(path)) for argument in arguments]
+    ran = cli(*arguments)
+    assert_refused(ran, 2, phrase.replace("FULL", str(places["FULL"])), tmp_path, before)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_read_only_folder_is_one_sentence(cli: Callable[..., object], tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o555)
+    model = tmp_path / "in.onnx"
+    model.write_bytes(MODEL)
+    before = content(tmp_path)
+    ran = cli("convert", model, "-o", folder / "out.onnx", "--opset", 13)
+    assert_refused(ran, 2, "cannot write", tmp_path, before)
+
+
+def test_every_refusal_has_its_own_line(cli: Callable[..., object], tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    match = 'RegexFullMatch <pattern = "a+"> (x)'
+    model.write_bytes(text(f"g (string[2] x) => (bool[2] y, bool[2] z) {{ y = {match} z = {match} }}", 20))
+    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
+    assert ran.status == 1
+    assert len(ran.err.splitlines()) == 2
+    assert all(line.startswith(f"error: {model}: ") for line in ran.err.splitlines())
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_names_from_a_model_cannot_drive_the_terminal(cli: Callable[..., object], tmp_path: Path) -> None:
+    model = ModelProto.FromString(MODEL)
+    model.graph.node[0].input[0] = "\x1b[2Jline\nbreak" + "long" * 10_000
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    ran = cli("convert", path, "-o", tmp_path / "out.onnx", "--opset", 13)
+    assert ran.status == 1
+    assert "\x1b" not in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert len(ran.err) < 1200
+
+
+def test_names_that_are_not_utf8_are_refused(cli: Callable[..., object], tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(MODEL.replace(b"Abs", b"\xff\xfeb"))
+    ran = cli("convert", path, "-o", tmp_path / "out.onnx", "--opset", 13)
+    assert ran.status == 1
+    assert "UTF-8" in ran.err
+    assert len(ran.err.splitlines()) == 1

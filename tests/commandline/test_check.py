@@ -1,0 +1,86 @@
+"""`check`: verdicts, exit statuses and the four forms of its report."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import onnx
+import pytest
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def folder(models: Path, tmp_path: Path) -> Path:
+    shutil.copy(models / "skl_gnb_13.onnx", tmp_path / "legal.onnx")
+    shutil.copy(models / "skl_gmm_20.onnx", tmp_path / "rewrite.onnx")
+    graph = 'g (string[2] x) => (bool[2] y) { y = RegexFullMatch <pattern = "a+"> (x) }'
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 20]> {graph}'), tmp_path / "refused.onnx")
+    (tmp_path / "unreadable.onnx").write_bytes(b"no model")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "status"), [("legal", 0), ("rewrite", 1), ("refused", 1), ("unreadable", 2)])
+def test_the_status_says_whether_there_is_work(cli: Cli, folder: Path, name: str, status: int) -> None:
+    assert cli("check", folder / f"{name}.onnx", "--opset", 13).status == status
+
+
+def test_text_names_what_would_be_rewritten(cli: Cli, folder: Path) -> None:
+    ran = cli("check", folder / "rewrite.onnx", folder / "legal.onnx", "--opset", 13)
+    assert f"{folder / 'legal.onnx'}: legal as it is (opset 13)" in ran.out
+    assert "2  ReduceSumSquare" in ran.out
+    assert ran.err == ""
+
+
+def test_an_operator_that_must_not_remain_is_work(cli: Cli, folder: Path) -> None:
+    ran = cli("check", folder / "rewrite.onnx", "--without", "ReduceLogSumExp")
+    assert ran.status == 1
+    assert "1  ReduceLogSumExp" in ran.out
+
+
+def test_nothing_is_changed(cli: Cli, folder: Path) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    cli("check", folder, "--opset", 13)
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_json_has_a_version_and_a_verdict_per_model(cli: Cli, folder: Path) -> None:
+    ran = cli("check", folder, "--opset", 13, "--format", "json")
+    report = json.loads(ran.out)
+    assert report["schema"] == 1
+    verdicts = {Path(model["path"]).stem: model["verdict"] for model in report["models"]}
+    assert verdicts == {"legal": "legal", "rewrite": "rewrite", "refused": "refused", "unreadable": "unreadable"}
+    rewrite = next(model for model in report["models"] if model["verdict"] == "rewrite")
+    assert rewrite["opset"] == {"source": 20, "target": 13}
+    assert {site["op_type"] for site in rewrite["sites"]} == {"ReduceSumSquare", "ReduceLogSumExp"}
+
+
+def test_github_annotations_have_the_documented_form(cli: Cli, folder: Path) -> None:
+    odd = folder / "a,b:c%.onnx"
+    shutil.copy(folder / "rewrite.onnx", odd)
+    lines = cli("check", odd, folder / "refused.onnx", "--opset", 13, "--format", "github").out.splitlines()
+    place = str(odd).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    assert lines[0].startswith(f"::warning file={place},title=reducelower::would be converted")
+    assert all(line.startswith("::error file=") for line in lines[1:])
+    assert len(lines) > 1
+
+
+def test_junit_counts_failures_and_errors(cli: Cli, folder: Path) -> None:
+    root = ElementTree.fromstring(cli("check", folder, "--opset", 13, "--format", "junit").out)
+    suite = root.find("testsuite")
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "2", "1")
+    assert len(suite.findall("testcase")) == 4
+    assert len(suite.findall("testcase/failure")) == 2
+    assert len(suite.findall("testcase/error")) == 1
+
+
+@pytest.mark.parametrize("form", ["text", "json", "github", "junit"])
+def test_several_processes_give_the_same_report(cli: Cli, folder: Path, form: str) -> None:
+    alone, together = (cli("check", folder, "--opset", 13, "--format", form, "--jobs", jobs) for jobs in (1, 2))
+    assert alone == together

@@ -1,0 +1,212 @@
+"""`convert` and `expand`: what is written, what is said, what stays as it was."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+Cli = Callable[..., Any]
+
+
+def opset(path: Path) -> int:
+    return next(entry.version for entry in onnx.load(path).opset_import if entry.domain == "")
+
+
+@pytest.fixture
+def model(models: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(models / "skl_gmm_20.onnx", tmp_path / "model.onnx"))
+
+
+def test_a_report_says_what_was_done(cli: Cli, model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.onnx"
+    ran = cli("convert", model, "-o", output, "--opset", 13)
+    assert ran.status == 0
+    assert ran.err == ""
+    assert opset(output) == 13
+    for phrase in (
+        "opset 20 -> 13",
+        "IR version 9 -> 7",
+        "rewritten     3 nodes",
+        "2  ReduceSumSquare",
+        "1  ReduceLogSumExp",
+        "carried over  10 nodes",
+        "verified      Equivalent",
+        f"written       {output}",
+    ):
+        assert phrase in ran.out
+
+
+def test_quiet_says_nothing(cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13, "-q", "--no-verify")
+    assert (ran.status, ran.out, ran.err) == (0, "", "")
+    assert opset(tmp_path / "out.onnx") == 13
+
+
+def test_verbose_lists_every_site(cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13, "-v", "--no-verify")
+    for name in ("Re_ReduceSumSquare", "Re_ReduceSumSquare1", "Re_ReduceLogSumExp"):
+        assert f"{name!r}" in ran.out
+
+
+def test_without_verification_nothing_is_said_of_it(cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13, "--no-verify")
+    assert "verified" not in ran.out
+
+
+def test_up_and_down_again(cli: Cli, models: Path, tmp_path: Path) -> None:
+    down, up = tmp_path / "down.onnx", tmp_path / "up.onnx"
+    assert cli("convert", models / "torch_cond_dyn_21.onnx", "-o", down, "--opset", 13).status == 0
+    assert cli("convert", down, "-o", up, "--opset", 21).status == 0
+    assert (opset(down), opset(up)) == (13, 21)
+
+
+def test_the_same_run_gives_the_same_bytes(cli: Cli, model: Path, tmp_path: Path) -> None:
+    outputs = [tmp_path / "first.onnx", tmp_path / "second.onnx"]
+    for output in outputs:
+        cli("convert", model, "-o", output, "--opset", 13, "--no-verify")
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+def test_in_place_replaces_the_input_and_keeps_its_permissions(cli: Cli, model: Path) -> None:
+    model.chmod(0o640)
+    assert cli("convert", model, "--in-place", "--opset", 13).status == 0
+    assert opset(model) == 13
+    assert model.stat().st_mode & 0o777 == 0o640
+    assert list(model.parent.iterdir()) == [model]
+
+
+def test_in_place_leaves_a_refused_model_alone(cli: Cli, models: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    graph = "g (bfloat16[2, 3] x) => (bfloat16[2, 3] y) { y = Relu (x) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {graph}'), path)
+    before = path.read_bytes()
+    assert cli("convert", path, "--in-place", "--opset", 11).status == 1
+    assert path.read_bytes() == before
+
+
+def test_force_replaces_an_existing_output(cli: Cli, model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.onnx"
+    output.write_bytes(b"old")
+    assert cli("convert", model, "-o", output, "--opset", 13, "--no-verify").status == 2
+    assert output.read_bytes() == b"old"
+    assert cli("convert", model, "-o", output, "--opset", 13, "--no-verify", "--force").status == 0
+    assert opset(output) == 13
+
+
+def test_a_result_that_computes_something_else_is_not_written(
+    cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import reducelower.commandline.conversion as conversion
+
+    honest = conversion.legalize
+
+    def lying(*arguments: Any, **options: Any) -> Any:
+        legalized = honest(*arguments, **options)
+        for node in legalized.model.graph.node:
+            if node.op_type == "ReduceLogSumExp":
+                node.op_type = "ReduceMax"
+        return legalized
+
+    monkeypatch.setattr(conversion, "legalize", lying)
+    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
+    assert ran.status == 1
+    assert "does not compute the same" in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_an_invalid_result_is_our_fault_and_not_written(
+    cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import reducelower.commandline.conversion as conversion
+
+    honest = conversion.legalize
+
+    def broken(*arguments: Any, **options: Any) -> Any:
+        legalized = honest(*arguments, **options)
+        legalized.model.graph.node[0].op_type = "Nonsense"
+        return legalized
+
+    monkeypatch.setattr(conversion, "legalize", broken)
+    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
+    assert ran.status == 3
+    assert "please report" in ran.err
+    assert not (tmp_path / "out.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "phrase"),
+    [
+        (KeyError("odd"), 3, "please report"),
+        (MemoryError(), 2, "not enough memory"),
+        (RecursionError(), 1, "deeper"),
+        (OSError(28, "No space left on device", "out.onnx"), 2, "No space left on device"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_no_exception_shows_a_traceback(
+    cli: Cli,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    status: int,
+    phrase: str,
+) -> None:
+    import reducelower.commandline.conversion as conversion
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(conversion, "legalize", fail)
+    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
+    assert ran.status == status
+    assert phrase in ran.err
+    assert "Traceback" not in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == [model]
+
+
+def test_a_traceback_is_shown_on_request(
+    cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import reducelower.commandline.conversion as conversion
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise KeyError("odd")
+
+    monkeypatch.setattr(conversion, "legalize", fail)
+    monkeypatch.setenv("REDUCELOWER_DEBUG", "1")
+    assert "Traceback" in cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13).err
+
+
+def test_expand_replaces_the_operators_of_the_book(cli: Cli, model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.onnx"
+    ran = cli("expand", model, "-o", output)
+    assert ran.status == 0
+    kinds = {node.op_type for node in onnx.load(output).graph.node}
+    assert not kinds & {"ReduceLogSumExp", "ReduceSumSquare"}
+    assert opset(output) == 20
+
+
+def test_expand_replaces_only_what_it_is_told(cli: Cli, model: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.onnx"
+    assert cli("expand", model, "-o", output, "--op", "ReduceLogSumExp").status == 0
+    kinds = {node.op_type for node in onnx.load(output).graph.node}
+    assert "ReduceLogSumExp" not in kinds
+    assert "ReduceSumSquare" in kinds
+
+
+@pytest.mark.parametrize("extension", ["textproto", "json"])
+def test_other_formats_go_by_their_extension(cli: Cli, model: Path, tmp_path: Path, extension: str) -> None:
+    middle, output = tmp_path / f"out.{extension}", tmp_path / "out.onnx"
+    direct = tmp_path / "direct.onnx"
+    cli("convert", model, "-o", direct, "--opset", 13, "--no-verify")
+    assert cli("convert", model, "-o", middle, "--opset", 13, "--no-verify").status == 0
+    assert cli("convert", middle, "-o", output, "--opset", 13, "--no-verify").status == 0
+    assert output.read_bytes() == direct.read_bytes()

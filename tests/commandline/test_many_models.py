@@ -1,0 +1,99 @@
+"""Many models in one run: structure kept, bad ones passed over, a summary and a status for all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reducelower.commandline.batch import run_all
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def folder(models: Path, tmp_path: Path) -> Path:
+    root = tmp_path / "models"
+    (root / "deep" / "er").mkdir(parents=True)
+    shutil.copy(models / "torch_mean_dyn_18.onnx", root / "mean.onnx")
+    shutil.copy(models / "torch_sum_dyn_18.onnx", root / "deep" / "er" / "sum.onnx")
+    shutil.copy(models / "skl_gmm_20.onnx", root / "deep" / "gmm.onnx")
+    return root
+
+
+def written(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_folders_keep_their_structure(cli: Cli, folder: Path, tmp_path: Path, jobs: int) -> None:
+    out = tmp_path / "out"
+    ran = cli("convert", folder, "--output-dir", out, "--opset", 13, "--no-verify", "--jobs", jobs)
+    assert ran.status == 0, ran.err
+    assert written(out) == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx"]
+    assert re.search(r"^converted +3$", ran.out, re.MULTILINE)
+
+
+def test_patterns_keep_what_follows_their_fixed_part(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert cli("convert", folder / "**" / "*m*.onnx", "--output-dir", out, "--opset", 13, "--no-verify").status == 0
+    assert written(out) == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx"]
+
+
+def test_a_bad_model_does_not_stop_the_others(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    (folder / "deep" / "broken.onnx").write_bytes(b"no model at all")
+    out = tmp_path / "out"
+    ran = cli("convert", folder, "--output-dir", out, "--opset", 13, "--no-verify", "--jobs", 2)
+    assert ran.status == 2
+    assert written(out) == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx"]
+    assert "broken.onnx is not an ONNX model" in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert re.search(r"^failed +1$", ran.out, re.MULTILINE)
+
+
+def test_outputs_inside_the_input_folder_are_no_inputs(cli: Cli, folder: Path) -> None:
+    arguments = ("convert", folder, "--output-dir", folder / "out", "--opset", 13, "--no-verify", "--force")
+    assert cli(*arguments).status == 0
+    assert cli(*arguments).status == 0
+    assert written(folder / "out") == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx"]
+
+
+def test_two_models_for_one_output_are_refused_before_any_work(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "mean.onnx", folder / "deep" / "mean.onnx")
+    out = tmp_path / "out"
+    ran = cli("convert", folder / "mean.onnx", folder / "deep" / "mean.onnx", "--output-dir", out, "--opset", 13)
+    assert ran.status == 2
+    assert "would both be written to" in ran.err
+    assert not out.exists()
+
+
+def test_one_output_name_for_many_models_is_refused(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    ran = cli("convert", folder, "-o", tmp_path / "out.onnx", "--opset", 13)
+    assert ran.status == 2
+    assert "--output-dir" in ran.err
+
+
+def test_many_models_in_place(cli: Cli, folder: Path) -> None:
+    before = written(folder)
+    assert cli("convert", folder, "--in-place", "--opset", 13, "--no-verify").status == 0
+    assert written(folder) == before
+    assert cli("check", folder, "--opset", 13).status == 0
+
+
+def _work(job: int, *, poison: int) -> int:
+    if job == poison:
+        os._exit(9)
+    return job * job
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the workers of this test need fork")
+def test_a_job_that_kills_its_process_is_the_only_one_lost() -> None:
+    results = list(run_all(partial(_work, poison=3), range(6), 2, lambda job: -job))
+    assert results == [0, 1, 4, -3, 16, 25]

@@ -1,0 +1,114 @@
+"""`verify`, `rules`, help, versions, and what a start imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+Cli = Callable[..., Any]
+
+COMMANDS = ("convert", "expand", "check", "verify", "rules")
+
+
+def test_verify_tells_equal_from_different(cli: Cli, models: Path, tmp_path: Path) -> None:
+    model, output = models / "torch_mean_dyn_18.onnx", tmp_path / "out.onnx"
+    cli("convert", model, "-o", output, "--opset", 13, "--no-verify")
+    same = cli("verify", model, output)
+    assert (same.status, same.err) == (0, "")
+    assert "Equivalent" in same.out
+    other = cli("verify", model, models / "torch_sum_dyn_18.onnx")
+    assert other.status == 1
+    assert "ot equivalent" in other.out
+
+
+def test_verify_takes_values_for_inputs(cli: Cli, models: Path, tmp_path: Path) -> None:
+    import onnx
+
+    model = models / "torch_mean_dyn_18.onnx"
+    value = onnx.load(model).graph.input[0]
+    shape = [size.dim_value or 2 for size in value.type.tensor_type.shape.dim]
+    np.save(tmp_path / "x.npy", np.ones(shape, np.float32))
+    assert cli("verify", model, model, "--input", f"{value.name}={tmp_path / 'x.npy'}").status == 0
+    wrong = cli("verify", model, model, "--input", f"{value.name}s={tmp_path / 'x.npy'}")
+    assert wrong.status == 2
+    assert f"did you mean {value.name!r}" in wrong.err
+
+
+def test_rules_lists_the_book(cli: Cli) -> None:
+    ran = cli("rules")
+    assert ran.status == 0
+    assert "spec/ReduceLogSumExp" in ran.out
+
+
+def test_rules_shows_one_operator(cli: Cli) -> None:
+    ran = cli("rules", "ReduceL1")
+    assert ran.status == 0
+    assert "Abs" in ran.out
+
+
+def test_rules_finds_what_is_wrong_with_a_folder(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "ReduceL1.onnxtxt").write_text("this is no function\n")
+    ran = cli("rules", "--test", tmp_path)
+    assert ran.status == 2
+    assert "ReduceL1.onnxtxt" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_version_names_what_it_works_with(cli: Cli) -> None:
+    lines = cli("--version").out.splitlines()
+    for name in ("onnx", "onnxruntime", "onnxscript"):
+        assert f"{name} {version(name)}" in lines
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_shows_an_example(cli: Cli, command: str) -> None:
+    ran = cli(command, "--help")
+    assert ran.status == 0
+    assert re.search(rf"Examples?:\s+reducelower {command} ", ran.out)
+
+
+def test_help_lists_the_commands(cli: Cli) -> None:
+    out = cli("--help").out
+    assert all(re.search(rf"^  {command}  ", out, re.MULTILINE) for command in COMMANDS)
+
+
+def started(*arguments: str, code: str = "") -> subprocess.CompletedProcess[str]:
+    program = code or (
+        "import sys, json, reducelower.commandline as c; status = c.run(sys.argv[1:]); "
+        "print(json.dumps(sorted(sys.modules)), file=sys.stderr); sys.exit(status)"
+    )
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_a_conversion_imports_nothing_it_does_not_use(models: Path, tmp_path: Path) -> None:
+    source, output = str(models / "torch_mean_dyn_18.onnx"), str(tmp_path / "out.onnx")
+    ran = started("convert", source, "-o", output, "--opset", "13", "--no-verify")
+    assert ran.returncode == 0
+    modules = set(json.loads(ran.stderr))
+    assert "onnx" in modules
+    unused = {"onnxruntime", "onnxscript", "onnx_ir", "rich", "multiprocessing", "xml"}
+    assert modules & unused == set()
+
+
+def test_versions_and_help_import_no_onnx() -> None:
+    for arguments in (["--version"], ["convert", "--help"]):
+        assert not set(json.loads(started(*arguments).stderr)) & {"onnx", "numpy", "rich"}
+
+
+def test_the_module_runs_and_a_reader_that_leaves_is_no_fault(models: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        command = [sys.executable, "-m", "reducelower", "check", str(models / "skl_gnb_13.onnx"), "--opset", "13"]
+        ran = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
