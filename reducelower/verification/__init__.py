@@ -1,12 +1,13 @@
 """Proof that a conversion kept the numbers: whole models compared by running them, and every rewrite by itself.
 
-`verify` compares two models.
+`verify` compares two models, `verify_sites` the rewrites of a plan.
 """
 
 from __future__ import annotations
 
 from reducelower.verification.result import OutputComparison, SiteVerification, Verification
 from reducelower.verification.runtimes import RUNTIMES
+from reducelower.verification.sites import verify_sites
 from reducelower.verification.testdata import TestDataSet, load_array, load_test_data
 from reducelower.verification.tolerance import DEFAULT_TOLERANCES, Tolerance
 from reducelower.verification.whole import verify
@@ -22,4 +23,5 @@ __all__ = [
     "load_array",
     "load_test_data",
     "verify",
+    "verify_sites",
 ]

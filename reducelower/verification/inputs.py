@@ -12,7 +12,7 @@ from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 from reducelower.verification.measure import Array
 from reducelower.verification.tolerance import element_type_name
 
-__all__ = ["InputSpec", "Values", "bindings", "input_specs", "make_feeds", "random_array", "tensor_dims"]
+__all__ = ["STRATEGIES", "InputSpec", "Values", "bindings", "input_specs", "make_feeds", "random_array", "tensor_dims"]
 
 Values = Literal["random", "small", "zeros", "ones"]
 STRATEGIES: tuple[Values, ...] = ("random", "small", "zeros", "ones")
@@ -21,8 +21,9 @@ STRATEGIES: tuple[Values, ...] = ("random", "small", "zeros", "ones")
 _WORDS = ("a", "reduce", "lower", "", "ünïcode", "42", "-1.5", "two words")
 _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 # The first binding tells every symbol apart; the second has the smallest sizes; the third satisfies models that add
-# or compare tensors of differently named dimensions; the rest are for convolutions and poolings on unnamed sizes.
-_LADDER: tuple[tuple[int, int] | None, ...] = (None, (1, 1), (2, 2), (2, 16), (1, 64), (1, 224))
+# or compare tensors of differently named dimensions; 60 is divisible by what reshapes ask for; the rest are for
+# convolutions and poolings on unnamed sizes.
+_LADDER: tuple[tuple[int, int] | None, ...] = (None, (1, 1), (2, 2), (2, 16), (60, 60), (1, 64), (1, 224))
 _DISTINCT = (3, 2, 5, 4, 7, 6, 9, 8)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
+from onnx import helper
 
 from reducelower.verification.measure import Array, is_narrow_float
 from reducelower.verification.source import CannotRunError, Source
@@ -90,18 +92,24 @@ class _OnnxRuntimeSession:
                 timer.cancel()
 
 
-_LACKS = ("NOT_IMPLEMENTED", "is under development", "only *guarantees* support", "can't be converted to MLDataType")
+# What onnxruntime says of its own gaps. ``_inlfunc_`` names values of a function body that it put in a node's place:
+# a type error there is the body's, not the model's.
+_LACKS = (
+    "NOT_IMPLEMENTED",
+    "Unsupported model IR version",
+    "_inlfunc_",
+    "can't be converted to MLDataType",
+    "only *guarantees* support",
+)
+_PLACE_IN_CODE = re.compile(r"^/\S+:\d+ .*?\) (?=[A-Z])|^.*Status Message: ")
 
 
 def _onnxruntime_error(error: Exception) -> CannotRunError:
-    """Shorten onnxruntime's message to its last sentence and tell a gap in the runtime from a fault in the model."""
-    text = str(error)
-    unsupported = any(mark in text for mark in _LACKS)
-    message = text.split(" : ")[-1] if "[ONNXRuntimeError]" in text else text
-    if "ONNX Runtime only" in message:
-        message = message[message.index("ONNX Runtime only") :]
-    first = " ".join(message.split())
-    return CannotRunError(f"onnxruntime: {first[:300]}", unsupported=unsupported)
+    """Shorten onnxruntime's message to what it says and tell a gap in the runtime from a fault in the model."""
+    text = " ".join(str(error).split())
+    message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)
+    message = _PLACE_IN_CODE.sub("", message).rstrip(".")
+    return CannotRunError(f"onnxruntime: {message[:300]}", unsupported=any(mark in text for mark in _LACKS))
 
 
 class ReferenceRuntime:
@@ -116,27 +124,44 @@ class ReferenceRuntime:
         """Load with external data, which the evaluator cannot find by itself."""
         from onnx.reference import ReferenceEvaluator
 
+        model = source.complete()
+        declared = [value.type.tensor_type.elem_type for value in model.graph.output]
         try:
             with _quiet():
-                return _ReferenceSession(ReferenceEvaluator(source.complete()))
-        except CannotRunError:
-            raise
+                return _ReferenceSession(ReferenceEvaluator(model), declared)
         except Exception as error:  # the evaluator raises whatever its operators raise
-            raise CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=True) from error
+            raise _reference_error(error) from error
 
 
 class _ReferenceSession:
-    def __init__(self, evaluator: Any) -> None:
+    def __init__(self, evaluator: Any, declared: Sequence[int]) -> None:
         self._evaluator = evaluator
+        self._declared = declared
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         try:
             with _quiet():
                 results = self._evaluator.run(None, dict(feeds))
+                return [_as_declared(item, kind) for item, kind in zip(results, self._declared, strict=True)]
         except Exception as error:  # as above
-            raise CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=True) from error
-        # Operators of rank 0 results return numpy scalars here and there.
-        return [np.asarray(item) if isinstance(item, np.generic) else item for item in results]
+            raise _reference_error(error) from error
+
+
+def _as_declared(value: Any, element_type: int) -> Any:
+    """A result in the element type that the graph declares: numpy's sums of small integers come out wider."""
+    if not isinstance(value, (np.generic, np.ndarray)):
+        return value
+    array = np.asarray(value)
+    if not element_type or array.dtype.kind in "OSUT":
+        return array
+    return array.astype(helper.tensor_dtype_to_np_dtype(element_type), copy=False)
+
+
+def _reference_error(error: Exception) -> CannotRunError:
+    """Operators that the evaluator lacks, or lacks for a type, say nothing against the model."""
+    lacking = type(error).__name__ in ("NotImplementedError", "RuntimeImplementationError", "RuntimeTypeError")
+    unsupported = lacking or "Issues with types" in str(error)
+    return CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=unsupported)
 
 
 class OpenVinoRuntime:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from onnx import ModelProto
 
+from reducelower.plan import Plan
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.doubts import old_in_reference, random_outputs, sensitivity
 from reducelower.verification.inputs import input_specs
 from reducelower.verification.result import OutputComparison, SiteVerification, Verification
 from reducelower.verification.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.runtimes import runtime_named
+from reducelower.verification.sites import verify_sites
 from reducelower.verification.source import CannotRunError, Source
 from reducelower.verification.tolerance import Tolerance
 
@@ -53,6 +55,8 @@ def verify(
     tolerances: Mapping[str, Tolerance] | None = None,
     budget: float | None = None,
     strict: bool = False,
+    plan: Plan | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Verification:
     """Run two models on the same inputs and compare every output.
 
@@ -70,6 +74,8 @@ def verify(
         tolerances: by ONNX element type, replacing `DEFAULT_TOLERANCES`.
         budget: seconds for the whole-model runs; None for no limit.
         strict: count "could not be run" as not equivalent.
+        plan: what the conversion did; with it, every distinct rewrite is verified by itself too.
+        on_progress: called with (done, total) distinct rewrites.
 
     Returns:
         The verdict, per-output distances and what they rest on.
@@ -91,6 +97,10 @@ def verify(
         for name in runtimes
     ]
     sites: tuple[SiteVerification, ...] = ()
+    if plan is not None:
+        sites = verify_sites(
+            source.proto, result.proto, plan, seed=seed, tolerances=tolerances, on_progress=on_progress
+        )
     return _combined(found, sites, strict)
 
 

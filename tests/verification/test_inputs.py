@@ -5,6 +5,7 @@ import pytest
 from onnx import TensorProto
 
 from reducelower.verification.inputs import InputSpec, bindings, input_specs, make_feeds, random_array
+
 from .models import model
 
 SPECS = (

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from reducelower.errors import UnreadableModelError
 from reducelower.verification import Tolerance, verify
+
 from .models import model
 
 SUM = "g (float[N, M] x) => (float[N, 1] y) <int64[1] axes = {1}> { y = ReduceSum (x, axes) }"

@@ -1,0 +1,109 @@
+"""Judges one run of a site: what is equal, better than the source, lost as the definition loses it, or different."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reducelower.verification.measure import Array, element_type_of, is_float, measure, ulp_distance
+from reducelower.verification.oracle import Truth
+from reducelower.verification.result import SiteStatus
+from reducelower.verification.tolerance import Tolerance
+
+__all__ = ["Judgement", "judge"]
+
+_TIGHT = 2  # ULP that need no explanation
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One output of one run.
+
+    Attributes:
+        status: the worst that any value is.
+        reason: a sentence for every status but ``equal``.
+        ulps: ULP distances of the values that are equal and finite.
+        max_absolute, max_relative: largest errors over the same values.
+    """
+
+    status: SiteStatus
+    reason: str
+    ulps: Array
+    max_absolute: float = 0.0
+    max_relative: float = 0.0
+
+
+_NO_ULPS: Array = np.zeros(0, np.uint64)
+
+
+def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance) -> Judgement:
+    """Compare the two sides, with the right result at hand where there is a formula for it."""
+    types = element_type_of(before), element_type_of(after)
+    if types[0] != types[1]:
+        return Judgement("different", f"element type {types[0]} before, {types[1]} after", _NO_ULPS)
+    if before.shape != after.shape:
+        return Judgement("different", f"shape {list(before.shape)} before, {list(after.shape)} after", _NO_ULPS)
+    if truth is None or truth.value.shape != before.shape:
+        return _without_truth(before, after, tolerance)
+    floats = is_float(before)
+    wide_before, wide_after = before.astype(np.longdouble), after.astype(np.longdouble)
+    same = (wide_before == wide_after) | (np.isnan(wide_before) & np.isnan(wide_after))
+    finite = np.isfinite(wide_before) & np.isfinite(wide_after)
+    ulps = ulp_distance(before, after) if floats else np.where(same, 0, 2**62).astype(np.uint64)
+    equal = same | (finite & (ulps <= _TIGHT) & floats)
+    right_before = right_after = equal
+    improved = lost = equal & False
+    if not equal.all():
+        right_before, right_after = truth.is_near(before), truth.is_near(after)
+        equal |= right_before & right_after
+        improved = right_after & ~equal
+        source_lost = ~right_before & ~np.isfinite(wide_before) & ~np.isfinite(wide_after) & np.isfinite(truth.value)
+        lost = ~equal & ~improved & (truth.is_as_specified(after) | truth.order | source_lost)
+    wrong = ~(equal | improved | lost)
+    shown = equal & finite
+    errors = np.abs(wide_before[shown] - wide_after[shown])
+    largest = float(np.abs(wide_before[shown]).max()) if shown.any() else 0.0
+    worst = float(errors.max()) if shown.any() else 0.0
+    status, reason = _verdict(before, after, truth.value, wrong, lost, improved)
+    distances = ulps[shown] if floats else np.zeros(int(shown.sum()), np.uint64)
+    return Judgement(status, reason, distances, worst, worst / largest if largest else 0.0)
+
+
+def _verdict(
+    before: Array, after: Array, value: Array, wrong: Array, lost: Array, improved: Array
+) -> tuple[SiteStatus, str]:
+    kinds: tuple[tuple[SiteStatus, Array, str], ...] = (
+        ("different", wrong, "differ"),
+        ("overflow", lost, "overflow or lose digits as the operator's own definition does"),
+        ("improved", improved, "are right where the source is not"),
+    )
+    for status, mask, words in kinds:
+        if mask.any():
+            where = tuple(np.argwhere(np.atleast_1d(mask))[0])
+            shown = [str(np.atleast_1d(item)[where]) for item in (before, after, value)]
+            return status, (
+                f"{int(mask.sum())} of {before.size} values {words}: {shown[0]} before, {shown[1]} after, "
+                f"{float(np.atleast_1d(value)[where]):.9g} in extended precision"
+            )
+    return "equal", ""
+
+
+def _without_truth(before: Array, after: Array, tolerance: Tolerance) -> Judgement:
+    """Compare by tolerance; what the source itself does not hold in its element type is set aside and told."""
+    aside = 0
+    if is_float(before):
+        overflown = ~np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))
+        aside = int(overflown.sum())
+        before, after = before[~overflown], after[~overflown]
+    found = measure(before, after, tolerance)
+    ulps = _NO_ULPS
+    if is_float(before):
+        finite = np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))
+        ulps = ulp_distance(before[finite], after[finite])
+    if found.mismatch:
+        return Judgement("different", found.mismatch, ulps, found.max_absolute, found.max_relative)
+    if aside:
+        reason = f"{aside} values are finite where the source overflows or has no number"
+        return Judgement("overflow", reason, ulps, found.max_absolute, found.max_relative)
+    return Judgement("equal", "", ulps, found.max_absolute, found.max_relative)

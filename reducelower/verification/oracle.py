@@ -1,0 +1,248 @@
+"""What a Reduce operator should give: its value in extended precision, and how far rounding may lead away from it.
+
+The formulas are those of the operator pages (https://onnx.ai/onnx/operators/), the error bounds the standard ones of
+floating-point summation (Higham, Accuracy and Stability of Numerical Algorithms, chapters 3 and 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reducelower.verification.measure import Array, is_float, smallest_and_eps
+
+__all__ = ["REDUCTIONS", "Reduction", "Truth", "evaluate"]
+
+Mask = npt.NDArray[np.bool_]
+
+REDUCTIONS = frozenset(
+    f"Reduce{name}" for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+)
+
+_SAFETY = 4.0  # kernels add blocks, pairs or single values, and round exp and log by up to a few ULP
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What one Reduce node does.
+
+    Attributes:
+        op_type: the operator.
+        axes: what it reduces over; None when it names none.
+        keepdims: whether reduced axes stay with size 1.
+        noop: whether no axes means none rather than all.
+    """
+
+    op_type: str
+    axes: tuple[int, ...] | None
+    keepdims: bool
+    noop: bool
+
+    def axes_for(self, rank: int) -> tuple[int, ...]:
+        """The axes as numpy takes them."""
+        if self.axes:
+            return tuple(sorted({axis % rank for axis in self.axes}))
+        return () if self.noop else tuple(range(rank))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The right result and what else may come out legitimately, per element.
+
+    Attributes:
+        value: the result in extended precision.
+        bound: how far rounding in the element type may lead away from it; infinite where the operator's page leaves
+            the result open or where cancellation leaves no digit.
+        largest: largest finite value of the element type.
+        order: where the order of the operations decides whether something overflows on the way.
+        specified: what the operator's own function body gives in its element types; None where it has no body.
+        specified_bound: rounding for that.
+        maximum_without_nan: for Max and Min with a NaN in reach, the other result that runtimes give; else None.
+    """
+
+    value: Array
+    bound: Array
+    largest: float
+    order: Mask
+    specified: Array | None = None
+    specified_bound: Array | None = None
+    maximum_without_nan: Array | None = None
+
+    def is_near(self, result: Array) -> Mask:
+        """Where a result is right up to rounding."""
+        return self._near(result, self.value, self.bound)
+
+    def is_as_specified(self, result: Array) -> Mask:
+        """Where a result is what the operator's function body gives."""
+        if self.specified is None or self.specified_bound is None:
+            return np.zeros(self.value.shape, np.bool_)
+        return self._near(result, self.specified, self.specified_bound)
+
+    def _near(self, result: Array, value: Array, bound: Array) -> Mask:
+        wide = result.astype(np.longdouble)
+        with np.errstate(all="ignore"):
+            close = np.abs(wide - value) <= bound
+            overflow = np.abs(value) + bound >= self.largest
+            close |= overflow & np.isinf(wide) & (np.sign(wide) == np.sign(value))
+        close |= (wide == value) | (np.isnan(wide) & np.isnan(value)) | np.isposinf(bound)
+        if self.maximum_without_nan is not None:
+            close |= wide == self.maximum_without_nan
+        return np.asarray(close)
+
+
+def evaluate(reduction: Reduction, data: Array) -> Truth:
+    """The right result of a reduction, with its rounding bound."""
+    axes = reduction.axes_for(data.ndim)
+    wide = data.astype(np.longdouble)
+    floats = is_float(data)
+    smallest, eps, largest = smallest_and_eps(data.dtype) if floats else (0.0, 0.0, float("inf"))
+    count = int(np.prod([data.shape[axis] for axis in axes], dtype=np.int64)) if axes else 1
+    with np.errstate(all="ignore"):
+        reducer = _Reducer(wide, axes, reduction.keepdims, count, eps, largest, data.dtype)
+        value, bound, order = getattr(reducer, reduction.op_type)()
+        bound = _SAFETY * (bound + (count + 1) * smallest) if floats else np.zeros_like(value)
+        if not floats:
+            value = _rounded_like(value, data.dtype)
+        if reduction.op_type == "ReduceMean" and not count:
+            bound = np.full_like(value, np.inf)  # the operator page: undefined
+        specified, specified_bound = _specified(reduction.op_type, data, axes, reduction.keepdims, count, eps)
+        without = None
+        if floats and reduction.op_type in ("ReduceMax", "ReduceMin") and np.isnan(wide).any():
+            # The operator pages do not say what a NaN does; kernels keep it or lose it, by its position.
+            pick, worst = (np.max, -np.inf) if reduction.op_type == "ReduceMax" else (np.min, np.inf)
+            without = pick(np.where(np.isnan(wide), worst, wide), axis=axes, keepdims=reduction.keepdims, initial=worst)
+    return Truth(value, bound, largest, order, specified, specified_bound, without)
+
+
+def _rounded_like(value: Array, dtype: np.dtype[Any]) -> Array:
+    """Integers cut the fraction, as ONNX's Cast does; an infinity from an empty Max or Min is the type's own limit."""
+    if dtype == np.bool_:
+        return np.asarray(value > 0).astype(np.longdouble)
+    info = np.iinfo(dtype)
+    clipped = np.where(np.isneginf(value), np.longdouble(info.min), np.where(np.isposinf(value), info.max, value))
+    return np.asarray(np.trunc(clipped))
+
+
+class _Reducer:
+    """The ten operators in extended precision: each returns value, error before the safety factor, order mask."""
+
+    def __init__(
+        self,
+        data: Array,
+        axes: tuple[int, ...],
+        keepdims: bool,
+        count: int,
+        eps: float,
+        largest: float,
+        dtype: np.dtype[Any],
+    ) -> None:
+        self.data, self.axes, self.keepdims, self.eps, self.largest = data, axes, keepdims, eps, largest
+        self.count, self.dtype = count, dtype
+        self.finite = np.where(np.isfinite(data), np.abs(data), 0)
+
+    def _sum(self, values: Array) -> Array:
+        return np.asarray(np.sum(values, axis=self.axes, keepdims=self.keepdims))
+
+    def _none(self, value: Array) -> Mask:
+        return np.zeros(value.shape, np.bool_)
+
+    def _summed(self, values: Array) -> tuple[Array, Array, Mask]:
+        value = self._sum(values)
+        magnitude = self._sum(np.where(np.isfinite(values), np.abs(values), 0))
+        # Values of one sign overflow in every order or in none; only cancellation makes the order matter.
+        order = (magnitude > self.largest) & ~np.isnan(value) & (np.isinf(value) | (np.abs(value) <= self.largest))
+        mixed = (self._sum(values < 0) > 0) & (self._sum(values > 0) > 0)
+        return value, (self.count + 1) * self.eps * magnitude, order & mixed
+
+    def ReduceSum(self) -> tuple[Array, Array, Mask]:  # noqa: N802  # named as the operators, which are looked up
+        return self._summed(self.data)
+
+    def ReduceMean(self) -> tuple[Array, Array, Mask]:  # noqa: N802
+        value, bound, order = self._summed(self.data)
+        return value / self.count, bound / max(self.count, 1), order
+
+    def ReduceL1(self) -> tuple[Array, Array, Mask]:  # noqa: N802
+        return self._summed(np.abs(self.data))
+
+    def ReduceSumSquare(self) -> tuple[Array, Array, Mask]:  # noqa: N802
+        return self._summed(self.data * self.data)
+
+    def ReduceL2(self) -> tuple[Array, Array, Mask]:  # noqa: N802
+        value = np.sqrt(self._sum(self.data * self.data))
+        return value, np.where(np.isfinite(value), (self.count + 2) * self.eps * value, 0), self._none(value)
+
+    def ReduceLogSum(self) -> tuple[Array, Array, Mask]:  # noqa: N802
+        total, bound, order = self._summed(self.data)
+        value = np.log(total)
+        lost = np.isfinite(total) & (np.abs(total) <= 2 * _SAFETY * bound) & (bound > 0)
+        rounding = np.where(np.isfinite(value), bound / np.abs(total) + 2 * self.eps * (1 + np.abs(value)), 0)
+        return value, np.where(lost, np.inf, rounding), order
+
+    def ReduceLogSumExp(self) -> tuple[Array, Array, Mask]:  # noqa: N802
+        top = np.max(self.data, axis=self.axes, keepdims=True, initial=-np.inf)
+        shift = np.where(np.isfinite(top), top, 0)
+        weights = np.exp(self.data - shift)
+        total = np.sum(weights, axis=self.axes, keepdims=True)
+        value = np.log(total) + shift
+        # The rounding of x - max reaches the result by each term's share in the sum.
+        distance = np.where(weights > 0, weights * np.abs(self.data - shift), 0)
+        spread = np.sum(distance, axis=self.axes, keepdims=True) / np.where(total > 0, total, 1)
+        bound = np.where(np.isfinite(value), self.eps * (self.count + 4 + np.abs(value) + np.abs(shift) + spread), 0)
+        if not self.keepdims:
+            value, bound = np.squeeze(value, self.axes), np.squeeze(bound, self.axes)
+        return value, bound, self._none(value)
+
+    def ReduceProd(self) -> tuple[Array, Array, Mask]:  # noqa: N802
+        value = np.asarray(np.prod(self.data, axis=self.axes, keepdims=self.keepdims))
+        above = np.prod(np.maximum(self.finite, 1), axis=self.axes, keepdims=self.keepdims)
+        positive = np.where(self.finite > 0, self.finite, 1)
+        below = np.prod(np.minimum(positive, 1), axis=self.axes, keepdims=self.keepdims)
+        bound = np.where(np.isfinite(value), (self.count + 1) * self.eps * np.abs(value), 0)
+        if not self.eps:
+            return value, bound, self._none(value)
+        tiny = float(np.finfo(np.float64).tiny) if self.dtype.itemsize == 8 else self.eps / self.largest
+        return value, bound, np.asarray(((above > self.largest) | (below < tiny)) & ~np.isnan(value))
+
+    def ReduceMax(self) -> tuple[Array, Array, Mask]:  # noqa: N802
+        value = np.max(self.data, axis=self.axes, keepdims=self.keepdims, initial=-np.inf)
+        return value, np.zeros_like(value), self._none(value)
+
+    def ReduceMin(self) -> tuple[Array, Array, Mask]:  # noqa: N802
+        value = np.min(self.data, axis=self.axes, keepdims=self.keepdims, initial=np.inf)
+        return value, np.zeros_like(value), self._none(value)
+
+
+def _specified(
+    op_type: str, data: Array, axes: tuple[int, ...], keepdims: bool, count: int, eps: float
+) -> tuple[Array | None, Array | None]:
+    """The operator's function body in onnx.defs, in the element types that it computes in.
+
+    Bodies sum in the data's own type; ReduceL2's takes the square root in float, ReduceLogSumExp's computes in double.
+    """
+
+    def total(values: Array) -> Array:
+        return np.asarray(np.sum(values, axis=axes, keepdims=keepdims, dtype=values.dtype))
+
+    if op_type == "ReduceL2":
+        result, inner = np.sqrt(total(data * data).astype(np.float32)), float(np.finfo(np.float32).eps)
+    elif op_type == "ReduceLogSumExp":
+        result, inner = np.log(total(np.exp(data.astype(np.float64)))), float(np.finfo(np.float64).eps)
+    elif op_type == "ReduceLogSum" and not is_float(data):
+        result, inner = np.log(total(data.astype(np.float64))), float(np.finfo(np.float64).eps)
+    elif op_type == "ReduceLogSum":
+        result, inner = np.log(total(data).astype(np.float64)), eps
+    elif op_type == "ReduceL1":
+        result, inner = total(np.abs(data)), eps
+    elif op_type == "ReduceSumSquare":
+        result, inner = total(data * data), eps
+    else:
+        return None, None
+    if not is_float(data):
+        result = result.astype(data.dtype)
+        return result.astype(np.longdouble), np.zeros(result.shape, np.longdouble)
+    result = result.astype(data.dtype).astype(np.longdouble)
+    bound = np.where(np.isfinite(result), _SAFETY * (count + 4) * max(inner, eps) * (np.abs(result) + 1e-300), 0)
+    return result, bound

@@ -1,0 +1,343 @@
+"""Cuts a site out of its models: the original node and its replacement as two small models with the same inputs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
+
+from reducelower.inference import subgraphs
+from reducelower.plan import Site
+from reducelower.verification.measure import Array
+from reducelower.verification.oracle import REDUCTIONS
+from reducelower.verification.places import Dims, Place
+from reducelower.verification.source import CannotRunError
+
+__all__ = ["FreeInput", "Pair", "cut", "small_models"]
+
+_SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
+_REPLACEMENT_LIMIT = 400  # nodes
+
+
+@dataclass(frozen=True)
+class FreeInput:
+    """An input of both small models.
+
+    Attributes:
+        name: name of the value.
+        element_type: ONNX element type number; 0 when not known.
+        dims: sizes; None when the rank is not known.
+    """
+
+    name: str
+    element_type: int
+    dims: Dims | None
+
+
+@dataclass
+class Pair:
+    """One site, ready to be built as two small models.
+
+    Attributes:
+        site: from the plan.
+        node: the original node.
+        replacement: the nodes in its place, with what they need from outside the site's range.
+        inputs: what both models are fed.
+        constants: what both models hold, by name, before and after.
+        before, after: where the nodes stand.
+        key: equal for sites that are the same up to names.
+    """
+
+    site: Site
+    node: NodeProto
+    replacement: list[NodeProto]
+    inputs: list[FreeInput]
+    constants: tuple[dict[str, Array], dict[str, Array]]
+    before: Place
+    after: Place
+    key: tuple[Any, ...] = field(default=())
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether the node is one of the ten Reduce operators."""
+        return self.node.op_type in REDUCTIONS and self.node.domain in ("", "ai.onnx")
+
+    @property
+    def data_dims(self) -> Dims | None:
+        """Sizes of the first input."""
+        return next((item.dims for item in self.inputs if item.name == self.node.input[0]), None)
+
+
+def cut(site: Site, before: Place, after: Place) -> Pair:
+    """Collect a site's nodes, their constants and their inputs.
+
+    Raises:
+        CannotRunError: the positions do not fit the models, or something the nodes need cannot be had.
+    """
+    try:
+        node = before.holder.node[site.index]
+        nodes = list(after.holder.node[site.first : site.first + site.count])
+    except IndexError:
+        raise CannotRunError("the plan's positions do not fit the models") from None
+    if node.op_type != site.op_type or len(nodes) != site.count:
+        raise CannotRunError("the plan's positions do not fit the models")
+    if not nodes:
+        raise CannotRunError("nothing stands in its place", unsupported=True)
+    needed_after = _needs(nodes)
+    inputs: dict[str, FreeInput] = {}
+    left: dict[str, Array] = {}
+    right: dict[str, Array] = {}
+    for position, name in enumerate(_needs([node])):
+        value = _constant_before(before, name, position, name in needed_after)
+        if value is not None:
+            left[name] = value
+            if name in needed_after:
+                right[name] = value
+        else:
+            inputs[name] = _free(before, name)
+    replacement = _complete(nodes, before, after, inputs, right)
+    pair = Pair(site, node, replacement, list(inputs.values()), (left, right), before, after)
+    pair.key = _key(pair)
+    return pair
+
+
+def _needs(nodes: Sequence[NodeProto]) -> list[str]:
+    """What nodes read and do not produce themselves, in order of appearance; subgraphs included."""
+    produced: set[str] = set()
+    found: dict[str, None] = {}
+    for node in nodes:
+        names = list(node.input)
+        for _, _, graph in subgraphs(node):
+            names += _captured(graph)
+        for name in names:
+            if name and name not in produced:
+                found.setdefault(name)
+        produced.update(node.output)
+    return list(found)
+
+
+def _captured(graph: GraphProto) -> list[str]:
+    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    produced = {name for node in graph.node for name in node.output}
+    outside = [value.name for value in graph.output if value.name not in produced]
+    return [name for name in [*_needs(graph.node), *outside] if name not in own]
+
+
+def _constant_before(place: Place, name: str, position: int, is_used_after: bool) -> Array | None:
+    """The value of an input that is the same in every run; None for one to vary."""
+    value = place.constant(name)
+    if value is None:
+        # Data is never worth evaluating; axes, shapes and sizes are, since the replacement may have them as attributes.
+        value = place.evaluated(name) if position else None
+    elif place.is_overridable(name) and is_used_after:
+        return None
+    if isinstance(value, np.ndarray) and value.size <= _SMALL_CONSTANT:
+        return value
+    return None
+
+
+def _free(place: Place, name: str) -> FreeInput:
+    known = place.type_of(name)
+    if known is None:
+        value = place.constant(name)
+        if isinstance(value, np.ndarray):
+            return FreeInput(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        if isinstance(value, TensorProto):
+            return FreeInput(name, value.data_type, tuple(value.dims))
+        return FreeInput(name, 0, None)
+    return FreeInput(name, *known)
+
+
+def _complete(
+    nodes: list[NodeProto], before: Place, after: Place, inputs: dict[str, FreeInput], constants: dict[str, Array]
+) -> list[NodeProto]:
+    """Add to a replacement the constants and shared nodes that it reads from elsewhere in the converted graph."""
+    complete = list(nodes)
+    resolved = {*inputs, *constants}
+    while True:
+        missing = [name for name in _needs(complete) if name not in resolved]
+        if not missing:
+            return complete
+        for name in missing:
+            resolved.add(name)
+            value = after.constant(name)
+            if isinstance(value, np.ndarray) and value.size <= _SMALL_CONSTANT:
+                constants[name] = value
+                continue
+            if value is None and before.defines(name):
+                known = before.evaluated(name)
+                if known is not None:
+                    constants[name] = known
+                else:
+                    inputs[name] = _free(before, name)
+                continue
+            producer = after.producer(name) if value is None else None
+            if producer is not None and len(complete) < _REPLACEMENT_LIMIT:
+                if not any(producer is node for node in complete):
+                    complete.insert(0, producer)
+                resolved.discard(name)
+                break
+            inputs[name] = _free(after, name)
+
+
+def _key(pair: Pair) -> tuple[Any, ...]:
+    """What makes two sites the same up to names."""
+    numbers: dict[str, int] = {}
+
+    def local(name: str) -> int:
+        return numbers.setdefault(name, len(numbers)) if name else -1
+
+    node = pair.node
+    inputs = tuple(
+        (
+            local(item.name),
+            item.element_type,
+            len(item.dims) if item.dims is not None else None,
+            None if pair.is_reduction and item.name == node.input[0] else _anonymous(item.dims, local),
+        )
+        for item in pair.inputs
+    )
+    constants = tuple(
+        (local(name), value.dtype.str, value.shape, value.tobytes() if value.dtype != object else str(value.tolist()))
+        for held in pair.constants
+        for name, value in held.items()
+    )
+    nodes = tuple(
+        (
+            item.domain,
+            item.op_type,
+            tuple(map(local, item.input)),
+            tuple(map(local, item.output)),
+            tuple(sorted(_attribute_key(attribute) for attribute in item.attribute)),
+        )
+        for item in (node, *pair.replacement)
+    )
+    opsets = tuple(tuple(sorted(place.opsets.items())) for place in (pair.before, pair.after))
+    return (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes)
+
+
+def _anonymous(dims: Dims | None, local: Any) -> tuple[Any, ...] | None:
+    return None if dims is None else tuple(local(f"dim {dim}") - 1000 if isinstance(dim, str) else dim for dim in dims)
+
+
+def _attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
+    data: bytes = attribute.SerializeToString(deterministic=True)
+    return attribute.name, data if len(data) <= 256 else hashlib.sha256(data).digest()
+
+
+def small_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:
+    """The two models; several pairs where the node refers to attributes of the function it stands in."""
+    for values in _attribute_values(pair):
+        yield (
+            _model(pair, [pair.node], pair.before, pair.constants[0], values),
+            _model(pair, pair.replacement, pair.after, pair.constants[1], values),
+        )
+
+
+def _model(
+    pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: dict[str, Array], values: dict[str, AttributeProto]
+) -> ModelProto:
+    graph = GraphProto(name="site")
+    graph.node.extend(nodes)
+    for node in graph.node:
+        _bind_attributes(node, values)
+    for item in pair.inputs:
+        graph.input.add(name=item.name).type.CopyFrom(_value_type(item, pair))
+    graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    produced = {name for node in nodes for name in node.output if name}
+    for name in pair.node.output:
+        if name in produced:
+            graph.output.add(name=name)
+    model = ModelProto(ir_version=max(place.model.ir_version, 4), graph=graph)
+    model.opset_import.extend(helper.make_opsetid(*item) for item in place.opsets.items())
+    if any(node.domain not in ("", "ai.onnx") for node in nodes):
+        model.functions.extend(place.model.functions)
+        known = {item.domain for item in model.opset_import}
+        model.opset_import.extend(item for item in place.model.opset_import if item.domain not in known)
+    return _typed(model)
+
+
+def _typed(model: ModelProto) -> ModelProto:
+    """The model with the element types of its outputs, which the reference evaluator does not always keep to."""
+    try:
+        outputs = shape_inference.infer_shapes(model).graph.output
+    except shape_inference.InferenceError:
+        return model
+    for value, inferred in zip(model.graph.output, outputs, strict=True):
+        if inferred.type.tensor_type.elem_type:
+            value.type.tensor_type.elem_type = inferred.type.tensor_type.elem_type
+    return model
+
+
+def _value_type(item: FreeInput, pair: Pair) -> TypeProto:
+    """Rank only, so that every size can be fed; float where the element type is not known."""
+    dims = None if item.dims is None else [None] * len(item.dims)
+    return helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)
+
+
+def _bind_attributes(node: NodeProto, values: dict[str, AttributeProto]) -> None:
+    for index in reversed(range(len(node.attribute))):
+        attribute = node.attribute[index]
+        reference = attribute.ref_attr_name
+        if reference:
+            name = attribute.name
+            del node.attribute[index]
+            if reference in values:
+                bound = node.attribute.add()
+                bound.CopyFrom(values[reference])
+                bound.name = name
+    for _, _, graph in subgraphs(node):
+        for inner in graph.node:
+            _bind_attributes(inner, values)
+
+
+def _references(nodes: Sequence[NodeProto]) -> set[str]:
+    found = {attribute.ref_attr_name for node in nodes for attribute in node.attribute if attribute.ref_attr_name}
+    for node in nodes:
+        for _, _, graph in subgraphs(node):
+            found |= _references(graph.node)
+    return found
+
+
+def _attribute_values(pair: Pair) -> Iterator[dict[str, AttributeProto]]:
+    """Values for references to function attributes: those of the calls in the model, else the function's defaults."""
+    references = _references([pair.node, *pair.replacement])
+    function = pair.before.function
+    if not references or function is None:
+        yield {}
+        return
+    defaults = {attribute.name: attribute for attribute in function.attribute_proto}
+    seen = set()
+    for call in _calls(pair.before.model, function):
+        given = defaults | {attribute.name: attribute for attribute in call.attribute}
+        values = {name: given[name] for name in references if name in given}
+        key = tuple(sorted((name, value.SerializeToString(deterministic=True)) for name, value in values.items()))
+        if key not in seen and not any(value.ref_attr_name for value in values.values()):
+            seen.add(key)
+            yield values
+    if not seen:
+        yield {name: value for name, value in defaults.items() if name in references}
+
+
+def _calls(model: ModelProto, function: FunctionProto) -> Iterator[NodeProto]:
+    pending: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
+    while pending:
+        for node in pending.pop().node:
+            if node.op_type == function.name and node.domain == function.domain:
+                yield node
+            pending.extend(graph for _, _, graph in subgraphs(node))

@@ -1,0 +1,61 @@
+"""Rewrites made by hand: an original and its replacement as models, with the plan that says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import ModelProto, TensorProto
+
+from reducelower.plan import Plan, Site
+from reducelower.target import Target
+from reducelower.verification import SiteVerification, verify_sites
+
+from .models import model
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    before: ModelProto
+    after: ModelProto
+    plan: Plan
+
+    def verified(self) -> tuple[SiteVerification, ...]:
+        return verify_sites(self.before, self.after, self.plan)
+
+    def finding(self) -> SiteVerification:
+        (found,) = self.verified()
+        return found
+
+
+def rewrite(
+    before: str,
+    after: str,
+    *,
+    kind: str = "float",
+    rank: int = 2,
+    opsets: tuple[int, int] = (18, 18),
+    extra: str = "",
+    constants: tuple[str, str] = ("", ""),
+) -> Rewrite:
+    """One node `y = ...(x)` and the nodes in its place, on data of an element type and rank.
+
+    Args:
+        before: the node.
+        after: the nodes, the last of which gives y.
+        kind: element type of x and y.
+        rank: rank of x.
+        opsets: opset versions before and after.
+        extra: further graph inputs, such as ``, int64[k] axes``.
+        constants: initializers before and after, such as ``int64[1] axes = {1}``.
+    """
+    sizes = ", ".join(f"N{at}" for at in range(rank))
+    models = []
+    for text, opset, held in zip((before, after), opsets, constants, strict=True):
+        held = f" <{held}>" if held else ""
+        models.append(model(f"g ({kind}[{sizes}] x{extra}) => ({kind}[K] y){held} {{ {text} }}", opset, 10))
+        # Reductions change the rank, which the text above does not know.
+        models[-1].graph.output[0].type.tensor_type.ClearField("shape")
+        models[-1].graph.output[0].type.tensor_type.elem_type = TensorProto.DataType.Value(kind.upper())
+    (node,) = models[0].graph.node
+    site = Site("graph", node.name or f"{node.op_type}#0", node.op_type, "by hand", 0, 0, len(models[1].graph.node))
+    return Rewrite(models[0], models[1], Plan(opsets[0], Target(opset=opsets[1]), (site,)))
