@@ -65,12 +65,9 @@ def test_every_place_keeps_its_numbers(op_type: str, pair: tuple[int, int], plac
             convert_and_compare(case, target)
 
 
-ELEMENT_TYPES = {
-    op_type: (np.float16, np.float64, np.int32, np.int64, np.uint32, np.uint64) for op_type in OPERATORS
-} | {
-    op_type: (np.float16, np.float64, np.int32, np.int64, np.int8, np.uint8, np.bool_)
-    for op_type in ("ReduceMax", "ReduceMin")
-}
+ELEMENT_TYPES = dict.fromkeys(
+    OPERATORS, (np.float16, np.float64, np.int32, np.int64, np.uint32, np.uint64)
+) | dict.fromkeys(("ReduceMax", "ReduceMin"), (np.float16, np.float64, np.int32, np.int64, np.int8, np.uint8, np.bool_))
 
 
 def takes(op_type: str, opset: int, dtype: type) -> bool:
