@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from reducelower.operators import (
     activations,
+    arithmetic,
     axes,
     batch_normalization,
     clipping,
@@ -14,7 +15,9 @@ from reducelower.operators import (
     interpolation,
     layer_normalization,
     like,
+    ordering,
     padding,
+    pooling,
     resize,
     shaping,
     slicing,
@@ -25,6 +28,7 @@ from reducelower.operators import (
 
 __all__ = [
     "activations",
+    "arithmetic",
     "axes",
     "batch_normalization",
     "clipping",
@@ -32,7 +36,9 @@ __all__ = [
     "interpolation",
     "layer_normalization",
     "like",
+    "ordering",
     "padding",
+    "pooling",
     "resize",
     "shaping",
     "slicing",

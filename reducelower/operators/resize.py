@@ -230,8 +230,6 @@ def _raise_exclusive(node: NodeProto, scope: Scope) -> Outcome:
         set_attribute(node, "coordinate_transformation_mode", "half_pixel")
         set_attribute(node, "nearest_mode", rounding)
         return True
-    if _axes(node, scope, _given(node, 2, scope), _given(node, 3, scope)) is not None:
-        return _written_out(node, scope, "it uses tf_half_pixel_for_nn, which opset 13 dropped")
     # No longer listed, and nothing else says the same; runtimes still take it.
     return changed
 
@@ -272,7 +270,7 @@ def _fits_asymmetric(node: NodeProto, scope: Scope, scales: str, axes: list[Axis
     transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
     if axes is not None:
         if not axes:
-            return mode != "cubic"
+            return str(mode) != "cubic"
         if not scales and any(_scaled(axis.before, axis.scale) != axis.after for axis in axes):
             return False
     elif not scales:
@@ -287,7 +285,7 @@ def _fits_asymmetric(node: NodeProto, scope: Scope, scales: str, axes: list[Axis
         return False
     if transformation == "asymmetric":
         wanted = "floor" if all(factor >= 1 for factor in factors) else "ceil"
-        return bool(rounding == wanted) and (wanted == "floor" or all(factor <= 1 for factor in factors))
+        return str(rounding) == wanted and (wanted == "floor" or all(factor <= 1 for factor in factors))
     # Where each element is repeated a whole number of times, its copies are nearest to it in every rounding.
     return bool(
         transformation in ("half_pixel", "pytorch_half_pixel")
@@ -319,7 +317,7 @@ def _raise_coordinates(node: NodeProto, scope: Scope) -> Outcome:
     body = Writer(node, scope)
     one = body.constant([1.0], TensorProto.FLOAT, "one")
     enlarging, reducing = body.add("Max", scales, one), body.add("Min", scales, one)
-    said = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
+    said: dict[str, Any] = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
     roi = _empty(scope)
     larger = body.add("Resize", node.input[0], roi, enlarging, tail="enlarged", nearest_mode="floor", **said)
     return body.yields("Resize", larger, roi, reducing, nearest_mode="ceil", **said)
