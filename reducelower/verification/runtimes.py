@@ -58,7 +58,9 @@ class OnnxRuntime:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
-        model = str(source.binary_path) if source.binary_path else source.serialized()
+        model = str(source.binary_path) if source.binary_path else source.serialized(knows_folder=True)
+        if source.folder:
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(source.folder))
         try:
             session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime raises one class per status code, and plain RuntimeError

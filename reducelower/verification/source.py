@@ -41,20 +41,22 @@ class Source:
     Attributes:
         proto: the model; external data is not loaded into it.
         path: the file it was read from, for runtimes to read it there with its external data; None in memory.
+        folder: where the external data of a model in memory lies; None where that is not known.
     """
 
     proto: ModelProto
     path: Path | None = None
+    folder: Path | None = None
 
     @staticmethod
-    def of(model: ModelProto | str | os.PathLike[str]) -> Source:
+    def of(model: ModelProto | str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Source:
         """Wrap a model, or read one from a file without its external data.
 
         Raises:
             UnreadableModelError: the file is missing or not an ONNX model.
         """
         if isinstance(model, ModelProto):
-            return Source(model)
+            return Source(model, folder=None if folder is None else Path(folder).absolute())
         path = Path(model)
         try:
             proto = onnx.load(path, load_external_data=False)
@@ -69,15 +71,18 @@ class Source:
         """The file, when a runtime can read it as it is."""
         return self.path if self.path is not None and self.path.suffix in _BINARY_ENDINGS else None
 
-    def serialized(self) -> bytes:
+    def serialized(self, *, knows_folder: bool = False) -> bytes:
         """The model as bytes, for runtimes that take it from memory.
+
+        Args:
+            knows_folder: the runtime is told the folder, so that it finds external data there.
 
         Raises:
             CannotRunError: the model is over protobuf's 2 GiB, or its external data is out of reach.
         """
-        if has_external_data(self.proto):
+        if not (knows_folder and self.folder) and has_external_data(self.proto):
             raise CannotRunError(
-                "its external data is in files beside it; save the model and give its path instead of the ModelProto"
+                "its external data is in files beside it; give base_dir, or the model's path instead of the ModelProto"
             )
         try:
             if self.proto.ByteSize() > _PROTOBUF_LIMIT:
@@ -92,10 +97,15 @@ class Source:
 
     def complete(self) -> ModelProto:
         """The model with its external data loaded, for runtimes that take no path."""
-        if self.path is None or not has_external_data(self.proto):
+        if (self.path is None and self.folder is None) or not has_external_data(self.proto):
             return self.proto
         try:
-            return onnx.load(self.path)
+            if self.path is not None:
+                return onnx.load(self.path)
+            model = ModelProto()
+            model.CopyFrom(self.proto)
+            onnx.load_external_data_for_model(model, str(self.folder))
+            return model
         except Exception as error:
             raise CannotRunError(f"its external data cannot be read: {error}") from error
 

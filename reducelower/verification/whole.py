@@ -57,6 +57,7 @@ def verify(
     strict: bool = False,
     plan: Plan | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    base_dir: str | os.PathLike[str] | None = None,
 ) -> Verification:
     """Run two models on the same inputs and compare every output.
 
@@ -76,6 +77,7 @@ def verify(
         strict: count "could not be run" as not equivalent.
         plan: what the conversion did; with it, every distinct rewrite is verified by itself too.
         on_progress: called with (done, total) distinct rewrites.
+        base_dir: folder of the external data of models given as ModelProto.
 
     Returns:
         The verdict, per-output distances and what they rest on.
@@ -84,7 +86,7 @@ def verify(
         UnreadableModelError: a path is missing or not an ONNX model.
         ValueError: there is no runtime or no input of a given name.
     """
-    source, result = Source.of(before), Source.of(after)
+    source, result = Source.of(before, base_dir), Source.of(after, base_dir)
     for name in runtimes:
         runtime_named(name)
     given = dict(inputs or {})
