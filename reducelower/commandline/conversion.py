@@ -119,4 +119,5 @@ def _verify(source: LoadedModel, legalized: Legalized, inputs: Mapping[str, Any]
         budget=settings.budget,
         strict=settings.strict,
         plan=legalized.plan,
+        base_dir=source.folder if source.external else None,
     )

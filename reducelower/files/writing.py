@@ -52,7 +52,7 @@ def resolve_destination(
     given = Path(destination)
     try:
         real = Path(os.path.realpath(given))
-        status = real.stat() if real.exists() else None
+        status = real.stat() if os.path.lexists(real) else None
         folder_exists = real.parent.is_dir()
         same = status is not None and real.samefile(source.path)
         hits_data = status is not None and any(real.samefile(file.path) for file in source.external)

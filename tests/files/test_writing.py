@@ -1,0 +1,332 @@
+"""Writing: the output appears whole or not at all, and whatever was there survives."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from files.external_models import WEIGHTS, model_with
+from reducelower.errors import UnreadableModelError
+from reducelower.files import LoadedModel, pending, read_model, resolve_destination, write_model
+
+
+@pytest.fixture
+def source(models: Path) -> LoadedModel:
+    return read_model(models / "torch_mean_dyn_18.onnx")
+
+
+def names(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_a_model_comes_back_as_it_was_written(source: LoadedModel, tmp_path: Path) -> None:
+    output = tmp_path / "out.onnx"
+    assert write_model(source.model, output, source=source) == output
+    assert output.read_bytes() == source.path.read_bytes()
+    assert names(tmp_path) == {"out.onnx"}
+
+
+def test_a_new_file_has_the_usual_permissions(source: LoadedModel, tmp_path: Path) -> None:
+    old = os.umask(0o027)
+    try:
+        write_model(source.model, tmp_path / "out.onnx", source=source)
+    finally:
+        os.umask(old)
+    assert (tmp_path / "out.onnx").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_replaced_file_keeps_its_permissions(source: LoadedModel, tmp_path: Path) -> None:
+    output = tmp_path / "out.onnx"
+    output.write_bytes(b"old")
+    output.chmod(0o604)
+    write_model(source.model, output, source=source, overwrite=True)
+    assert output.stat().st_mode & 0o777 == 0o604
+    assert names(tmp_path) == {"out.onnx"}
+
+
+def no_space(*_: Any, **__: Any) -> Any:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def half_written(descriptor: int, data: Any) -> int:
+    if len(data) < 100:
+        no_space()
+    return real_write(descriptor, data[: len(data) // 2])
+
+
+real_write = os.write
+
+FAULTS = {
+    "fsync": ("fsync", no_space),
+    "rename": ("replace", no_space),
+    "link": ("link", no_space),
+    "write": ("write", no_space),
+    "disk full half way": ("write", half_written),
+    "permissions": ("fchmod", no_space),
+    "interrupt": ("fsync", lambda *_: signal.raise_signal(signal.SIGINT)),
+}
+
+
+@pytest.mark.parametrize("nameless", [True, False], ids=["nameless", "named"])
+@pytest.mark.parametrize("old", [True, False], ids=["replacing", "new"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failure_leaves_what_was_there(
+    source: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, old: bool, nameless: bool
+) -> None:
+    output = tmp_path / "out.onnx"
+    if old:
+        output.write_bytes(b"old")
+    if not nameless:
+        monkeypatch.setattr(pending, "_DESCRIPTORS", tmp_path / "none")
+    call, broken = FAULTS[fault]
+    monkeypatch.setattr(os, call, broken)
+    try:
+        write_model(source.model, output, source=source, overwrite=True)
+    except (UnreadableModelError, KeyboardInterrupt):
+        assert names(tmp_path) == ({"out.onnx"} if old else set())
+        assert not old or output.read_bytes() == b"old"
+    else:  # this way of writing does without the broken call
+        assert output.read_bytes() == source.path.read_bytes()
+    finally:
+        monkeypatch.undo()
+    assert not [name for name in names(tmp_path) if "tmp" in name]
+
+
+def test_a_full_disk_is_one_sentence(source: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "write", no_space)
+    with pytest.raises(UnreadableModelError, match="No space left on device"):
+        write_model(source.model, tmp_path / "out.onnx", source=source)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from reducelower.files import read_model, write_model
+call, source, output = sys.argv[1:]
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+setattr(os, call, die)
+loaded = read_model(source)
+write_model(loaded.model, output, source=loaded, overwrite=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="only Linux has files without a name")
+@pytest.mark.parametrize("call", ["fsync", "link"])
+@pytest.mark.parametrize("old", [True, False], ids=["replacing", "new"])
+def test_nothing_stays_behind_a_killed_writer(source: LoadedModel, tmp_path: Path, call: str, old: bool) -> None:
+    output = tmp_path / "out.onnx"
+    if old:
+        output.write_bytes(b"old")
+    command = [sys.executable, "-c", KILLED, call, str(source.path), str(output)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert names(tmp_path) == ({"out.onnx"} if old else set())
+    assert not old or output.read_bytes() == b"old"
+
+
+def test_of_two_writers_one_wins_and_the_other_is_told(source: LoadedModel, tmp_path: Path) -> None:
+    output = tmp_path / "out.onnx"
+    ready = threading.Barrier(8)
+    told: list[str] = []
+
+    def write() -> None:
+        ready.wait()
+        try:
+            write_model(source.model, output, source=source)
+        except UnreadableModelError as error:
+            told.append(str(error))
+
+    writers = [threading.Thread(target=write) for _ in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(told) == 7
+    assert all("exists already" in sentence for sentence in told)
+    assert output.read_bytes() == source.path.read_bytes()
+    assert names(tmp_path) == {"out.onnx"}
+
+
+def test_a_linked_output_is_written_through(source: LoadedModel, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "model.onnx").write_bytes(b"old")
+    link = tmp_path / "link.onnx"
+    link.symlink_to("real/model.onnx")
+    write_model(source.model, link, source=source, overwrite=True)
+    assert link.is_symlink()
+    assert (tmp_path / "real" / "model.onnx").read_bytes() == source.path.read_bytes()
+
+
+def test_a_link_to_nothing_yet_is_written_through(source: LoadedModel, tmp_path: Path) -> None:
+    link = tmp_path / "link.onnx"
+    link.symlink_to("new.onnx")
+    write_model(source.model, link, source=source)
+    assert (tmp_path / "new.onnx").read_bytes() == source.path.read_bytes()
+
+
+def test_a_link_in_a_circle_is_refused(source: LoadedModel, tmp_path: Path) -> None:
+    link = tmp_path / "link.onnx"
+    link.symlink_to("link.onnx")
+    with pytest.raises(UnreadableModelError, match="cannot write"):
+        write_model(source.model, link, source=source, overwrite=True)
+
+
+def test_the_input_under_another_name_is_still_the_input(source: LoadedModel, tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(source.path.read_bytes())
+    (tmp_path / "link.onnx").symlink_to("model.onnx")
+    loaded = read_model(model)
+    with pytest.raises(UnreadableModelError, match="--in-place"):
+        resolve_destination(tmp_path / "link.onnx", source=loaded, overwrite=True)
+    assert resolve_destination(tmp_path / "link.onnx", source=loaded, in_place=True) == model
+
+
+@pytest.fixture
+def heavy(tmp_path: Path) -> LoadedModel:
+    folder = tmp_path / "from"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "weights.bin").write_bytes(bytes(8) + WEIGHTS)
+    return read_model(model_with(folder, location="data/weights.bin", offset=8, length=24))
+
+
+def values(path: Path) -> bytes:
+    return onnx.load(path).graph.initializer[0].raw_data
+
+
+def test_in_the_same_folder_the_same_data_is_used(heavy: LoadedModel) -> None:
+    before = (heavy.folder / "data" / "weights.bin").stat()
+    output = heavy.folder / "out.onnx"
+    write_model(heavy.model, output, source=heavy)
+    assert values(output) == WEIGHTS
+    assert (heavy.folder / "data" / "weights.bin").stat() == before
+    assert names(heavy.folder) == {"model.onnx", "out.onnx", "data", "data/weights.bin"}
+
+
+def test_data_is_copied_to_another_folder(heavy: LoadedModel, tmp_path: Path) -> None:
+    output = tmp_path / "to" / "out.onnx"
+    write_model(heavy.model, output, source=heavy, make_folder=True)
+    assert values(output) == WEIGHTS
+    assert values(heavy.path) == WEIGHTS
+    assert not (tmp_path / "to" / "data" / "weights.bin").samefile(heavy.external[0].path)
+
+
+def test_data_is_linked_on_request(heavy: LoadedModel, tmp_path: Path) -> None:
+    output = tmp_path / "to" / "out.onnx"
+    write_model(heavy.model, output, source=heavy, make_folder=True, external_data="link")
+    assert (tmp_path / "to" / "data" / "weights.bin").samefile(heavy.external[0].path)
+
+
+def test_data_stays_where_it_is_on_request(heavy: LoadedModel, tmp_path: Path) -> None:
+    write_model(heavy.model, tmp_path / "to" / "out.onnx", source=heavy, make_folder=True, external_data="keep")
+    assert names(tmp_path / "to") == {"out.onnx"}
+
+
+def test_twenty_gigabytes_of_holes_are_copied_as_holes(tmp_path: Path) -> None:
+    size = 20 << 30
+    with (tmp_path / "weights.bin").open("wb") as file:
+        file.truncate(size)
+        file.seek(size // 2)
+        file.write(WEIGHTS)
+    loaded = read_model(model_with(tmp_path, location="weights.bin", offset=size // 2, length=24))
+    output = tmp_path / "to" / "out.onnx"
+    write_model(loaded.model, output, source=loaded, make_folder=True)
+    copy = output.parent / "weights.bin"
+    assert copy.stat().st_size == size
+    assert copy.stat().st_blocks * 512 < 1 << 20
+    assert values(output) == WEIGHTS
+
+
+def test_a_copy_from_an_earlier_run_is_used_again(heavy: LoadedModel, tmp_path: Path) -> None:
+    output = tmp_path / "to" / "out.onnx"
+    write_model(heavy.model, output, source=heavy, make_folder=True)
+    before = (tmp_path / "to" / "data" / "weights.bin").stat()
+    write_model(heavy.model, output, source=heavy, overwrite=True)
+    assert (tmp_path / "to" / "data" / "weights.bin").stat() == before
+
+
+def test_other_data_of_that_name_is_not_replaced_unasked(heavy: LoadedModel, tmp_path: Path) -> None:
+    (tmp_path / "to" / "data").mkdir(parents=True)
+    other = tmp_path / "to" / "data" / "weights.bin"
+    other.write_bytes(b"precious")
+    with pytest.raises(UnreadableModelError, match="exists already"):
+        write_model(heavy.model, tmp_path / "to" / "out.onnx", source=heavy)
+    assert other.read_bytes() == b"precious"
+    assert names(tmp_path / "to") == {"data", "data/weights.bin"}
+
+
+def test_the_output_cannot_be_the_data(heavy: LoadedModel) -> None:
+    with pytest.raises(UnreadableModelError, match="external data"):
+        write_model(heavy.model, heavy.external[0].path, source=heavy, overwrite=True)
+    assert values(heavy.path) == WEIGHTS
+
+
+@pytest.mark.parametrize("call", ["fsync", "link", "ftruncate"])
+@pytest.mark.parametrize("existing", [True, False], ids=["existing folder", "new folder"])
+def test_a_failure_leaves_no_data_behind(
+    heavy: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, existing: bool
+) -> None:
+    folder = tmp_path / "to"
+    if existing:
+        folder.mkdir()
+    monkeypatch.setattr(os, call, no_space)
+    with pytest.raises(UnreadableModelError, match="No space left"):
+        write_model(heavy.model, folder / "out.onnx", source=heavy, make_folder=True)
+    monkeypatch.undo()
+    assert folder.exists() == existing
+    assert not existing or names(folder) == set()
+
+
+def test_a_failure_after_the_data_takes_it_back(
+    heavy: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = pending.PendingFile.publish
+
+    def publish(self: pending.PendingFile, *, overwrite: bool) -> None:
+        if self.destination.suffix == ".onnx":
+            no_space()
+        honest(self, overwrite=overwrite)
+
+    monkeypatch.setattr(pending.PendingFile, "publish", publish)
+    with pytest.raises(UnreadableModelError):
+        write_model(heavy.model, tmp_path / "to" / "out.onnx", source=heavy, make_folder=True)
+    assert not (tmp_path / "to").exists()
+    assert values(heavy.path) == WEIGHTS
+
+
+@pytest.mark.parametrize("where", ["same folder", "another folder", "in place"])
+def test_a_model_with_external_data_converts(
+    heavy: LoadedModel, tmp_path: Path, cli: Callable[..., Any], where: str
+) -> None:
+    output = {
+        "same folder": heavy.folder / "out.onnx",
+        "another folder": tmp_path / "to" / "out.onnx",
+        "in place": heavy.path,
+    }[where]
+    output.parent.mkdir(exist_ok=True)
+    place = ["--in-place"] if where == "in place" else ["-o", output]
+    ran = cli("convert", heavy.path, *place, "--opset", 13)
+    assert ran.status == 0, ran.err
+    assert onnx.load(output).opset_import[0].version == 13
+    assert values(output) == WEIGHTS
+    assert "Equivalent" in ran.out
+
+
+@pytest.mark.parametrize("place", ["attribute", "branch", "function"])
+def test_external_data_at_every_depth_survives_a_conversion(
+    tmp_path: Path, cli: Callable[..., Any], place: str
+) -> None:
+    (tmp_path / "weights.bin").write_bytes(WEIGHTS)
+    path = model_with(tmp_path, place=place, location="weights.bin")
+    ran = cli("convert", path, "-o", tmp_path / "out.onnx", "--opset", 13)
+    assert ran.status == 0, ran.err
+    assert read_model(tmp_path / "out.onnx").external[0].location == "weights.bin"
