@@ -1,10 +1,11 @@
 """Proof that a conversion kept the numbers: whole models compared by running them, and every rewrite by itself.
 
-`verify` compares two models, `verify_sites` the rewrites of a plan.
+`verify` compares two models, `verify_sites` the rewrites of a plan, `compare_runtimes` one model in two runtimes.
 """
 
 from __future__ import annotations
 
+from reducelower.verification.departure import Departure, RuntimeComparison, compare_runtimes
 from reducelower.verification.result import OutputComparison, SiteVerification, Verification
 from reducelower.verification.runtimes import RUNTIMES
 from reducelower.verification.sites import verify_sites
@@ -15,11 +16,14 @@ from reducelower.verification.whole import verify
 __all__ = [
     "DEFAULT_TOLERANCES",
     "RUNTIMES",
+    "Departure",
     "OutputComparison",
+    "RuntimeComparison",
     "SiteVerification",
     "TestDataSet",
     "Tolerance",
     "Verification",
+    "compare_runtimes",
     "load_array",
     "load_test_data",
     "verify",

@@ -343,3 +343,12 @@ def test_maps_from_classifiers_are_compared() -> None:
     found = verify(classifier, classifier)
     assert found.equivalent
     assert "z[0].values" in {item.name for item in found.outputs}
+
+
+def test_a_model_over_protobufs_limit_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from reducelower.verification import source
+
+    monkeypatch.setattr(source, "_PROTOBUF_LIMIT", 10)
+    found = verify(model(SUM), model(SUM))
+    assert any("save_as_external_data" in note for note in found.notes)
+    assert found.equivalent  # in the reference evaluator, which needs no serialized model

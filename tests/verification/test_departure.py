@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import pytest
+
+from reducelower.verification import RUNTIMES, compare_runtimes, verify
+from reducelower.verification.runtimes import OnnxRuntime, Session
+from reducelower.verification.source import Source, default_opset
+
+from .models import model
+
+CHAIN = (
+    "g (float[N, M] x) => (float[N, 1] y) { [scale] a = Abs (x)  [norm] b = ReduceMax <axes = [1]> (a)"
+    "  [last] y = Sqrt (b) }"
+)
+
+
+class WrongRuntime:
+    """onnxruntime, but every ReduceMax is a ReduceMin."""
+
+    name = "wrong"
+
+    def load(self, source: Source) -> Session:
+        changed = type(source.proto)()
+        changed.CopyFrom(source.proto)
+        for node in changed.graph.node:
+            if node.op_type == "ReduceMax":
+                node.op_type = "ReduceMin"
+        return OnnxRuntime().load(Source(changed))
+
+
+@pytest.fixture
+def wrong(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(RUNTIMES, "wrong", WrongRuntime)  # type: ignore[arg-type]
+    return "wrong"
+
+
+def test_runtimes_that_agree_are_said_to() -> None:
+    found = compare_runtimes(model(CHAIN, 13), "reference")
+    assert (found.agrees, found.ran, found.trusted, found.first) == (True, True, "onnxruntime", None)
+    assert "agrees" in str(found)
+
+
+def test_the_first_operator_that_departs_is_named(wrong: str) -> None:
+    found = compare_runtimes(model(CHAIN, 13), wrong)
+    assert not found.agrees
+    assert found.first is not None
+    assert (found.first.node, found.first.op_type, found.first.index, found.first.output) == (
+        "norm",
+        "ReduceMax",
+        1,
+        "b",
+    )
+    assert "first at ReduceMax 'norm'" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["first"]["node"] == "norm"
+
+
+def test_a_conversion_is_verified_in_the_runtime_it_is_for(wrong: str) -> None:
+    before = model(CHAIN, 13)
+    assert verify(before, before, runtimes=("onnxruntime",)).equivalent
+    found = verify(before, before, runtimes=("onnxruntime", wrong))
+    assert not found.equivalent
+    assert {output.runtime for output in found.outputs} == {"onnxruntime", "onnxruntime / wrong"}
+
+
+def test_a_model_no_runtime_takes_is_told() -> None:
+    found = compare_runtimes(model(CHAIN.replace("Abs", "Unheard"), 13), "reference")
+    assert (found.agrees, found.ran) == (True, False)
+    assert "Unheard" in found.reason
+
+
+def test_an_unknown_runtime_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="abacus"):
+        compare_runtimes(model(CHAIN, 13), "abacus")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("openvino") is not None, reason="openvino is installed")
+def test_openvino_that_is_not_installed_is_told() -> None:
+    found = compare_runtimes(model(CHAIN, 13), "openvino")
+    assert not found.ran
+    assert "not installed" in found.reason
+    verified = verify(model(CHAIN, 13), model(CHAIN, 13), runtimes=("openvino",))
+    assert (verified.ran, verified.equivalent) == (False, True)
+
+
+@pytest.fixture
+def openvino() -> str:
+    pytest.importorskip("openvino")
+    return "openvino"
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceLogSum", "ReduceLogSumExp"])
+def test_openvino_reduces_every_axis_at_opset_13_and_is_found(op_type: str, openvino: str) -> None:
+    reducing = model(
+        f"g (float[N, M] x) => (float[N, 1] y) {{ a = Abs (x)  [culprit] b = {op_type} <axes = [1]> (a)  y = Sqrt (b) }}",
+        13,
+    )
+    found = compare_runtimes(reducing, openvino)
+    assert not found.agrees
+    assert found.first is not None
+    assert (found.first.node, found.first.op_type) == ("culprit", op_type)
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceLogSum", "ReduceLogSumExp"])
+def test_openvino_is_right_on_the_same_at_opset_18(op_type: str, openvino: str) -> None:
+    reducing = model(
+        f"g (float[N, M] x) => (float[N, 1] y) <int64[1] i = {{1}}> {{ a = Abs (x)  y = {op_type} (a, i) }}", 18
+    )
+    assert default_opset(reducing) == 18
+    found = compare_runtimes(reducing, openvino)
+    assert (found.agrees, found.ran) == (True, True), str(found)
+
+
+@pytest.mark.parametrize("kind", ["float", "double", "float16", "int32", "int64", "bool", "uint8"])
+def test_openvino_keeps_element_types(kind: str, openvino: str) -> None:
+    plain = model(f"g ({kind}[N, M] x) => ({kind}[N, M] y) {{ y = Identity (x) }}", 16)
+    found = compare_runtimes(plain, openvino)
+    assert (found.agrees, found.ran) == (True, True), str(found)
