@@ -463,7 +463,7 @@ class Legalizer:
         # Node and casts are written for different opset versions, and the casts' types are known to be taken.
         return [
             *self._settle_all(before, casts.CAST_OPSET, scope),
-            inner,
+            *([] if inner is None else [inner]),
             *self._settle_all(after, casts.CAST_OPSET, scope),
         ]
 
