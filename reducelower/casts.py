@@ -1,11 +1,12 @@
 """Element types that the target's version of an operator does not take: cast, compute, cast back.
 
-Only where the wider type holds every value and the result comes back exactly; otherwise the node is refused.
+Only where the wider type holds every value and the result comes back as the narrow type would have it; otherwise the
+node is refused. The table at the end says which operators that is true of, and why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -13,18 +14,21 @@ from onnx import NodeProto, TensorProto, defs, helper
 
 from reducelower.build import make_node
 from reducelower.errors import RefusedError
-from reducelower.schemas import element_type_name, schema
+from reducelower.schemas import element_type_name
 from reducelower.scope import Scope
 
-__all__ = ["CAST_OPSET", "Retype", "cast_around", "retype", "retypes"]
+__all__ = ["CAST_OPSET", "Fitted", "Retype", "cast_around", "cast_exactly", "refusal", "retype", "retypes"]
 
 CAST_OPSET = 13
 """Opset version that the nodes added here are written for."""
 
-Retype: TypeAlias = Callable[
-    [NodeProto, Scope, int, defs.OpSchema], "tuple[list[NodeProto], NodeProto, list[NodeProto]]"
-]
-"""Nodes to put before a node, the node itself, nodes to put after it; the ones added are written for `CAST_OPSET`."""
+Fitted: TypeAlias = "tuple[list[NodeProto], NodeProto | None, list[NodeProto]]"
+"""Nodes to put before a node, the node itself unless they replace it, nodes to put after it.
+
+The node is written for the target's opset version, the ones added for `CAST_OPSET`.
+"""
+
+Retype: TypeAlias = Callable[[NodeProto, Scope, int, defs.OpSchema], Fitted]
 
 _RETYPES: dict[str, Retype] = {}
 
@@ -40,9 +44,7 @@ def retypes(*op_types: str) -> Callable[[Retype], Retype]:
     return register
 
 
-def retype(
-    node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema
-) -> tuple[list[NodeProto], NodeProto, list[NodeProto]]:
+def retype(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Fit a node to a version of its operator that does not take an element type.
 
     Raises:
@@ -50,61 +52,101 @@ def retype(
     """
     answer = _RETYPES.get(node.op_type)
     if answer is None:
-        raise _refusal(node, element_type)
+        raise refusal(node, element_type)
     return answer(node, scope, element_type, goal)
 
 
+def refusal(node: NodeProto, element_type: int) -> RefusedError:
+    """What to raise where no wider type does."""
+    return RefusedError(
+        f"{node.op_type} does not take {element_type_name(element_type)} there, and no wider type gives the same result"
+    )
+
+
+_T = TensorProto
+_WIDER: Mapping[int, tuple[int, ...]] = {
+    _T.BOOL: (_T.INT32, _T.INT64, _T.FLOAT, _T.DOUBLE),
+    **dict.fromkeys((_T.INT8, _T.UINT8, _T.INT16, _T.UINT16), (_T.INT32, _T.INT64, _T.FLOAT, _T.DOUBLE)),
+    _T.INT32: (_T.INT64, _T.DOUBLE),
+    _T.UINT32: (_T.INT64, _T.DOUBLE),
+    _T.FLOAT16: (_T.FLOAT, _T.DOUBLE),
+    _T.BFLOAT16: (_T.FLOAT, _T.DOUBLE),
+    _T.FLOAT: (_T.DOUBLE,),
+}
+"""Element types that hold every value of another exactly, best first: what runtimes have kernels for."""
+
+
+def _variables(node: NodeProto, scope: Scope, narrow: str, goal: defs.OpSchema) -> dict[str, frozenset[str]]:
+    """The type variables of a schema that stand for the narrow type at this node, and what else they may stand for."""
+    found: dict[str, frozenset[str]] = {}
+    for names, formals in ((node.input, list(goal.inputs)), (node.output, list(goal.outputs))):
+        for index, name in enumerate(names):
+            formal = formals[min(index, len(formals) - 1)]
+            if name and narrow not in formal.types and scope.type_string(name) == narrow:
+                found[formal.type_str] = frozenset(formal.types)
+    return found
+
+
+def _places(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], variables: Iterable[str]) -> list[int]:
+    return [
+        index
+        for index, name in enumerate(names)
+        if name and formals[min(index, len(formals) - 1)].type_str in variables
+    ]
+
+
 def cast_around(
-    node: NodeProto, scope: Scope, element_type: int, wide: int, *, clamp: bool
-) -> tuple[list[NodeProto], NodeProto, list[NodeProto]]:
-    """Compute one node in a wider element type: its data cast to it, every output cast back.
+    node: NodeProto, scope: Scope, element_type: int, wide: int, goal: defs.OpSchema, *, clamp: bool = False
+) -> Fitted:
+    """Compute one node in a wider element type: what shares the narrow type is cast to it, and cast back.
 
     Args:
         node: the node; its inputs and outputs are renamed in place.
         scope: where it stands.
         element_type: element type of the data.
         wide: element type that holds every value of it exactly.
+        goal: schema that the node is to follow.
         clamp: whether results may lie outside the narrow type's range (the maximum of nothing is minus infinity) and
             must be brought back to its ends, as computing in the narrow type would.
     """
-    stem = node.name or node.output[0]
-    before, after = [], []
-    formals = goal_inputs(node, scope)
-    for index, name in enumerate(node.input):
-        narrow = f"tensor({element_type_name(element_type)})"
-        if name and scope.element_type(name) == element_type and narrow not in formals(index):
+    stem = node.name or next(filter(None, node.output))
+    narrow = f"tensor({element_type_name(element_type)})"
+    variables = _variables(node, scope, narrow, goal)
+    before: list[NodeProto] = []
+    after: list[NodeProto] = []
+    cast_names: dict[str, str] = {}
+    for index in _places(node.input, list(goal.inputs), variables):
+        name = node.input[index]
+        if name not in cast_names:
             cast = scope.ground.names.fresh(stem, f"/{node.op_type}/{element_type_name(wide)}")
             scope.declare(cast, wide)
             before.append(make_node("Cast", [name], [cast], to=wide))
-            node.input[index] = cast
-    for index, name in enumerate(node.output):
-        if not name:
-            continue
+            cast_names[name] = cast
+        node.input[index] = cast_names[name]
+    for index in _places(node.output, list(goal.outputs), variables):
+        name = node.output[index]
         result = scope.ground.names.fresh(stem, f"/{node.op_type}/result")
         node.output[index] = result
         scope.declare(result, wide)
         if clamp:
-            lowest, highest = _range(element_type)
-            clamped = scope.ground.names.fresh(stem, f"/{node.op_type}/clamped")
-            dtype = helper.tensor_dtype_to_np_dtype(wide)
-            bounds = [
-                scope.add_constant(np.array(bound, dtype), f"{element_type_name(element_type)}_{end}")
-                for end, bound in (("lowest", lowest), ("highest", highest))
-            ]
-            scope.declare(clamped, wide)
-            after.append(make_node("Clip", [result, *bounds], [clamped]))
-            result = clamped
+            result = _clamped(result, node, scope, element_type, wide, after)
         last = make_node("Cast", [result], [name], to=element_type)
         last.name = scope.ground.names.fresh(stem, f"/{node.op_type}/{element_type_name(element_type)}")
         after.append(last)
     return before, node, after
 
 
-def goal_inputs(node: NodeProto, scope: Scope) -> Callable[[int], Collection[str]]:
-    """Types that each input of a node may have at the target, as schemas spell them."""
-    goal = schema(node.op_type, scope.ground.opset)
-    formals = [] if goal is None else list(goal.inputs)
-    return lambda index: formals[min(index, len(formals) - 1)].types if formals else ()
+def _clamped(name: str, node: NodeProto, scope: Scope, element_type: int, wide: int, after: list[NodeProto]) -> str:
+    lowest, highest = _range(element_type)
+    clamped = scope.ground.names.fresh(node.name or name, f"/{node.op_type}/clamped")
+    dtype = helper.tensor_dtype_to_np_dtype(wide)
+    bounds = [
+        scope.add_constant(np.array(bound, dtype), f"{element_type_name(element_type)}_{end}")
+        for end, bound in (("lowest", lowest), ("highest", highest))
+    ]
+    scope.declare(clamped, wide)
+    after.append(make_node("Clip", [name, *bounds], [clamped]))
+    return clamped
 
 
 def _range(element_type: int) -> tuple[int, int]:
@@ -114,27 +156,72 @@ def _range(element_type: int) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
-@retypes("ReduceMax", "ReduceMin")
-def _order(
-    node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema
-) -> tuple[list[NodeProto], NodeProto, list[NodeProto]]:
+def cast_exactly(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Compute in the first wider type that the target takes and that holds every value exactly.
+
+    Right for operators that only move values, choose among them or compare them: the wider type has the same values in
+    the same order, so the same ones come out.
+    """
+    variables = _variables(node, scope, f"tensor({element_type_name(element_type)})", goal)
+    for wide in _WIDER.get(element_type, ()):
+        if all(f"tensor({element_type_name(wide)})" in types for types in variables.values()):
+            return cast_around(node, scope, element_type, wide, goal)
+    raise refusal(node, element_type)
+
+
+def _wrapping(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Integers of 8 and 16 bits: the cast back keeps the low bits, which is how the narrow type wraps."""
+    if element_type in (_T.INT8, _T.UINT8):
+        return cast_around(node, scope, element_type, _T.INT32, goal)
+    if element_type in (_T.INT16, _T.UINT16):
+        # A product takes 32 bits, which int64 holds with its sign.
+        return cast_around(node, scope, element_type, _T.INT64, goal)
+    return _rounded_once(node, scope, element_type, goal)
+
+
+def _rounded_once(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Sixteen-bit floats, computed in float32 and rounded at the end, as runtimes compute them.
+
+    For + - * / and square root that is the correctly rounded result: rounding twice does no harm where the wider type
+    has 2p+2 digits (24 >= 2*11+2; Figueroa, "When is double rounding innocuous?", 1995).
+    """
+    if element_type not in (_T.FLOAT16, _T.BFLOAT16):
+        raise refusal(node, element_type)
+    return cast_around(node, scope, element_type, _T.FLOAT, goal)
+
+
+def _highest_of_small(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
     """The largest of bools or small integers is the largest of the same numbers as floats."""
-    if element_type not in (TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8):
-        raise _refusal(node, element_type)
-    return cast_around(node, scope, element_type, TensorProto.FLOAT, clamp=True)
+    if element_type not in (_T.BOOL, _T.INT8, _T.UINT8):
+        raise refusal(node, element_type)
+    return cast_around(node, scope, element_type, _T.FLOAT, goal, clamp=True)
 
 
-@retypes("ReduceLogSum", "ReduceLogSumExp")
-def _logarithm(
-    node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema
-) -> tuple[list[NodeProto], NodeProto, list[NodeProto]]:
+def _logarithm(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Integers compute in double and truncate, as the specification's function body says where it takes integers."""
-    if element_type not in (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64):
-        raise _refusal(node, element_type)
-    return cast_around(node, scope, element_type, TensorProto.DOUBLE, clamp=False)
+    if element_type not in (_T.INT32, _T.INT64, _T.UINT32, _T.UINT64):
+        raise refusal(node, element_type)
+    return cast_around(node, scope, element_type, _T.DOUBLE, goal)
 
 
-def _refusal(node: NodeProto, element_type: int) -> RefusedError:
-    return RefusedError(
-        f"{node.op_type} does not take {element_type_name(element_type)} there, and no wider type gives the same result"
-    )
+# Values move or are chosen; nothing is computed.
+retypes(
+    "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity",
+    "NonZero", "OneHot", "Pad", "Reshape", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Shape",
+    "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where",
+)(cast_exactly)  # fmt: skip
+# Values are compared; one of them comes out, or where it was.
+retypes(
+    "ArgMax", "ArgMin", "GlobalMaxPool", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual",
+    "MaxPool", "Sign", "TopK",
+)(cast_exactly)  # fmt: skip
+retypes("Add", "Div", "Mul", "Sub")(_wrapping)
+# Functions of real numbers, one rounding each.
+retypes(
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "Celu", "Conv", "ConvTranspose", "Cos", "Cosh",
+    "Det", "Elu", "Erf", "GlobalAveragePool", "GlobalLpPool", "HardSigmoid", "HardSwish", "InstanceNormalization",
+    "LeakyRelu", "LpNormalization", "LpPool", "Mish", "PRelu", "Range", "Round", "Selu", "Sin", "Sinh", "Softplus",
+    "Softsign", "Tan", "ThresholdedRelu",
+)(_rounded_once)  # fmt: skip
+retypes("ReduceMax", "ReduceMin")(_highest_of_small)
+retypes("ReduceLogSum", "ReduceLogSumExp")(_logarithm)

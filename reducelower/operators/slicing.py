@@ -81,7 +81,7 @@ def _number(body: Writer, value: int) -> str:
 def ramp(body: Writer, length: str) -> str:
     """The numbers from zero up to a length that is a tensor of one int64."""
     ones = body.add("ConstantOfShape", length, tail="ones", value=helper.make_tensor("one", _INT64, [1], [1]))
-    return body.add("Squeeze", body.add("NonZero", ones), tail="ramp", axes=[0])
+    return body.add("Reshape", body.add("NonZero", ones), body.constant([-1], _INT64, "number_m1"), tail="ramp")
 
 
 def _places(body: Writer, data: str, axis: int, bounds: list[int | str], step: int) -> str:

@@ -32,13 +32,12 @@ def _lower_number_of_outputs(node: NodeProto, scope: Scope) -> Outcome:
     drop_attribute(node, "num_outputs")
     if size is not None and size % count == 0:
         return True
-    if size is not None:
-        part = -(-size // count)
-        sizes = Writer(node, scope).constant(
-            [part] * (count - 1) + [size - part * (count - 1)], TensorProto.INT64, "split"
-        )
+    part = 0 if size is None else -(-size // count)
+    # With fewer elements than parts it fails where it runs, which a branch never taken may.
+    if size is not None and size >= part * (count - 1):
+        sizes = [part] * (count - 1) + [size - part * (count - 1)]
         del node.input[1:]
-        node.input.append(sizes)
+        node.input.append(Writer(node, scope).constant(sizes, TensorProto.INT64, "split"))
         return True
     return _computed_sizes(node, scope, count, axis)
 
