@@ -82,7 +82,7 @@ class Source:
         """
         if not (knows_folder and self.folder) and has_external_data(self.proto):
             raise CannotRunError(
-                "its external data is in files beside it; give base_dir, or the model's path instead of the ModelProto"
+                "its external data is in files beside it; save the model and give its path, or say base_dir"
             )
         try:
             if self.proto.ByteSize() > _PROTOBUF_LIMIT:
