@@ -340,9 +340,12 @@ class Legalizer:
     # One node
 
     def _settle(
-        self, node: NodeProto, opset: int, scope: Scope, treatment: Treatment
+        self, node: NodeProto, opset: int, scope: Scope, treatment: Treatment, *, mistyped: bool = False
     ) -> tuple[bool | list[NodeProto], str]:
-        """Make one node legal: whether it changed, or what replaces it, and the name of what did it."""
+        """Make one node legal: whether it changed, or what replaces it, and the name of what did it.
+
+        `mistyped` says that the node came in place of one of an element type which its version may not take.
+        """
         if treatment.refusal:
             raise RefusedError(treatment.refusal)
         if treatment.expand:
@@ -351,16 +354,24 @@ class Legalizer:
             return self._replace_absent(node, opset, scope)
         changed, labels = False, ""
         for crossing in treatment.crossings:
-            outcome = crossing.cross(node, scope)
+            inputs = list(node.input)
+            try:
+                outcome = crossing.cross(node, scope)
+            except BodyWanted:
+                return self._expand(node, crossing.boundary, scope, self.rules.find_simpler(node, scope))
             if outcome is False:
                 continue
             labels = f"{labels}; {crossing.label}" if labels else crossing.label
             if isinstance(outcome, list):
-                return self._settle_all(outcome, crossing.opset, scope), labels
+                lost = self._table(opset).dropped.get(node.op_type)
+                mistyped = mistyped or any(scope.type_string(name) in lost for name in inputs if lost and name)
+                return self._settle_all(outcome, crossing.opset, scope, mistyped=mistyped), labels
             changed = True
         return changed, labels
 
-    def _settle_all(self, nodes: list[NodeProto], opset: int, around: Scope) -> list[NodeProto]:
+    def _settle_all(
+        self, nodes: list[NodeProto], opset: int, around: Scope, *, mistyped: bool = False
+    ) -> list[NodeProto]:
         """Make nodes that replace another legal, from the opset version they are written for."""
         if not nodes:
             return nodes
@@ -376,11 +387,11 @@ class Legalizer:
             if treatment is not None:
                 if node.op_type in _HOLDING_GRAPHS:
                     self._settle_subgraphs(node, scope)
-                outcome, _ = self._settle(node, opset, scope, treatment)
+                outcome, _ = self._settle(node, opset, scope, treatment, mistyped=mistyped)
             if isinstance(outcome, list):
                 settled.extend(outcome)
-            elif node.op_type in table.dropped:
-                settled.extend(self._fit(node, scope) or [node])
+            elif mistyped or node.op_type in table.dropped:
+                settled.extend(self._fit(node, scope, strict=node.op_type in table.dropped) or [node])
             else:
                 settled.append(node)
         return settled
@@ -414,7 +425,8 @@ class Legalizer:
 
     def _replace_absent(self, node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], str]:
         nodes, written, label = absent.replacement(node, opset, scope)
-        return self._settle_all(nodes, written, scope), label
+        # They are written for an opset version that may not take all the types which the operator takes at its own.
+        return self._settle_all(nodes, written, scope, mistyped=True), label
 
     # Element types, decided last
 
@@ -449,12 +461,15 @@ class Legalizer:
                 edit.sites[index] = (node.op_type, f"{label}; element type" if label else "element type")
                 edit.replaced[index] = fitted
 
-    def _fit(self, node: NodeProto, scope: Scope) -> list[NodeProto] | None:
-        """Cast around a node whose element type the target's version does not take; None if it takes it."""
+    def _fit(self, node: NodeProto, scope: Scope, *, strict: bool = True) -> list[NodeProto] | None:
+        """Cast around a node whose element type the target's version does not take; None if it takes it.
+
+        What is of unknown type is refused where `strict`, else trusted to be taken.
+        """
         goal = schema(node.op_type, self.goal)
         if goal is None:
             return None
-        misfit = _misfit(node, scope, goal)
+        misfit = _misfit(node, scope, goal, strict=strict)
         if misfit is None:
             return None
         if not misfit.startswith("tensor("):
@@ -503,7 +518,7 @@ class Legalizer:
         return sites
 
 
-def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema) -> str | None:
+def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema, *, strict: bool) -> str | None:
     """The first type among inputs and outputs that a schema does not take, as schemas spell it."""
     for names, formals in ((node.input, goal.inputs), (node.output, goal.outputs)):
         for index, name in enumerate(names):
@@ -512,7 +527,7 @@ def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema) -> str | None:
             formal = formals[min(index, len(formals) - 1)]
             found = scope.type_string(name)
             if found is None:
-                if formals is goal.outputs:
+                if formals is goal.outputs or not strict:
                     continue
                 raise RefusedError(
                     f"the element type of {name!r} is not known, and opset {scope.ground.opset} takes fewer types",
