@@ -17,8 +17,8 @@ from reducelower.writing import Writer
 
 __all__: list[str] = []
 
-# Adding and subtracting it leaves no digits behind the point, halves rounded to even as IEEE 754 adds.
-_SHIFTERS = {int(TensorProto.FLOAT): 1.5 * 2.0**23, int(TensorProto.DOUBLE): 1.5 * 2.0**52}
+# From here on numbers have no digits behind the point: adding it to a smaller one rounds halves to even (IEEE 754).
+_WHOLE = {int(TensorProto.FLOAT): 2.0**23, int(TensorProto.DOUBLE): 2.0**52}
 
 
 @expresses("Round", opset=9)
@@ -27,18 +27,19 @@ def _round(node: NodeProto, scope: Scope) -> list[NodeProto]:
     body = Writer(node, scope)
     element_type = scope.needed_element_type(node.input[0])
     wide = int(TensorProto.FLOAT) if element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16) else element_type
-    if wide not in _SHIFTERS:
+    if wide not in _WHOLE:
         raise RefusedError("its element type is not known to round", "opset 11 is the oldest that has Round")
     data = node.input[0]
     if wide != element_type:
         data = body.add("Cast", data, tail="wide", to=wide)
-    shifter = body.constant(_SHIFTERS[wide], wide, "shifter")
-    shifted = body.add("Sub", body.add("Add", data, shifter, tail="shifted"), shifter, tail="rounded")
-    # What is larger has no digits behind the point.
-    small = body.add("Less", body.add("Abs", data), body.constant(_SHIFTERS[wide] / 3, wide, "small"))
+    whole = body.constant(_WHOLE[wide], wide, "whole")
+    negative = body.add("Less", data, body.constant(0.0, wide, "zero"))
+    away = body.add("Where", negative, body.constant(-_WHOLE[wide], wide, "minus_whole"), whole, tail="away")
+    rounded = body.add("Sub", body.add("Add", data, away, tail="shifted"), away, tail="rounded")
+    small = body.add("Less", body.add("Abs", data), whole)
     if wide == element_type:
-        return body.yields("Where", small, shifted, data)
-    return body.yields("Cast", body.add("Where", small, shifted, data), to=element_type)
+        return body.yields("Where", small, rounded, data)
+    return body.yields("Cast", body.add("Where", small, rounded, data), to=element_type)
 
 
 @expresses("Sign", opset=8)
