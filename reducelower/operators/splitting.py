@@ -5,6 +5,8 @@ Sources: https://onnx.ai/onnx/operators/onnx__Split.html (1, 2, 13, 18).
 
 from __future__ import annotations
 
+from typing import Any
+
 from onnx import NodeProto, TensorProto
 
 from reducelower.attributes import attribute_of, drop_attribute, set_attribute, value_of
@@ -77,7 +79,8 @@ def _raise_number_of_outputs(node: NodeProto, scope: Scope) -> Outcome:
 def _lower_computed_sizes(node: NodeProto, scope: Scope) -> Outcome:
     """Sizes known only at run time, which an attribute cannot say, are cut out one by one."""
     name = node.input[1] if len(node.input) > 1 else ""
-    if not name or scope.constant(name) is not None or scope.reference(name) is not None:
+    sizes: Any = scope.constant(name) if name else None
+    if not name or (sizes is not None and (sizes >= 0).all()) or scope.reference(name) is not None:
         return False
     body = Writer(node, scope)
     axes = body.constant([int(value_of(node, "axis", 0))], TensorProto.INT64, "axis")
