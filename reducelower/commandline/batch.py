@@ -66,4 +66,11 @@ def _pool(processes: int) -> ProcessPoolExecutor:
 
     # Forked workers have onnx imported already; elsewhere than on Linux forking is not safe.
     method = "fork" if sys.platform == "linux" else "spawn"
-    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context(method))
+    context = multiprocessing.get_context(method)
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_interrupts_to_the_parent)
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

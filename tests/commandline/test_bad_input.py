@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from onnx import ModelProto, TensorProto, parser
@@ -65,7 +66,7 @@ BAD_MODELS: dict[str, tuple[bytes, int, str]] = {
 }
 
 
-def assert_refused(ran: object, status: int, phrase: str, folder: Path, before: dict[str, bytes]) -> None:
+def assert_refused(ran: Any, status: int, phrase: str, folder: Path, before: dict[str, bytes]) -> None:
     assert ran.status == status, ran.err
     assert phrase in ran.err
     lines = ran.err.splitlines()
@@ -81,7 +82,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", BAD_MODELS)
-def test_a_bad_model_is_one_sentence_and_no_output(name: str, cli: Callable[..., object], tmp_path: Path) -> None:
+def test_a_bad_model_is_one_sentence_and_no_output(name: str, cli: Callable[..., Any], tmp_path: Path) -> None:
     data, status, phrase = BAD_MODELS[name]
     model = tmp_path / "model.onnx"
     model.write_bytes(data)
@@ -136,7 +137,7 @@ BAD_USAGE: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_USAGE)
-def test_bad_usage_is_status_2_and_one_sentence(name: str, cli: Callable[..., object], tmp_path: Path) -> None:
+def test_bad_usage_is_status_2_and_one_sentence(name: str, cli: Callable[..., Any], tmp_path: Path) -> None:
     arguments, phrase = BAD_USAGE[name]
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -156,7 +157,7 @@ def test_bad_usage_is_status_2_and_one_sentence(name: str, cli: Callable[..., ob
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_a_read_only_folder_is_one_sentence(cli: Callable[..., object], tmp_path: Path) -> None:
+def test_a_read_only_folder_is_one_sentence(cli: Callable[..., Any], tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o555)
     model = tmp_path / "in.onnx"
@@ -166,7 +167,7 @@ def test_a_read_only_folder_is_one_sentence(cli: Callable[..., object], tmp_path
     assert_refused(ran, 2, "cannot write", tmp_path, before)
 
 
-def test_every_refusal_has_its_own_line(cli: Callable[..., object], tmp_path: Path) -> None:
+def test_every_refusal_has_its_own_line(cli: Callable[..., Any], tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     match = 'RegexFullMatch <pattern = "a+"> (x)'
     model.write_bytes(text(f"g (string[2] x) => (bool[2] y, bool[2] z) {{ y = {match} z = {match} }}", 20))
@@ -177,7 +178,7 @@ def test_every_refusal_has_its_own_line(cli: Callable[..., object], tmp_path: Pa
     assert not (tmp_path / "out.onnx").exists()
 
 
-def test_names_from_a_model_cannot_drive_the_terminal(cli: Callable[..., object], tmp_path: Path) -> None:
+def test_names_from_a_model_cannot_drive_the_terminal(cli: Callable[..., Any], tmp_path: Path) -> None:
     model = ModelProto.FromString(MODEL)
     model.graph.node[0].input[0] = "\x1b[2Jline\nbreak" + "long" * 10_000
     path = tmp_path / "model.onnx"
@@ -189,7 +190,7 @@ def test_names_from_a_model_cannot_drive_the_terminal(cli: Callable[..., object]
     assert len(ran.err) < 1200
 
 
-def test_names_that_are_not_utf8_are_refused(cli: Callable[..., object], tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_refused(cli: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(MODEL.replace(b"Abs", b"\xff\xfeb"))
     ran = cli("convert", path, "-o", tmp_path / "out.onnx", "--opset", 13)

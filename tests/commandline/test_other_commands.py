@@ -105,6 +105,13 @@ def test_versions_and_help_import_no_onnx() -> None:
         assert not set(json.loads(started(*arguments).stderr)) & {"onnx", "numpy", "rich"}
 
 
+def test_the_process_ends_with_everything_said(models: Path) -> None:
+    command = [sys.executable, "-m", "reducelower", "check", str(models / "skl_gmm_20.onnx"), "--opset", "13"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "ReduceLogSumExp" in ran.stdout
+
+
 def test_the_module_runs_and_a_reader_that_leaves_is_no_fault(models: Path) -> None:
     read, write = os.pipe()
     os.close(read)

@@ -330,3 +330,12 @@ def test_external_data_at_every_depth_survives_a_conversion(
     ran = cli("convert", path, "-o", tmp_path / "out.onnx", "--opset", 13)
     assert ran.status == 0, ran.err
     assert read_model(tmp_path / "out.onnx").external[0].location == "weights.bin"
+
+
+def test_data_that_was_not_brought_along_is_named(heavy: LoadedModel, tmp_path: Path, cli: Callable[..., Any]) -> None:
+    (tmp_path / "to").mkdir()
+    output = tmp_path / "to" / "out.onnx"
+    ran = cli("convert", heavy.path, "-o", output, "--opset", 13, "--external-data", "keep")
+    assert ran.status == 0
+    assert "bring along   data/weights.bin" in ran.out
+    assert names(tmp_path / "to") == {"out.onnx"}
