@@ -33,7 +33,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         status = _run(arguments)
     except KeyboardInterrupt:
-        console.problem("interrupted; no output was written")
+        console.problem("interrupted; no output is left half written")
         status = INTERRUPTED
     console.finish()
     return status

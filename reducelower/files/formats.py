@@ -19,6 +19,7 @@ LARGEST_MESSAGE = 2**31 - 1
 
 _BINARY = "protobuf"
 _READ_ONLY = "onnxtxt"
+_FIRST_FIELD = b"\x08"
 
 _NOT_ONNX = (
     (0, b"version https://git-lfs", "is a Git LFS pointer, not the model itself; run 'git lfs pull' first"),
@@ -119,7 +120,9 @@ def _looks_like_a_model(model: ModelProto) -> bool:
 
 
 def _is_cut_short(data: bytes) -> bool:
-    """Whether bytes begin as a model does and end in the middle of a field."""
+    """Whether bytes begin as a model does, with its IR version, and end in the middle of a field."""
+    if not data.startswith(_FIRST_FIELD):
+        return False
     position = 0
     while position < len(data):
         tag, position = _varint(data, position)
