@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from reducelower.attributes import set_attribute, value_of
-from reducelower.build import make_node
-from reducelower.crossings import Outcome, lowers
+from reducelower.build import copy_marks, make_node
+from reducelower.crossings import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.operators.axes import from_the_front
 from reducelower.scope import Scope
@@ -92,3 +92,44 @@ def _counted(node: NodeProto, attribute: str, rank_of: Callable[[int], int]) -> 
     counted = [axis if axis >= 0 else from_the_front(axis, rank_of(index)) for index, axis in enumerate(axes)]
     set_attribute(node, attribute, counted)
     return True
+
+
+@raises("Scan", 9)
+def _raise_batches(node: NodeProto, scope: Scope) -> Outcome:
+    """There was a batch axis in front of everything: another Scan goes along it, with the old one as its body."""
+    if node.input[0]:
+        raise RefusedError("it uses sequence_lens, which Scan does not have since opset 9", "stay at opset 8")
+    body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
+    names = scope.ground.names
+    stem = node.name or next(filter(None, node.output), "Scan")
+    count = int(value_of(node, "num_scan_inputs"))
+    states = len(node.input) - 1 - count
+    batch = GraphProto(name=f"{body.name or stem}_batch")
+    inner = NodeProto(op_type="Scan", name=names.fresh(stem, "/Scan/one"))
+    for attribute in node.attribute:
+        inner.attribute.add().CopyFrom(attribute)
+        if attribute.name == "directions":
+            inner.attribute[-1].name = "scan_input_directions"
+    for index, value in enumerate(body.input):
+        inner.input.append(_one_of_batch(batch.input.add(), value.type, names.fresh(stem, "/Scan/in"), index >= states))
+    for index, value in enumerate(body.output):
+        inner.output.append(
+            _one_of_batch(batch.output.add(), value.type, names.fresh(stem, "/Scan/out"), index >= states)
+        )
+    batch.node.append(inner)
+    outer = make_node("Scan", list(node.input)[1:], list(node.output), body=batch, num_scan_inputs=states + count)
+    copy_marks(node, outer)
+    return [outer]
+
+
+def _one_of_batch(value: ValueInfoProto, inner: TypeProto, name: str, is_scanned: bool) -> str:
+    """State the type of one element of a batch: what the inner Scan sees, with its sequence in front."""
+    value.name = name
+    tensor = value.type.tensor_type
+    tensor.elem_type = inner.tensor_type.elem_type
+    if inner.tensor_type.HasField("shape"):
+        tensor.shape.SetInParent()
+        if is_scanned:
+            tensor.shape.dim.add()
+        tensor.shape.dim.extend(inner.tensor_type.shape.dim)
+    return name

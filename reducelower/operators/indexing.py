@@ -17,6 +17,7 @@ from reducelower.attributes import value_of
 from reducelower.crossings import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.operators.axes import from_the_front
+from reducelower.operators.shaping import without_batches
 from reducelower.operators.slicing import ramp
 from reducelower.scope import Scope
 from reducelower.writing import Writer
@@ -98,12 +99,12 @@ def _gather_elements(node: NodeProto, scope: Scope) -> list[NodeProto]:
     return body.yields("Gather", flat, row, axis=0)
 
 
-@expresses("GatherND", opset=12)
+@expresses("GatherND", opset=11)
 def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The leading axes that an index names are written out as one, along which the rest is gathered."""
-    body = Writer(node, scope)
     if value_of(node, "batch_dims", 0):
-        raise RefusedError("it uses batch_dims", "opset 12 is the oldest that has batch_dims")
+        return without_batches(node, scope)
+    body = Writer(node, scope)
     data, indices = node.input
     shape = scope.shape(indices)
     named = None if shape is None else shape[-1]

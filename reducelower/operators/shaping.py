@@ -17,7 +17,7 @@ from reducelower.errors import RefusedError
 from reducelower.scope import Scope
 from reducelower.writing import Writer
 
-__all__: list[str] = []
+__all__ = ["without_batches"]
 
 _INT64 = TensorProto.INT64
 
@@ -70,10 +70,14 @@ def _lower_range(node: NodeProto, scope: Scope) -> Outcome:
 @lowers("GatherND", 12)
 def _lower_batch_dims(node: NodeProto, scope: Scope) -> Outcome:
     """Indices without batches begin with the place of their batch."""
-    batches = int(value_of(node, "batch_dims", 0))
-    drop_attribute(node, "batch_dims")
-    if not batches:
-        return True
+    if value_of(node, "batch_dims", 0):
+        return without_batches(node, scope)
+    return drop_attribute(node, "batch_dims")
+
+
+def without_batches(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """GatherND with batch_dims as one without, written for opset 11."""
+    batches = int(value_of(node, "batch_dims"))
     data, indices = node.input
     rank = scope.needed_rank(indices)
     shapes = [scope.shape(name) for name in (data, indices)]
