@@ -9,7 +9,7 @@ from typing import Any
 from reducelower.commandline import console
 from reducelower.commandline.batch import run_all
 from reducelower.commandline.check_reports import REPORTS, Checked
-from reducelower.commandline.diagnosis import what_is_wrong
+from reducelower.commandline.diagnosis import what_is_odd, what_is_wrong
 from reducelower.commandline.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.commandline.inputs import find_models
 from reducelower.commandline.settings import Settings
@@ -43,6 +43,7 @@ def check_all(models: Sequence[str], target: Target, options: Mapping[str, Any])
 
 
 def _check_file(path: str, settings: Settings) -> Checked:
+    source = None
     try:
         source = read_model(path)
         if wrong := what_is_wrong(source.model, external=bool(source.external)):
@@ -59,6 +60,8 @@ def _check_file(path: str, settings: Settings) -> Checked:
         )
     except Exception as error:
         problems, status = describe(error, path)
+        if status == FAULT and source is not None and (odd := what_is_odd(source.model)):
+            return Checked(path, REFUSED, problems=(f"{path}: {odd}",))
         if status == FAULT and wants_trace():
             problems += trace_lines()
         return Checked(path, status, problems=problems)

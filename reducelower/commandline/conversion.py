@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reducelower.commandline.diagnosis import what_is_wrong
+from reducelower.commandline.diagnosis import what_is_odd, what_is_wrong
 from reducelower.commandline.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.commandline.input_values import read_inputs
 from reducelower.commandline.settings import Settings, Task
@@ -45,17 +45,20 @@ class Outcome:
 
 def convert_file(task: Task, settings: Settings) -> Outcome:
     """Convert one model; whatever goes wrong is in the outcome, and then there is no output."""
+    source = None
     try:
-        return _convert(task, settings)
+        source = read_model(task.source)
+        return _convert(task, settings, source)
     except Exception as error:
         problems, status = describe(error, task.source)
+        if status == FAULT and source is not None and (odd := what_is_odd(source.model)):
+            return _refused(task, odd)
         if status == FAULT and wants_trace():
             problems += trace_lines()
         return Outcome(task.source, status, problems=problems)
 
 
-def _convert(task: Task, settings: Settings) -> Outcome:
-    source = read_model(task.source)
+def _convert(task: Task, settings: Settings, source: LoadedModel) -> Outcome:
     rights: dict[str, Any] = {
         "source": source,
         "overwrite": settings.overwrite,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
+from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto, ValueInfoProto, checker
 from onnx.helper import make_tensor_type_proto
 from onnx.shape_inference import InferenceError
 
 from reducelower.files import all_graphs, external_tensors
 
-__all__ = ["what_is_wrong"]
+__all__ = ["what_is_odd", "what_is_wrong"]
 
 _UNKNOWN_OPERATOR = re.compile(r"No Op registered for (\S+) with domain_version of (-?\d+)")
 _UNDEFINED = re.compile(r"however input '(.*?)' of node: \nname: (.*?) OpType: (\S*)", re.DOTALL)
@@ -19,6 +21,7 @@ _DEFINED_TWICE = re.compile(r"however '(.*?)' has been used as .* multiple times
 _NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\S*)", re.DOTALL)
 
 
+_ELEMENT_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
 _LARGEST_ELEMENT = 16
 _LARGEST_STAND_IN = 1 << 26
 
@@ -42,6 +45,28 @@ def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = Fal
         return "it holds a name or text that is not UTF-8"
     except (ValueError, RuntimeError, TypeError) as error:
         return f"the ONNX checker cannot read it: {_first_line(str(error))}"
+    return ""
+
+
+def what_is_odd(model: ModelProto) -> str:
+    """Look for what protobuf and the checker let pass though no model should hold it.
+
+    This walks through every field, so it is for finding out why something failed, not for every run.
+
+    Returns:
+        One sentence; empty when there is nothing odd.
+    """
+    element_types = set(TensorProto.DataType.values())
+    pending: list[Message] = [model]
+    while pending:
+        for field, value in pending.pop().ListFields():
+            values: Any = [value] if isinstance(value, (Message, str, bytes, int, float)) else value
+            if field.message_type is not None:
+                pending.extend(values)
+            elif field.type == field.TYPE_STRING and any(isinstance(item, bytes) for item in values):
+                return "it holds a name or text that is not UTF-8"
+            elif field.name in _ELEMENT_TYPE_FIELDS and not element_types.issuperset(values):
+                return f"it uses element type {value}, which the onnx installed does not know"
     return ""
 
 

@@ -50,7 +50,7 @@ BAD_MODELS: dict[str, tuple[bytes, int, str]] = {
     "opset 0": (text(ABS, 0), 1, "opset 0"),
     "opset 999": (text(ABS, 999), 1, "opset 999"),
     "axes out of range": (reduce_sum("int64[1] a = {7}"), 1, "ax"),
-    "duplicate axes": (reduce_sum("int64[2] a = {1, 1}"), 1, "ax"),
+    "duplicate axes": (reduce_sum("int64[2] a = {1, 1}", "y = ReduceMax (x, a)"), 1, "ax"),
     "axes of a wrong type": (reduce_sum("int32[1] a = {1}"), 1, "int64"),
     "axes attribute of a wrong type": (reduce_sum("", "y = ReduceMax <axes = [1.0]> (x)", 13), 1, "axes"),
     "unknown operator": (text(ABS.replace("Abs", "Abss")), 1, "did you mean 'Abs'"),
@@ -189,6 +189,27 @@ def test_names_from_a_model_cannot_drive_the_terminal(cli: Callable[..., Any], t
     assert "\x1b" not in ran.err
     assert len(ran.err.splitlines()) == 1
     assert len(ran.err) < 1200
+
+
+def test_what_only_the_engine_stumbles_over_is_refused_too(
+    cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import reducelower.commandline.conversion as conversion
+
+    def stumble(*_: Any, **__: Any) -> None:
+        raise TypeError("can't concat str to bytes")
+
+    monkeypatch.setattr(conversion, "legalize", stumble)
+    path = tmp_path / "model.onnx"
+    output = tmp_path / "out.onnx"
+    path.write_bytes(text(ABS.replace("x", "name")).replace(b"name", b"\xff\xfe\xff\xfe"))
+    ran = cli("convert", path, "-o", output, "--opset", 13)
+    assert (ran.status, "UTF-8" in ran.err, len(ran.err.splitlines())) == (1, True, 1)
+    odd = ModelProto.FromString(MODEL)
+    odd.graph.value_info.add(name="z").type.tensor_type.elem_type = 127
+    path.write_bytes(odd.SerializeToString())
+    ran = cli("convert", path, "-o", output, "--opset", 13)
+    assert (ran.status, "element type 127" in ran.err, len(ran.err.splitlines())) == (1, True, 1)
 
 
 def test_names_that_are_not_utf8_are_refused(cli: Callable[..., Any], tmp_path: Path) -> None:
