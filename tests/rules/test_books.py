@@ -1,0 +1,47 @@
+"""Every shipped rule, on every element type, form of the call and edge value, against exact arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import TensorProto
+
+from reducelower.rulebook import RuleBook, load_book
+from reducelower.rulebook.trial import Trial, test_rules, try_rule
+
+OWN = [
+    (name, op_type)
+    for name in ("stable", "core")
+    for op_type in load_book(name).operators
+    if load_book(name).rules(op_type)[0].name.startswith(name)
+]
+
+
+def trials(name: str, op_type: str) -> tuple[Trial, ...]:
+    functions = [rule.function for rule in load_book(name).rules(op_type)]
+    return test_rules(RuleBook.from_functions(functions, name)).trials
+
+
+@pytest.mark.parametrize(("name", "op_type"), OWN)
+def test_a_rule_is_right_on_every_element_type(name: str, op_type: str) -> None:
+    for trial in trials(name, op_type):
+        assert not trial.wrong, f"{trial.rule} on {trial.element_type}: {trial.wrong[0]}"
+        assert trial.results > 60
+
+
+@pytest.mark.parametrize(("name", "op_type"), OWN)
+def test_float16_is_right_where_every_operator_rounds_to_float16(name: str, op_type: str) -> None:
+    rule = load_book(name).find(op_type, TensorProto.FLOAT16)
+    assert rule is not None
+    trial = try_rule(rule, TensorProto.FLOAT16, "onnx.reference")
+    assert not trial.wrong, trial.wrong[0]
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceSumSquare"])
+def test_the_specification_is_right_where_only_the_answer_can_overflow(op_type: str) -> None:
+    assert not any(trial.wrong for trial in trials("spec", op_type))
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL2", "ReduceLogSum", "ReduceLogSumExp"])
+def test_the_specification_is_wrong_at_the_extremes(op_type: str) -> None:
+    wrong = {trial.element_type for trial in trials("spec", op_type) if trial.wrong}
+    assert {"float", "double"} <= wrong

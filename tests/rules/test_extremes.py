@@ -1,0 +1,192 @@
+"""Where the specification's bodies overflow or lose digits, `stable` gives the answer in the data's own type."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import mpmath
+import numpy as np
+import pytest
+from onnx import AttributeProto, TensorProto
+
+from reducelower.rulebook import load_book
+
+from .running import run
+
+
+def log_sum_exp(times: Counter[mpmath.mpf]) -> mpmath.mpf:
+    top = max(times)
+    return mpmath.log(mpmath.fsum(count * mpmath.exp(x - top) for x, count in times.items())) + top
+
+
+EXACT = {
+    "ReduceL1": lambda xs: mpmath.fsum(xs, absolute=True),
+    "ReduceL2": lambda xs: mpmath.sqrt(mpmath.fsum(xs, squared=True)),
+    "ReduceLogSum": lambda xs: mpmath.log(mpmath.fsum(xs)),
+    "ReduceLogSumExp": lambda xs: log_sum_exp(Counter(xs)),
+    "ReduceSumSquare": lambda xs: mpmath.fsum(xs, squared=True),
+    "ReduceMean": lambda xs: mpmath.fsum(xs) / len(xs),
+}
+LIMIT = {"float16": 2, "float32": 4, "float64": 4}
+
+EXTREMES = [
+    ("ReduceLogSumExp", "float64", [1000.0, 999.0]),
+    ("ReduceLogSumExp", "float32", [-1000.0, -1001.0]),
+    ("ReduceLogSumExp", "float32", [3e38, 3.4e38]),
+    ("ReduceLogSumExp", "float32", [-3.4e38, -3.4e38]),
+    ("ReduceLogSumExp", "float64", [1.7e308, -1.7e308]),
+    ("ReduceLogSumExp", "float16", [12.0, 11.0]),
+    ("ReduceLogSumExp", "float16", [65504.0, 60000.0]),
+    ("ReduceLogSumExp", "float16", [0.5] * 70000),
+    ("ReduceL2", "float32", [1e30, 1e30]),
+    ("ReduceL2", "float32", [2e38, 2e38]),
+    ("ReduceL2", "float32", [1e-30, 1e-30]),
+    ("ReduceL2", "float32", [1e-45, 3e-45, 1e-44]),
+    ("ReduceL2", "float64", [1.1, 2.2, 3.3, 4.4]),
+    ("ReduceL2", "float64", [1e300, 1e300, 1e-300]),
+    ("ReduceL2", "float64", [5e-324, 5e-324]),
+    ("ReduceL2", "float16", [300.0, 400.0]),
+    ("ReduceL2", "float16", [6e-8, 1.2e-7]),
+    ("ReduceL2", "float16", [1e-3] * 20),
+    ("ReduceL2", "float16", [100.0] * 100000),
+    ("ReduceLogSum", "float32", [3e38, 3e38]),
+    ("ReduceLogSum", "float64", [1.7e308] * 5),
+    ("ReduceLogSum", "float32", [1e-45, 1e-45]),
+    ("ReduceLogSum", "float16", [60000.0, 60000.0, 1.0]),
+    ("ReduceLogSum", "float16", [1.0] * 100000),
+    ("ReduceSumSquare", "float16", [1e-3] * 1000),
+    ("ReduceSumSquare", "float16", [0.01] * 100000),
+    ("ReduceSumSquare", "float32", [1e-23] * 100),
+    ("ReduceL1", "float32", [1e38, -2e38]),
+    ("ReduceMean", "float16", [60000.0, 50000.0, -1.0]),
+    ("ReduceMean", "float16", [3.0] * 100000),
+]
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "onnx.reference"])
+@pytest.mark.parametrize(("op_type", "kind", "values"), EXTREMES)
+def test_a_finite_answer_comes_out_finite_and_close(op_type: str, kind: str, values: list[float], runtime: str) -> None:
+    data = np.array(values, kind)
+    result = run("core" if op_type == "ReduceMean" else "stable", op_type, data, [0], 0, runtime=runtime)
+    with mpmath.workprec(200):
+        inputs = [mpmath.mpf(float(value)) for value in data]
+        exact = EXACT[op_type](inputs)
+        base = max(abs(float(exact)), *(abs(float(value)) for value in data))
+        below = np.nextafter(data.dtype.type(base), data.dtype.type(0))  # has a spacing where the largest has none
+        error = abs(mpmath.mpf(float(result)) - exact) / mpmath.mpf(float(np.spacing(below)))
+    assert result.dtype == data.dtype
+    assert error <= LIMIT[kind], f"{float(result)}, off by {float(error)} ULP"
+
+
+NON_FINITE = [
+    ("ReduceL1", [math.inf, -math.inf], math.inf),
+    ("ReduceL2", [math.inf, 1.0], math.inf),
+    ("ReduceL2", [-math.inf, math.inf], math.inf),
+    ("ReduceL2", [math.nan, math.inf], math.nan),
+    ("ReduceL2", [0.0, -0.0], 0.0),
+    ("ReduceLogSum", [0.0, 0.0], -math.inf),
+    ("ReduceLogSum", [1.0, -2.0], math.nan),
+    ("ReduceLogSum", [math.inf, 1.0], math.inf),
+    ("ReduceLogSum", [math.inf, -math.inf], math.nan),
+    ("ReduceLogSum", [1.0, math.nan], math.nan),
+    ("ReduceLogSumExp", [-math.inf, -math.inf], -math.inf),
+    ("ReduceLogSumExp", [-math.inf, 3.0], 3.0),
+    ("ReduceLogSumExp", [math.inf, 3.0], math.inf),
+    ("ReduceLogSumExp", [math.inf, -math.inf], math.inf),
+    ("ReduceLogSumExp", [math.inf, math.inf], math.inf),
+    ("ReduceLogSumExp", [math.inf, math.nan], math.nan),
+    ("ReduceLogSumExp", [-math.inf, math.nan], math.nan),
+    ("ReduceLogSumExp", [1.0, math.nan], math.nan),
+    ("ReduceSumSquare", [math.inf, -1.0], math.inf),
+    ("ReduceSumSquare", [0.0, 0.0], 0.0),
+    ("ReduceSumSquare", [math.nan, 0.0], math.nan),
+]
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "onnx.reference"])
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(("op_type", "values", "expected"), NON_FINITE)
+def test_infinities_nan_and_zeros(op_type: str, values: list[float], expected: float, kind: str, runtime: str) -> None:
+    result = run("stable", op_type, np.array([values], kind), [1], 0, runtime=runtime)
+    np.testing.assert_array_equal(result, np.array([expected], kind))
+
+
+EMPTY = {
+    "ReduceL1": 0.0,
+    "ReduceL2": 0.0,
+    "ReduceLogSum": -math.inf,
+    "ReduceLogSumExp": -math.inf,
+    "ReduceMean": 0.0,
+    "ReduceMin": math.inf,
+    "ReduceSumSquare": 0.0,
+}
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "onnx.reference"])
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(("op_type", "expected"), EMPTY.items())
+def test_a_reduction_of_nothing(op_type: str, expected: float, kind: str, runtime: str) -> None:
+    nothing = np.zeros((2, 0, 3), kind)
+    result = run("core", op_type, nothing, [1], 1, runtime=runtime)
+    np.testing.assert_array_equal(result, np.full((2, 1, 3), expected, kind))
+    no_result = run("core", op_type, nothing, [0], 0, runtime=runtime)
+    assert no_result.shape == (0, 3)
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceSumSquare"])
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_ordinary_data_gives_the_very_bits_of_the_plain_formula(op_type: str, kind: str) -> None:
+    data = np.random.default_rng(3).uniform(0.01, 100, (50, 7)).astype(kind)
+    plain = {
+        "ReduceL1": lambda sums: sums("spec", "ReduceL1", data),
+        "ReduceL2": lambda sums: np.sqrt(sums("spec", "ReduceSumSquare", data)),
+        "ReduceLogSum": lambda sums: sums("spec", "ReduceLogSum", data),
+        "ReduceSumSquare": lambda sums: sums("spec", "ReduceSumSquare", data),
+    }
+    expected = plain[op_type](lambda book, op, values: run(book, op, values, [1]))
+    np.testing.assert_array_equal(run("stable", op_type, data, [1]), expected)
+
+
+@pytest.mark.parametrize("op_type", load_book("core").operators)
+@pytest.mark.parametrize("element_type", [TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT])
+def test_data_narrower_than_double_never_becomes_double(op_type: str, element_type: int) -> None:
+    rule = load_book("core").find(op_type, element_type)
+    assert rule is not None
+    cast_to = [a.i for node in rule.function.node if node.op_type == "Cast" for a in node.attribute]
+    constants = [
+        a.t.data_type for node in rule.function.node for a in node.attribute if a.type == AttributeProto.TENSOR
+    ]
+    assert TensorProto.DOUBLE not in [*cast_to, *constants]
+
+
+def test_integers_do_not_wrap_inside() -> None:
+    assert run("stable", "ReduceL2", np.array([50000, 50000], np.int32)).tolist() == [70710]
+    assert run("stable", "ReduceLogSumExp", np.array([1000, 999], np.int64)).tolist() == [1000]
+    assert run("stable", "ReduceLogSum", np.array([2**31 - 1] * 2, np.int32)).tolist() == [22]
+    assert run("core", "ReduceMean", np.array([2**31 - 1] * 3, np.int32)).tolist() == [2**31 - 1]
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint8", "uint32", "uint64"])
+def test_the_minimum_is_exact_up_to_the_ends_of_every_integer_type(kind: str) -> None:
+    ends = np.iinfo(kind)
+    data = np.array([[ends.min, ends.max], [ends.max, ends.max - 1], [ends.min, ends.min + 1]], kind)
+    runtime = "onnx.reference" if kind in ("uint32", "uint64") else "onnxruntime"  # which has no such ReduceMax
+    result = run("core", "ReduceMin", data, [1], 0, runtime=runtime)
+    assert result.tolist() == [ends.min, ends.max - 1, ends.min]
+    nothing = run("core", "ReduceMin", np.zeros((1, 0), kind), [1], 0, runtime=runtime)
+    assert nothing.tolist() == [ends.max]
+
+
+def test_the_minimum_of_booleans() -> None:
+    data = np.array([[True, True], [True, False], [False, False]])
+    assert run("core", "ReduceMin", data, [1], 0).tolist() == [True, False, False]
+
+
+def test_core_uses_no_reduction_but_sum_and_maximum() -> None:
+    book = load_book("core")
+    used = {node.op_type for op_type in book.operators for rule in book.rules(op_type) for node in rule.function.node}
+    assert {op_type for op_type in used if op_type.startswith("Reduce")} == {"ReduceSum", "ReduceMax"}
+    assert set(book.operators) == {
+        *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceMin", "ReduceSumSquare")
+    }
