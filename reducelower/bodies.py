@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, FunctionProto, NodeProto, numpy_helper
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, numpy_helper
 
 from reducelower.build import copy_marks
 from reducelower.errors import RefusedError
@@ -138,9 +138,7 @@ class _Instance:
         for attribute in inner.attribute:
             self._attribute(attribute, copy)
         for _, _, graph in subgraphs(copy):
-            self._rename_graph(graph.node)
-            for value in graph.output:
-                value.name = self.names.get(value.name, value.name)
+            self._rename_graph(graph)
         while len(copy.input) > 1 and not copy.input[-1]:
             del copy.input[-1]
         return copy
@@ -174,7 +172,18 @@ class _Instance:
         added.CopyFrom(given)
         added.name = attribute.name
 
-    def _rename_graph(self, nodes: object) -> None:
-        for inner in nodes:  # type: ignore[attr-defined]
-            copy = self._node(inner)
-            inner.CopyFrom(copy if copy is not None else inner)
+    def _rename_graph(self, graph: GraphProto) -> None:
+        """Give what a subgraph takes and computes fresh names; its constants go to the graph around the node."""
+        for value in graph.input:
+            value.name = self._name(value.name)
+        made = [copy for inner in graph.node if (copy := self._node(inner)) is not None]
+        inside = {value.name for value in graph.input} | {name for copy in made for name in copy.output}
+        for value in graph.output:
+            name = self.names.get(value.name, value.name)
+            if name not in inside:
+                # A graph yields only what it computes itself.
+                outer, name = name, self.scope.ground.names.fresh(self.stem, f"/{self.node.op_type}/{value.name}")
+                made.append(NodeProto(op_type="Identity", name=name, input=[outer], output=[name]))
+            value.name = name
+        del graph.node[:]
+        graph.node.extend(made)

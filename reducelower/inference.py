@@ -229,9 +229,8 @@ def _has_references(nodes: Iterable[NodeProto]) -> bool:
     )
 
 
-def infer_body(nodes: list[NodeProto], types: Mapping[str, TypeProto], opset: int) -> dict[str, TypeProto]:
-    """Types of everything computed by a few nodes that stand alone, from the types of what they read."""
+def infer_body(nodes: list[NodeProto], types: Mapping[str, TypeProto], opset: int) -> GraphProto:
+    """A few nodes that stand alone, with the types of everything computed, from the types of what they read."""
     function = FunctionProto(name="body", node=nodes, input=types)
     function.opset_import.add(version=opset)
-    inferred = infer_function(function, types, ModelProto(ir_version=10))
-    return {value.name: value.type for value in inferred.value_info}
+    return infer_function(function, types, ModelProto(ir_version=10))

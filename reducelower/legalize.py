@@ -396,8 +396,10 @@ class Legalizer:
                 settled.append(node)
         return settled
 
-    def _settle_subgraphs(self, node: NodeProto, scope: Scope) -> None:
-        for _, _, graph in subgraphs(node):
+    def _settle_subgraphs(self, node: NodeProto, scope: BodyScope) -> None:
+        for number, _, graph in subgraphs(node):
+            stated = len(graph.value_info)
+            graph.value_info.extend(scope.types_inside(node, number))
             nodes = [NodeProto.FromString(inner.SerializeToString()) for inner in graph.node]
             inner_scope = Scope(self.ground, graph, scope.opset, scope.path, scope)
             settled = self._settle_all(nodes, scope.opset, inner_scope)
@@ -410,6 +412,7 @@ class Legalizer:
         if node.op_type in self._expanding:
             raise RefusedError(f"the rule for {node.op_type} leads back to {node.op_type}", "change the rule")
         label = rule.name
+            del graph.value_info[stated:]
         for crossing in crossings(node.op_type, opset, rule.opset):
             if crossing.is_plain:
                 continue

@@ -7,10 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    numpy_helper,
+)
 
 from reducelower.errors import RefusedError
-from reducelower.inference import GraphKey, infer_body, subgraphs
+from reducelower.folding import LARGEST, Folding
+from reducelower.inference import GraphKey, Inference, infer_body, subgraphs
 from reducelower.names import Names
 from reducelower.schemas import element_type_name, type_string
 
@@ -409,9 +419,21 @@ class BodyScope(Scope):
         """Open the scope of replacement nodes written for an opset version."""
         super().__init__(around.ground, FunctionProto(), opset, around.path, around)
         # As they were written: making them legal edits them in place.
+def _read_by(node: NodeProto) -> set[str]:
+    """The names of what a node reads, in its subgraphs as well, from outside."""
+    read = set(node.input)
+    for _, _, graph in subgraphs(node):
+        inside = {value.name for value in graph.input} | {name for inner in graph.node for name in inner.output}
+        read |= {value.name for value in graph.output} - inside
+        for inner in graph.node:
+            read |= _read_by(inner) - inside
+    return read
+
+
         self.nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
         self._defined = {name for node in nodes for name in node.output if name}
-        self._body_types: Mapping[str, TypeProto] | None = None
+        self._body: GraphProto | None = None
+        self._body_types: Mapping[str, TypeProto] = {}
         self.constant_nodes = {node.output[0]: (-1, node) for node in nodes if node.op_type == "Constant"}
 
     def add_constant(self, value: Array, tail: str) -> str:
@@ -426,8 +448,23 @@ class BodyScope(Scope):
 
     def _type(self, name: str) -> TypeProto | None:
         assert self.parent is not None
-        if self._body_types is None:
-            read = {name for node in self.nodes for name in node.input if name} - (self._defined or set())
+        self._inferred()
+        # The last nodes yield the outputs of the node they replace, whose types the graph around knows.
+        found = self._body_types.get(name)
+        return found if found is not None else self.parent.type(name)
+
+    def types_inside(self, node: NodeProto, number: int) -> list[ValueInfoProto]:
+        """The types of what a subgraph of one of the nodes, by its number among them, takes and computes."""
+        for inferred in self._inferred().node:
+            if inferred.op_type == node.op_type and list(inferred.output) == list(node.output):
+                graph = next(graph for index, _, graph in subgraphs(inferred) if index == number)
+                return [*graph.input, *graph.value_info]
+        return []
+
+    def _inferred(self) -> GraphProto:
+        assert self.parent is not None
+        if self._body is None:
+            read = {name for node in self.nodes for name in _read_by(node)} - {"", *(self._defined or ())}
             known = {outer: found for outer in read if (found := self.parent.type(outer)) is not None}
             constants = []
             for outer in sorted(known):
@@ -438,7 +475,6 @@ class BodyScope(Scope):
                     constant.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
                     constants.append(constant)
                     del known[outer]
-            self._body_types = infer_body([*constants, *self.nodes], known, self.opset)
-        # The last nodes yield the outputs of the node they replace, whose types the graph around knows.
-        found = self._body_types.get(name)
-        return found if found is not None else self.parent.type(name)
+            self._body = infer_body([*constants, *self.nodes], known, self.opset)
+            self._body_types = {value.name: value.type for value in self._body.value_info}
+        return self._body
