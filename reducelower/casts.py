@@ -10,14 +10,24 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
-from onnx import NodeProto, TensorProto, defs, helper
+from onnx import NodeProto, TensorProto, TypeProto, defs, helper
 
 from reducelower.build import make_node
 from reducelower.errors import RefusedError
-from reducelower.schemas import element_type_name
+from reducelower.schemas import element_type_name, parse_element_type
 from reducelower.scope import Scope
 
-__all__ = ["CAST_OPSET", "Fitted", "Retype", "cast_around", "cast_exactly", "refusal", "retype", "retypes"]
+__all__ = [
+    "CAST_OPSET",
+    "Fitted",
+    "Retype",
+    "cast_around",
+    "cast_exactly",
+    "refusal",
+    "retype",
+    "retypes",
+    "retypes_container",
+]
 
 CAST_OPSET = 13
 """Opset version that the nodes added here are written for."""
@@ -30,7 +40,10 @@ The node is written for the target's opset version, the ones added for `CAST_OPS
 
 Retype: TypeAlias = Callable[[NodeProto, Scope, int, defs.OpSchema], Fitted]
 
+RetypeContainer: TypeAlias = Callable[[NodeProto, Scope, TypeProto, defs.OpSchema], "Fitted | None"]
+
 _RETYPES: dict[str, Retype] = {}
+_CONTAINERS: dict[str, RetypeContainer] = {}
 
 
 def retypes(*op_types: str) -> Callable[[Retype], Retype]:
@@ -44,16 +57,35 @@ def retypes(*op_types: str) -> Callable[[Retype], Retype]:
     return register
 
 
-def retype(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """Fit a node to a version of its operator that does not take an element type.
+def retypes_container(*op_types: str) -> Callable[[RetypeContainer], RetypeContainer]:
+    """Register what operators do about sequences and optionals that the target's version of them does not take."""
+
+    def register(answer: RetypeContainer) -> RetypeContainer:
+        for op_type in op_types:
+            _CONTAINERS[op_type] = answer
+        return answer
+
+    return register
+
+
+def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> Fitted:
+    """Fit a node to a version of its operator that does not take a type, which is given as schemas spell it.
 
     Raises:
-        RefusedError: no wider type would give the same result.
+        RefusedError: nothing would give the same result.
     """
-    answer = _RETYPES.get(node.op_type)
-    if answer is None:
-        raise refusal(node, element_type)
-    return answer(node, scope, element_type, goal)
+    if misfit.startswith("tensor("):
+        element_type = parse_element_type(misfit)
+        answer = _RETYPES.get(node.op_type)
+        if answer is None:
+            raise refusal(node, element_type)
+        return answer(node, scope, element_type, goal)
+    hold = _CONTAINERS.get(node.op_type)
+    container = scope.type(node.input[0]) if hold is not None else None
+    fitted = None if hold is None or container is None else hold(node, scope, container, goal)
+    if fitted is None:
+        raise RefusedError(f"{node.op_type} takes no {misfit} at opset {scope.ground.opset}")
+    return fitted
 
 
 def refusal(node: NodeProto, element_type: int) -> RefusedError:

@@ -24,7 +24,6 @@ from reducelower.plan import Site
 from reducelower.schemas import (
     DEFAULT_DOMAINS,
     is_deprecated,
-    parse_element_type,
     schema,
     versions,
     withdrawn_at_once,
@@ -475,9 +474,7 @@ class Legalizer:
         misfit = _misfit(node, scope, goal, strict=strict)
         if misfit is None:
             return None
-        if not misfit.startswith("tensor("):
-            raise RefusedError(f"{node.op_type} takes no {misfit} at opset {self.goal}")
-        before, inner, after = casts.retype(node, scope, parse_element_type(misfit), goal)
+        before, inner, after = casts.retype(node, scope, misfit, goal)
         # Node and casts are written for different opset versions, and the casts' types are known to be taken.
         return [
             *self._settle_all(before, casts.CAST_OPSET, scope),

@@ -35,7 +35,6 @@ MEANS_OTHERWISE: Mapping[tuple[str, int], str] = {
     ("GridSample", 20): "the values of mode were renamed",
     ("GroupNormalization", 21): "scale and bias became per channel; they were per group",
     ("LpPool", 2): "the attribute p became an integer",
-    ("OneHot", 11): "negative indices count from the end; they were off",
     ("Pad", 2): "the attribute paddings was renamed to pads",
     ("PRelu", 7): "slope broadcasts by trailing dimensions; it was matched to the channel axis",
     ("Resize", 11): "input 1 became roi and the default coordinate transformation changed",
@@ -80,6 +79,8 @@ TAKES_MORE: Mapping[tuple[str, int], str] = {
     },
     **{(op_type, 8): "inputs may broadcast against each other" for op_type in ("Max", "Mean", "Min", "Sum")},
     ("Gather", 11): "negative indices became valid",
+    # The older text says they are off; runtimes counted them from the end there, too.
+    ("OneHot", 11): "negative indices and axes became valid",
     ("If", 11): "branches may give different shapes",
     ("Mod", 28): "fmod=0 became valid for floats",
     ("OptionalGetElement", 18): "tensors and sequences pass through",

@@ -12,7 +12,7 @@ import logging
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -35,6 +35,7 @@ _LACKS_KERNEL = (
     "Could not find an implementation",
 )
 _NEWEST_FOR_ONNXRUNTIME = 25
+_SMALL = 64
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def opset_of(model: ModelProto) -> int:
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """Every case of the default domain whose source model reproduces its expected outputs in some runtime."""
+    """Every case of the default domain, and each with its small inputs as constants."""
     from onnx.backend.test.case.node import collect_testcases
 
     logging.disable(logging.WARNING)
@@ -89,7 +90,27 @@ def cases() -> tuple[Case, ...]:
         operator = single.get(base) or case.model.graph.node[0].op_type
         inputs, outputs = (tuple(map(_plain, values)) for values in case.data_sets[0])
         found.append(Case(case.name, operator, opset_of(case.model), case.model, inputs, outputs, case.rtol, case.atol))
-    return tuple(found)
+    return (*found, *filter(None, map(_with_constants, found)))
+
+
+def _with_constants(case: Case) -> Case | None:
+    """The same case as exporters write it: axes, pads, bounds and the like are initializers, not inputs."""
+    graph = case.model.graph
+    names = [value.name for value in graph.input]
+    held = {
+        name: value
+        for name, value in list(zip(names, case.inputs, strict=False))[1:]
+        if isinstance(value, (np.ndarray, np.generic)) and value.ndim <= 1 and value.size <= _SMALL
+    }
+    if not held or len(graph.node) != 1:
+        return None
+    model = ModelProto()
+    model.CopyFrom(case.model)
+    del model.graph.input[:]
+    model.graph.input.extend(value for value in graph.input if value.name not in held)
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(value), name) for name, value in held.items())
+    inputs = tuple(value for name, value in zip(names, case.inputs, strict=False) if name not in held)
+    return replace(case, name=f"{case.name}_with_constants", model=model, inputs=inputs)
 
 
 def runs_as_expected(case: Case) -> bool:
