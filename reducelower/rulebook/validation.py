@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from onnx import FunctionProto, NodeProto, TensorProto, checker, defs, helper, shape_inference
+from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker, defs, helper, shape_inference
 
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.element_types import ANY, CLASSES, SUPPORTED, class_of_name, type_name
@@ -145,27 +145,40 @@ def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
 def _infer(source: Source, schema: defs.OpSchema, types: list[int]) -> None:
     """Infer the output's type for each element type; an operator that does not take its data's type comes out here.
 
-    Only where the operator's inputs all have the type of the first or one of their own, as the Reduce operators do.
+    Only where the operator's inputs all have the type of the first or one of their own, as the Reduce operators do, and
+    where it has no attribute that every node must give.
     """
-    function = source.function
-    bound = {name: BINDINGS[name] for name in function.attribute if name in BINDINGS}
+    if any(attribute.required for attribute in schema.attributes.values()):
+        return
     for element_type in types:
-        inputs = []
-        for formal in schema.inputs:
-            alike = formal.type_str == schema.inputs[0].type_str
-            kind = element_type if alike else TensorProto.INT64 if formal.type_str == "tensor(int64)" else None
-            if kind is None:
-                return
-            inputs.append(helper.make_tensor_type_proto(kind, None))
-        attributes = [
-            helper.make_attribute(name, helper.make_tensor(name, element_type, (), [values[element_type]]))
-            for name, values in bound.items()
-        ]
+        inputs = [_input_type(formal, schema, element_type) for formal in schema.inputs]
+        if TensorProto.UNDEFINED in inputs:
+            return
+        known = [helper.make_tensor_type_proto(kind, None) for kind in inputs]
+        attributes = list(_attributes(source.function, schema, element_type))
         try:
-            outputs = shape_inference.infer_function_output_types(function, inputs, attributes)
+            outputs = shape_inference.infer_function_output_types(source.function, known, attributes)
         except shape_inference.InferenceError as error:
             raise source.error(f"does not take {type_name(element_type)}: {_one_line(error)}") from None
         _check_output_type(source, schema, element_type, outputs[0].tensor_type.elem_type)
+
+
+def _input_type(formal: defs.OpSchema.FormalParameter, schema: defs.OpSchema, element_type: int) -> int:
+    """The element type of an input where the first one's is given; undefined where that does not tell."""
+    if formal.type_str == schema.inputs[0].type_str:
+        return element_type
+    return TensorProto.INT64 if formal.type_str == "tensor(int64)" else TensorProto.UNDEFINED
+
+
+def _attributes(function: FunctionProto, schema: defs.OpSchema, element_type: int) -> Iterable[AttributeProto]:
+    """What a node that gives no attribute of its own hands to the rule: the schema's defaults and the bindings."""
+    for name in function.attribute:
+        if name in BINDINGS:
+            yield helper.make_attribute(
+                name, helper.make_tensor(name, element_type, (), [BINDINGS[name][element_type]])
+            )
+        elif schema.attributes[name].default_value.type:
+            yield schema.attributes[name].default_value
 
 
 def _check_output_type(source: Source, schema: defs.OpSchema, element_type: int, given: int) -> None:

@@ -1,0 +1,109 @@
+"""A rule that cannot be used is refused with its file, its line and the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto
+
+from reducelower.rulebook import RuleError, load_book
+
+GOOD = """# A comment.
+<
+  domain: "mine",
+  opset_import: ["" : 18]
+>
+ReduceL1 <keepdims, noop_with_empty_axes> (data, axes) => (reduced)
+{
+  magnitude = Abs (data)
+  reduced = ReduceSum <keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes> (magnitude, axes)
+}
+"""
+
+BROKEN = [
+    ("Abs (data)", "Abs (data", 9, "is not ONNX text"),
+    ("ReduceL1 <", "ReduceL7 <", 6, "the file is named after ReduceL1"),
+    ("Abs (data)", "Magnitude (data)", 8, "opset 18 has no operator Magnitude"),
+    ("Abs (data)", "Abs (datum)", 8, "Abs takes 'datum', which nothing before it gives"),
+    ("Abs (data)", "Abs (data, axes)", 8, "Abs does not take 2 inputs"),
+    ("magnitude = Abs", "magnitude, other = Abs", 8, "Abs does not give 2 outputs"),
+    ("Abs (data)", "ReduceL1 (data, axes)", 8, "uses ReduceL1 itself"),
+    ("(data, axes) =>", "(data) =>", 6, "ReduceL1 has 2 inputs (data, axes), the rule has 1"),
+    ("=> (reduced)", "=> (reduced, magnitude)", 6, "ReduceL1 has 1 outputs (reduced), the rule has 2"),
+    ("=> (reduced)", "=> (result)", 6, "nothing gives the output 'result'"),
+    ("<keepdims, ", "<keepdims, highest, ", 6, "'highest' is neither an attribute of ReduceL1 nor a binding"),
+    ("keepdims = @keepdims", "keep = @keepdims", 9, "ReduceSum has no attribute 'keep'"),
+    ("keepdims = @keepdims", "keepdims = @keep", 9, "does not declare the attribute @keep"),
+    ("  reduced = ", "  magnitude = ", 8, "'magnitude' is given twice"),
+    ('[""', '["ai.onnx.ml"', 4, "opset_import must name"),
+    (": 18", ": 999", 4, "opset_import must name"),
+    (": 18]", ': 18, "other" : 1]', 4, "the default domain only, not 'other'"),
+    ('domain: "mine",', 'domain: "",', 3, "needs a domain of its own"),
+    ('domain: "mine",', 'domain: "mine", overload: "real",', 3, "unknown class of element types 'real'"),
+    ('domain: "mine",', 'domain: "mine", overload: "bool",', 3, "takes no element type of the class 'bool'"),
+    ("Abs (data)", "Log (data)", 2, "does not take"),
+    ("Abs (data)", "Cast <to = 11> (data)", 9, "gives double for"),
+    ("# A comment.", "A comment.", 1, "starts with the '<' of its header"),
+    ("\n}\n", "\n }\n", 2, "does not end with a '}'"),
+    ("}\n", "}\nmore\n", 11, "starts with the '<' of its header"),
+]
+
+
+@pytest.mark.parametrize(("found", "broken", "line", "reason"), BROKEN)
+def test_a_broken_rule_is_refused(tmp_path: Path, found: str, broken: str, line: int, reason: str) -> None:
+    assert found in GOOD
+    path = tmp_path / "ReduceL1.onnxtxt"
+    path.write_text(GOOD.replace(found, broken, 1))
+    with pytest.raises(RuleError) as caught:
+        load_book(tmp_path).find("ReduceL1", TensorProto.FLOAT)
+    assert reason in str(caught.value)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert (caught.value.path, caught.value.line) == (path, line)
+
+
+def test_the_rule_that_the_broken_ones_are_made_from_is_valid(tmp_path: Path) -> None:
+    (tmp_path / "ReduceL1.onnxtxt").write_text(GOOD)
+    load_book(tmp_path).check()
+
+
+def test_a_binding_that_some_element_type_lacks_is_refused(tmp_path: Path) -> None:
+    text = GOOD.replace("<keepdims, ", "<largest_power, keepdims, ").replace(
+        "Abs (data)", "Abs (data)\n  power = Constant <value = @largest_power> ()"
+    )
+    (tmp_path / "ReduceL1.onnxtxt").write_text(text)
+    with pytest.raises(RuleError, match="int32 has no 'largest_power'; narrow the overload"):
+        load_book(tmp_path).check()
+
+
+def test_two_rules_for_the_same_element_types_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "ReduceL1.onnxtxt").write_text(GOOD + GOOD)
+    with pytest.raises(RuleError, match=r"ReduceL1.onnxtxt:12: a second rule for the element types ''"):
+        load_book(tmp_path).check()
+
+
+@pytest.mark.parametrize("content", [b"", b"# nothing but a comment\n", b"\xff\xfe\x00"])
+def test_a_file_without_a_function_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "ReduceL1.onnxtxt").write_bytes(content)
+    with pytest.raises(RuleError, match=r"ReduceL1\.onnxtxt"):
+        load_book(tmp_path).check()
+
+
+def test_an_operator_that_onnx_does_not_have_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ReduceMedian.onnxtxt").write_text(GOOD.replace("ReduceL1", "ReduceMedian"))
+    with pytest.raises(RuleError, match=r"ReduceMedian\.onnxtxt:6: opset 18 has no operator ReduceMedian to replace"):
+        load_book(tmp_path).check()
+
+
+def test_an_attribute_with_a_default_may_stand_in_a_constant(tmp_path: Path) -> None:
+    (tmp_path / "LeakyRelu.onnxtxt").write_text(
+        """<domain: "mine", opset_import: ["" : 18]>
+LeakyRelu <alpha> (X) => (Y)
+{
+  alpha_float = Constant <value_float = @alpha> ()
+  slope = CastLike (alpha_float, X)
+  Y = PRelu (X, slope)
+}
+"""
+    )
+    load_book(tmp_path).check()
