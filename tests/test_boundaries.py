@@ -1,0 +1,98 @@
+"""Every boundary between operator versions is known: derivable from the schemas, in a table, or rewritten.
+
+A newer onnx announces itself here: the first test lists what nobody has looked at.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import reducelower.legalize  # registers every rewrite  # noqa: F401
+from reducelower import crossings
+from reducelower.crossings import Crossing
+from reducelower.meanings import MEANS_OTHERWISE, NEUTRAL, SAME_IN_PRACTICE, TAKES_MORE
+from reducelower.schemas import _histories, schema
+
+TABLES = (MEANS_OTHERWISE, TAKES_MORE, SAME_IN_PRACTICE)
+
+
+def _reviewed() -> dict[tuple[str, int], str]:
+    """The mark of each operator version that was looked at: empty, ``!`` or ``x``."""
+    found = {}
+    for line in (Path(__file__).parent / "data" / "operator_versions.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            operator, *versions = line.split()
+            for version in versions:
+                found[operator, int(version.rstrip("!x"))] = version.lstrip("0123456789")
+    return found
+
+
+REVIEWED = _reviewed()
+INSTALLED = [(operator, version) for operator, versions in sorted(_histories().items()) for version in versions]
+BOUNDARIES = [
+    (operator, version)
+    for operator, version in INSTALLED
+    if schema(operator, version) is not None and schema(operator, version - 1) is not None
+]
+
+
+def _crossing(operator: str, version: int, *, down: bool) -> Crossing:
+    return crossings._crossing(operator, version, version - 1, down)
+
+
+def test_every_operator_version_of_the_installed_onnx_was_looked_at() -> None:
+    unknown = [f"{operator} {version}" for operator, version in INSTALLED if (operator, version) not in REVIEWED]
+    assert not unknown, (
+        f"the installed onnx has operator versions that nobody has reviewed: {', '.join(unknown)}. Read what changed, "
+        "say it in reducelower/meanings.py or register a rewrite if the schemas do not, and add them to "
+        "tests/data/operator_versions.txt"
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "version"), [key for key in BOUNDARIES if REVIEWED.get(key) == "!"], ids=lambda value: str(value)
+)
+def test_what_changed_behind_the_schema_is_in_a_table_or_rewritten(operator: str, version: int) -> None:
+    both = [_crossing(operator, version, down=down) for down in (True, False)]
+    in_table = any((operator, version) in table for table in TABLES)
+    assert in_table or any(one.rewrite or one.changed_defaults or one.moves or one.required for one in both)
+
+
+@pytest.mark.parametrize(
+    ("operator", "version"), [key for key in BOUNDARIES if REVIEWED.get(key) == ""], ids=lambda value: str(value)
+)
+def test_everything_else_follows_from_the_schemas(operator: str, version: int) -> None:
+    below, above = schema(operator, version - 1), schema(operator, version)
+    assert below is not None
+    assert above is not None
+    for down in (True, False):
+        crossing = _crossing(operator, version, down=down)
+        if crossing.rewrite is not None:
+            continue
+        moved = {move.attribute for move in crossing.moves}
+        for name in crossing.gone - moved:
+            # What the other side does not have is refused unless it says nothing; upward only the neutral ones go.
+            assert down or (operator, name) in NEUTRAL, f"{name} is gone and not known to say nothing"
+        # Downward a missing one is refused where it is missing.
+        assert down or not crossing.required, f"{crossing.required} became required"
+        shared = set(below.attributes) & set(above.attributes)
+        retyped = [name for name in shared if below.attributes[name].type != above.attributes[name].type]
+        assert not retyped, f"{retyped} changed type"
+        assert len(below.inputs) <= len(above.inputs), "it lost inputs"
+        assert len(below.outputs) <= len(above.outputs), "it lost outputs"
+
+
+def test_tables_name_boundaries_that_exist() -> None:
+    named = {key for table in TABLES for key in table}
+    assert named <= {(operator, version) for operator, version in REVIEWED}
+
+
+def test_no_boundary_is_in_two_tables() -> None:
+    keys = [key for table in TABLES for key in table]
+    assert len(keys) == len(set(keys))
+
+
+def test_rewrites_stand_at_boundaries_that_exist() -> None:
+    assert set(crossings._LOWERS) | set(crossings._RAISES) <= set(REVIEWED)
