@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -13,6 +13,7 @@ from onnx import ModelProto
 from reducelower.bodies import Rules
 from reducelower.census import Census
 from reducelower.errors import ConversionError, Refusal
+from reducelower.fitting import name_oldest_fitting
 from reducelower.inference import Inference, skeleton, weight_bytes
 from reducelower.ir_version import ir_version_of_opset, needed_ir_version
 from reducelower.legalize import Legalizer
@@ -204,7 +205,13 @@ def check(
     settings = _Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     goal = target if target is not None else Target(target_version)
     bare = skeleton(model)
-    return _run(skeleton(bare), bare, None, goal, settings)
+    plan = _run(skeleton(bare), bare, None, goal, settings)
+    return name_oldest_fitting(plan, _fits(bare, goal, settings)) if plan.refusals else plan
+
+
+def _fits(bare: ModelProto, target: Target, settings: _Settings) -> Callable[[int], bool]:
+    """Whether a model without weights can be made legal for the same target at another opset version."""
+    return lambda opset: not _run(skeleton(bare), bare, None, replace(target, opset=opset), settings).refusals
 
 
 def _legalize(model: ModelProto, target: Target, settings: _Settings, *, in_place: bool, report: bool) -> Legalized:
@@ -213,12 +220,12 @@ def _legalize(model: ModelProto, target: Target, settings: _Settings, *, in_plac
         source = skeleton(model)
         rehearsal = _run(skeleton(source), source, None, target, settings)
         if rehearsal.refusals:
-            raise ConversionError(rehearsal.refusals)
+            raise ConversionError(name_oldest_fitting(rehearsal, _fits(source, target, settings)).refusals)
         return Legalized(model, _run(model, source, None, target, settings, report=report))
     copy, serialized = _copy(model)
     plan = _run(copy, model, serialized, target, settings, report=report)
     if plan.refusals:
-        raise ConversionError(plan.refusals)
+        raise ConversionError(name_oldest_fitting(plan, _fits(skeleton(model), target, settings)).refusals)
     return Legalized(copy, plan)
 
 
