@@ -41,15 +41,42 @@ class Rules:
         Raises:
             RefusedError: the book has none, or none for the node's element type.
         """
-        rule = self.book.find(node.op_type, None)
-        if rule is None or rule.needs_element_type:
-            rule = self.book.find(node.op_type, scope.needed_element_type(node.input[0])) or rule
+        rule = _find(self.book, node, scope)
         if rule is None:
             raise RefusedError(
                 f"the rule book {self.book.name!r} has no rule for {node.op_type}",
                 "choose another with --rules, or write one",
             )
         return rule
+
+    def find_simpler(self, node: NodeProto, scope: Scope) -> Rule:
+        """The rule that takes a composite reduction apart where the user asked for no particular one.
+
+        Raises:
+            RefusedError: there is none for the node's element type.
+        """
+        from reducelower.rulebook import load_book
+
+        # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken where
+        # they can be: their ReduceMax takes a known rank below opset 18.
+        is_ranked = scope.rank(node.input[0]) is not None or scope.ground.opset >= 18
+        books = [load_book("stable" if is_ranked else "spec"), load_book("core")]
+        if self.book.name != "spec":
+            books.insert(0, self.book)
+        for book in books:
+            rule = _find(book, node, scope)
+            if rule is not None:
+                return rule
+        return self.find(node, scope)
+
+
+def _find(book: RuleBook, node: NodeProto, scope: Scope) -> Rule | None:
+    rule = book.find(node.op_type, None)
+    if rule is None or rule.needs_element_type:
+        if rule is None and node.op_type not in book.operators:
+            return None
+        rule = book.find(node.op_type, scope.needed_element_type(node.input[0]))
+    return rule
 
 
 def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:

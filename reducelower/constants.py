@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper
@@ -59,56 +59,74 @@ class Edited(Protocol):
     sites: dict[int, tuple[str, str]]
 
 
-def remove_unused(released: Sequence[tuple[Scope, str]], edits: Sequence[Edited], census: Census | None) -> None:
-    """Remove initializers and Constant nodes that rewritten nodes read and nothing reads any more.
+def remove_unused(
+    released: Sequence[tuple[Scope, str]],
+    folded: Iterable[tuple[Scope, str]],
+    edits: Sequence[Edited],
+    census: Census | None,
+) -> None:
+    """Remove constants that rewritten nodes read and nothing reads any more, and what only they were computed from.
 
     Args:
         released: scopes and names of constants that some node ceased to read.
+        folded: those that nodes compute rather than state.
         edits: every graph and function body of the model; the main graph first.
         census: the census of the model as it was, where there is one.
     """
-    released = _settled_by_census(released, edits, census)
-    wanted: dict[int, set[str]] = {}
-    homes: dict[int, Scope] = {}
-    for home, name in released:
-        wanted.setdefault(id(home), set()).add(name)
-        homes[id(home)] = home
-    if not wanted:
-        return
     by_scope = {id(edit.scope): edit for edit in edits}
-    uses = {number: Counter[str]() for number in wanted}
-    for edit in by_scope.values():
+    computed = set(folded)
+    open_ones = _settled_by_census(released, computed, edits, census)
+    while open_ones:
+        wanted: dict[Scope, set[str]] = {}
+        for home, name in open_ones:
+            wanted.setdefault(home, set()).add(name)
+        uses = _count_uses(wanted, edits)
+        open_ones = []
+        for home, names in wanted.items():
+            if id(home) in by_scope:
+                unused = {name for name in names if not uses[home][name]}
+                # What computed constants were computed from goes the same way.
+                further = _remove(unused, home, by_scope[id(home)], computed)
+                computed.update(further)
+                open_ones += further
+
+
+def _count_uses(wanted: Mapping[Scope, set[str]], edits: Sequence[Edited]) -> Mapping[Scope, Counter[str]]:
+    """How often what is in the model now reads each name, in the graph that defines it and those inside."""
+    uses = {home: Counter[str]() for home in wanted}
+    for edit in edits:
         scope: Scope | None = edit.scope
         counters = []
         while scope is not None:
-            if id(scope) in wanted:
-                counters.append((wanted[id(scope)], uses[id(scope)]))
+            if scope in wanted:
+                counters.append((wanted[scope], uses[scope]))
             scope = scope.parent
         if counters:
             for name in _read(edit):
                 for names, counter in counters:
                     if name in names:
                         counter[name] += 1
-    for number, names in wanted.items():
-        if number in by_scope:
-            unused = {name for name in names if not uses[number][name]}
-            _remove(unused, homes[number], by_scope[number])
+    return uses
 
 
 def _settled_by_census(
-    released: Sequence[tuple[Scope, str]], edits: Sequence[Edited], census: Census | None
+    released: Sequence[tuple[Scope, str]],
+    folded: Container[tuple[Scope, str]],
+    edits: Sequence[Edited],
+    census: Census | None,
 ) -> Sequence[tuple[Scope, str]]:
     """Remove what the census alone shows to be unused; returns what is still open.
 
     In a model of one graph where no node was replaced, the nodes that read a constant before are those that released
     it and those that still read it.
     """
-    if census is None or len(edits) != 1 or edits[0].replaced:
+    if census is None or len(edits) != 1 or edits[0].replaced or any(pair in folded for pair in set(released)):
         return released
     main = edits[0]
     counts = Counter(name for _, name in released)
     elsewhere = set(_read_outside_nodes(main.scope.holder))
-    _remove({name for name in counts if name not in elsewhere and census.uses(name) == counts[name]}, main.scope, main)
+    unused = {name for name in counts if name not in elsewhere and census.uses(name) == counts[name]}
+    _remove(unused, main.scope, main, folded)
     return ()
 
 
@@ -143,7 +161,10 @@ def _read_by(node: NodeProto) -> Iterator[str]:
             yield from _read_by(inner)
 
 
-def _remove(names: set[str], home: Scope, edit: Edited) -> None:
+def _remove(
+    names: set[str], home: Scope, edit: Edited, folded: Container[tuple[Scope, str]]
+) -> list[tuple[Scope, str]]:
+    """Remove what yields the names; returns what it read, which may be unused now in turn."""
     holder = home.holder
     # An initializer that is a graph input stays, since graph inputs do.
     names = names - {value if isinstance(value, str) else value.name for value in holder.input}
@@ -151,12 +172,21 @@ def _remove(names: set[str], home: Scope, edit: Edited) -> None:
         for index in reversed(range(len(holder.initializer))):
             if holder.initializer[index].name in names:
                 del holder.initializer[index]
+    released: list[tuple[Scope, str]] = []
     nodes: Mapping[str, tuple[int, NodeProto]] = home.constant_nodes
-    for name in names & nodes.keys():
+    for name in sorted(names & nodes.keys()):
         index, _ = nodes[name]
         if index >= 0:
             edit.replaced[index] = []
             edit.sites.pop(index, None)
+    computed = {name for name in names if (home, name) in folded}
+    for index, node in enumerate(holder.node if computed else ()):
+        if edit.replaced.get(index) != [] and not computed.isdisjoint(node.output) and names.issuperset(node.output):
+            read = [name for inner in edit.replaced.get(index, [node]) for name in _read_by(inner) if name]
+            edit.replaced[index] = []
+            edit.sites.pop(index, None)
+            released += [(home.home(name), name) for name in read]
     for index in reversed(range(len(holder.value_info))):
         if holder.value_info[index].name in names:
             del holder.value_info[index]
+    return released

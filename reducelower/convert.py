@@ -260,7 +260,7 @@ def _run(
     assert goal.opset is not None
     ground = Ground(
         Names(model, serialized),
-        Inference(source).types,
+        Inference(source),
         opset=goal.opset,
         element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
         ranks=settings.ranks or {},

@@ -87,7 +87,7 @@ class Inference:
         if self._types is None:
             self._types = {}
             try:
-                model = shape_inference.infer_shapes(skeleton(self._source), data_prop=True)
+                model = _infer(skeleton(self._source))
             except Exception:
                 # A model that inference itself rejects (an unknown operator, a wrong declared shape) has no inferred
                 # types; whoever needs one refuses and names the value.
@@ -95,6 +95,15 @@ class Inference:
             self._collect(model.graph, ())
             self._collect_functions(model)
         return self._types.get(key, {})
+
+    def holder(self, key: GraphKey) -> GraphProto | FunctionProto:
+        """The graph or function body at a key, as it was before any rewrite."""
+        holder: GraphProto | FunctionProto = self._source.graph
+        if key and key[0] < 0:
+            holder, key = self._source.functions[-1 - key[0]], key[1:]
+        for index, number in zip(key[::2], key[1::2], strict=True):
+            holder = next(graph for place, _, graph in subgraphs(holder.node[index]) if place == number)
+        return holder
 
     def _collect(self, graph: GraphProto, key: GraphKey) -> None:
         assert self._types is not None
@@ -211,7 +220,7 @@ def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], mode
     body.opset_import.extend(function.opset_import)
     body.functions.extend(model.functions)
     try:
-        inferred: GraphProto = shape_inference.infer_shapes(body, data_prop=True).graph
+        inferred = _infer(body).graph
     except Exception:
         return graph
     if _has_references(function.node):
@@ -219,6 +228,46 @@ def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], mode
             if value.type.WhichOneof("value") == "tensor_type":
                 value.type.tensor_type.ClearField("shape")
     return inferred
+
+
+def _infer(model: ModelProto) -> ModelProto:
+    """Shape inference over a model that is only there for it."""
+    _ease(model.graph, set())
+    inferred = shape_inference.infer_shapes(model)
+    # Data propagation keeps a record for every element of a vector of integers, however many there are.
+    if _has_long_vector(inferred.graph):
+        return inferred
+    return shape_inference.infer_shapes(model, data_prop=True)
+
+
+def _has_long_vector(graph: GraphProto) -> bool:
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        dims = value.type.tensor_type.shape.dim
+        integer = value.type.tensor_type.elem_type in (TensorProto.INT32, TensorProto.INT64)
+        if integer and len(dims) == 1 and dims[0].dim_value > _SMALL:
+            return True
+    return any(_has_long_vector(inner) for node in graph.node for _, _, inner in subgraphs(node))
+
+
+def _ease(graph: GraphProto, constants: set[str]) -> None:
+    """Change a graph where inference would give up though the answer is plain."""
+    constants = constants | {tensor.name for tensor in graph.initializer}
+    constants |= {node.output[0] for node in graph.node if node.op_type == "Constant" and node.output}
+    for node in graph.node:
+        if _keeps_rank_only(node, constants):
+            # Inference gives up on axes it does not know, though with keepdims=1 the rank is plain: a Slice says that.
+            node.op_type = "Slice"
+            node.input.append(node.input[1])
+            del node.attribute[:]
+        for _, _, inner in subgraphs(node):
+            _ease(inner, constants)
+
+
+def _keeps_rank_only(node: NodeProto, constants: set[str]) -> bool:
+    if not node.op_type.startswith("Reduce") or len(node.input) < 2 or not node.input[1] or node.input[1] in constants:
+        return False
+    keepdims = next((attribute for attribute in node.attribute if attribute.name == "keepdims"), None)
+    return keepdims is None or (keepdims.i == 1 and not keepdims.ref_attr_name)
 
 
 def _has_references(nodes: Iterable[NodeProto]) -> bool:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, defs
 
 from reducelower import absent, bodies, casts, constants, operators, reductions
 from reducelower.census import Census
 from reducelower.crossings import Crossing, crossings
+from reducelower.dynamic_axes import BodyWantedError
 from reducelower.errors import Refusal, RefusedError
 from reducelower.inference import function_key, subgraphs
 from reducelower.occurring import Occurring, dropped_types
@@ -30,6 +32,9 @@ from reducelower.schemas import (
 )
 from reducelower.scope import BodyScope, Ground, Scope
 from reducelower.target import Target
+
+if TYPE_CHECKING:
+    from reducelower.rulebook import Rule
 
 __all__ = ["Legalizer"]
 
@@ -210,6 +215,7 @@ class Legalizer:
         self._tables: dict[int, _Treatments] = {}
         self._edits: list[Edit] = []
         self._expanding: list[str] = []
+        self._refused: list[tuple[Edit, int, Refusal]] = []
         self._recipes: dict[tuple[object, ...], Recipe] = {}
         self._census = census
 
@@ -218,9 +224,11 @@ class Legalizer:
         self._walk(Scope(self.ground, self.model.graph, source_opset, "graph", key=()), self._census)
         for number, function in enumerate(self.model.functions):
             self._walk_function(function, number)
-        constants.remove_unused(self.ground.released, self._edits, self._census)
+        constants.remove_unused(self.ground.released, self.ground.folded, self._edits, self._census)
         self._treat_constants()
         self._fit_types()
+        # A node that went, because nothing reads it any more, need not be legal.
+        self.refusals += [refusal for edit, index, refusal in self._refused if edit.replaced.get(index) != []]
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:
         overload = f":{function.overload}" if function.overload else ""
@@ -252,7 +260,7 @@ class Legalizer:
                 else:
                     self._treat(node, index, edit)
             except RefusedError as refused:
-                self._refuse(scope, node, index, refused)
+                self._refuse(edit, node, index, refused)
 
     def _to_look_at(self, scope: Scope, census: Census | None) -> Iterable[int]:
         """Positions of the nodes that may need something; all of them where that cannot be told quickly."""
@@ -327,9 +335,10 @@ class Legalizer:
             scope.constant_nodes[node.output[0]] = (index, node)
         self.occurring.note_constant(node)
 
-    def _refuse(self, scope: Scope, node: NodeProto, index: int, refused: RefusedError) -> None:
+    def _refuse(self, edit: Edit, node: NodeProto, index: int, refused: RefusedError) -> None:
         name = node.name or f"{node.op_type}#{index}"
-        self.refusals.append(Refusal(scope.path, name, node.op_type, refused.reason, refused.hint))
+        refusal = Refusal(edit.scope.path, name, node.op_type, refused.reason, refused.hint)
+        self._refused.append((edit, index, refusal))
 
     def _table(self, opset: int) -> _Treatments:
         if opset not in self._tables:
@@ -348,7 +357,7 @@ class Legalizer:
         if treatment.refusal:
             raise RefusedError(treatment.refusal)
         if treatment.expand:
-            return self._expand(node, opset, scope)
+            return self._expand(node, opset, scope, self.rules.find(node, scope))
         if treatment.absent:
             return self._replace_absent(node, opset, scope)
         changed, labels = False, ""
@@ -356,7 +365,7 @@ class Legalizer:
             inputs = list(node.input)
             try:
                 outcome = crossing.cross(node, scope)
-            except BodyWanted:
+            except BodyWantedError:
                 return self._expand(node, crossing.boundary, scope, self.rules.find_simpler(node, scope))
             if outcome is False:
                 continue
@@ -402,16 +411,15 @@ class Legalizer:
             nodes = [NodeProto.FromString(inner.SerializeToString()) for inner in graph.node]
             inner_scope = Scope(self.ground, graph, scope.opset, scope.path, scope)
             settled = self._settle_all(nodes, scope.opset, inner_scope)
+            del graph.value_info[stated:]
             del graph.node[:]
             graph.node.extend([*inner_scope.added_nodes, *settled])
 
-    def _expand(self, node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], str]:
+    def _expand(self, node: NodeProto, opset: int, scope: Scope, rule: Rule) -> tuple[list[NodeProto], str]:
         """Replace a node by the body of a rule, moved first to the opset version the rule is written for."""
-        rule = self.rules.find(node, scope)
         if node.op_type in self._expanding:
             raise RefusedError(f"the rule for {node.op_type} leads back to {node.op_type}", "change the rule")
         label = rule.name
-            del graph.value_info[stated:]
         for crossing in crossings(node.op_type, opset, rule.opset):
             if crossing.is_plain:
                 continue
@@ -456,7 +464,7 @@ class Legalizer:
             try:
                 fitted = self._fit(node, scope)
             except RefusedError as refused:
-                self._refuse(scope, node, index, refused)
+                self._refuse(edit, node, index, refused)
                 continue
             if fitted is not None:
                 label = edit.sites.get(index, ("", ""))[1]
@@ -494,7 +502,7 @@ class Legalizer:
                     try:
                         self._apply(node, index, treatment, edit)
                     except RefusedError as refused:
-                        self._refuse(edit.scope, node, index, refused)
+                        self._refuse(edit, node, index, refused)
 
     def splice(self, *, report: bool) -> list[Site]:
         """Put every replacement in place; returns all sites if a report is wanted, else nothing."""

@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto
 from reducelower.attributes import attribute_of, set_attribute
 from reducelower.build import copy_marks, make_node
 from reducelower.crossings import Outcome, lowers, raises
+from reducelower.dynamic_axes import BodyWantedError, reduce_by_condition
 from reducelower.errors import RefusedError
 from reducelower.schemas import schema, versions
 from reducelower.scope import Scope
@@ -37,6 +38,9 @@ apply their elementwise step"; Sqrt(x * x) is Abs(x) and Log(Exp(x)) is x on rea
 """
 
 REDUCTIONS = tuple(ELEMENTWISE)
+
+_PLAIN = ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum")
+"""Reducing a dimension of size 1 leaves their values as they are; the others apply a function to each value."""
 
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64)
 
@@ -78,7 +82,9 @@ def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
             return True
         return False
     if axes is None:
-        if reduces_nothing and scope.reference(node.input[1]) is not None:
+        if scope.reference(node.input[1]) is None:
+            return _lower_dynamic(node, scope)
+        if reduces_nothing:
             raise RefusedError(
                 "its axes come from the function's caller and may be empty, which noop_with_empty_axes=1 makes "
                 "a step that reduces nothing",
@@ -94,6 +100,16 @@ def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
         del node.input[1:]
         return True
     return False
+
+
+def _lower_dynamic(node: NodeProto, scope: Scope) -> Outcome:
+    """Cross with axes that are known at run time only."""
+    if node.op_type in _PLAIN:
+        return reduce_by_condition(node, scope)
+    raise BodyWantedError(
+        f"its axes {node.input[1]!r} are computed at run time, and no rule says what {node.op_type} is made of",
+        f"make {node.input[1]!r} a constant",
+    )
 
 
 def elementwise(node: NodeProto, scope: Scope) -> list[NodeProto]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BodyScope", "Ground", "Scope", "tensor_of"]
 
-# A constant that a rule needs (axes, pads, a shape) is small; anything larger is data.
-_LARGEST_CONSTANT = 65_536
 # Inference reads shapes and axes, which are smaller still.
 _LARGEST_SHAPE = 64
 
@@ -43,7 +41,7 @@ class Ground:
     def __init__(
         self,
         names: Names,
-        inferred: Callable[[GraphKey], Mapping[str, TypeProto]],
+        source: Inference,
         *,
         opset: int,
         element_types: Mapping[str, int],
@@ -58,7 +56,7 @@ class Ground:
         Args:
             opset: opset version of the target.
             names: gives out fresh names.
-            inferred: types by value name of the graph at a key, from shape inference.
+            source: the model as it was, and the types that inference finds in it.
             element_types: element types that the user declared, by value name.
             ranks: ranks that the user declared, by value name.
             base_dir: folder that external data locations are relative to.
@@ -67,7 +65,7 @@ class Ground:
             initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
         """
         self.names = names
-        self.inferred = inferred
+        self.source = source
         self.element_types = dict(element_types)
         self.ranks = ranks
         self.base_dir = base_dir
@@ -77,6 +75,7 @@ class Ground:
         self.opset = opset
         self.frozen: set[str] = set()
         self.released: list[tuple[Scope, str]] = []
+        self.folded: set[tuple[Scope, str]] = set()
         self.asked: set[str] = set()
 
 
@@ -146,6 +145,8 @@ class Scope:
         self._stated: dict[str, TypeProto] | None = None
         self._defined: set[str] | None = None
         self._arrays: dict[str, Array | None] = {}
+        self._stated_arrays: dict[str, Array | None] = {}
+        self._producers: dict[str, NodeProto] | None = None
         self._added: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     @property
@@ -168,12 +169,34 @@ class Scope:
         return scope
 
     def constant(self, name: str) -> Array | None:
-        """The value of an initializer or Constant node; None for anything computed, overridable or large."""
+        """The value of an initializer or Constant node, or of what small nodes compute from such.
+
+        None for anything that depends on the model's inputs, that a caller may override, or that is large.
+        """
         self.ground.asked.add(name)
         home = self.home(name)
         if name not in home._arrays:
-            home._arrays[name] = home._array(name)
+            folding = Folding()
+            home._arrays[name] = folding.value(name, home)
+            if home._arrays[name] is not None:
+                self.ground.folded.update(folding.folded)
         return home._arrays[name]
+
+    def stated_constant(self, name: str) -> Array | None:
+        """The value of an initializer or Constant node of this very graph; None for anything else."""
+        if name not in self._stated_arrays:
+            self._stated_arrays[name] = self._array(name)
+        return self._stated_arrays[name]
+
+    def producer(self, name: str) -> NodeProto | None:
+        """The node of this very graph that yields a value, as it was before any rewrite."""
+        if self._producers is None:
+            self._producers = {output: node for node in self._source_nodes() for output in node.output if output}
+        return self._producers.get(name)
+
+    def _source_nodes(self) -> Iterable[NodeProto]:
+        holder = None if self.key is None else self.ground.source.holder(self.key)
+        return (holder or self.holder).node
 
     def reference(self, name: str) -> AttributeProto | None:
         """The attribute of the Constant node that yields a value, where it refers to an attribute of the function."""
@@ -370,7 +393,7 @@ class Scope:
             self.ground.frozen.add(name)
         if tensor is None and name in self.constant_nodes:
             tensor = tensor_of(self.constant_nodes[name][1])
-        if tensor is None or int(np.prod(tensor.dims, dtype=np.float64)) > _LARGEST_CONSTANT:
+        if tensor is None or int(np.prod(tensor.dims, dtype=np.float64)) > LARGEST:
             return None
         if tensor.data_location == TensorProto.EXTERNAL:
             if self.ground.base_dir is None:
@@ -384,6 +407,9 @@ class Scope:
             if isinstance(self.holder, GraphProto):
                 self._stated.update((value.name, value.type) for value in self.holder.output)
                 self._stated.update((value.name, value.type) for value in self.holder.input)
+                for sparse in self.holder.sparse_initializer:
+                    dense = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
+                    self._stated[sparse.values.name] = _tensor_type(dense)
         found = self._stated.get(name)
         if found is not None and type_string(found) is not None and _has_shape(found):
             return found
@@ -392,8 +418,19 @@ class Scope:
             tensor = tensor_of(self.constant_nodes[name][1])
         if tensor is not None:
             return _tensor_type(tensor)
-        inferred = None if self.key is None else self.ground.inferred(self.key).get(name)
+        inferred = None if self.key is None else self.ground.source.types(self.key).get(name)
         return found if inferred is None else inferred
+
+
+def _read_by(node: NodeProto) -> set[str]:
+    """The names of what a node reads, in its subgraphs as well, from outside."""
+    read = set(node.input)
+    for _, _, graph in subgraphs(node):
+        inside = {value.name for value in graph.input} | {name for inner in graph.node for name in inner.output}
+        read |= {value.name for value in graph.output} - inside
+        for inner in graph.node:
+            read |= _read_by(inner) - inside
+    return read
 
 
 def _reads(node: NodeProto, name: str) -> bool:
@@ -419,22 +456,14 @@ class BodyScope(Scope):
         """Open the scope of replacement nodes written for an opset version."""
         super().__init__(around.ground, FunctionProto(), opset, around.path, around)
         # As they were written: making them legal edits them in place.
-def _read_by(node: NodeProto) -> set[str]:
-    """The names of what a node reads, in its subgraphs as well, from outside."""
-    read = set(node.input)
-    for _, _, graph in subgraphs(node):
-        inside = {value.name for value in graph.input} | {name for inner in graph.node for name in inner.output}
-        read |= {value.name for value in graph.output} - inside
-        for inner in graph.node:
-            read |= _read_by(inner) - inside
-    return read
-
-
         self.nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
         self._defined = {name for node in nodes for name in node.output if name}
         self._body: GraphProto | None = None
         self._body_types: Mapping[str, TypeProto] = {}
         self.constant_nodes = {node.output[0]: (-1, node) for node in nodes if node.op_type == "Constant"}
+
+    def _source_nodes(self) -> Iterable[NodeProto]:
+        return self.nodes
 
     def add_constant(self, value: Array, tail: str) -> str:
         """Add the constant to the graph around the nodes."""

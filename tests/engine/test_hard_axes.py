@@ -1,0 +1,274 @@
+"""Axes that are computed, dynamic, overridable or come into a function from outside."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from onnx import ModelProto, checker, numpy_helper, parser
+
+import reducelower
+from reducelower import ConversionError
+from tests.engine.models import OPERATORS, operators_of, reduced, sample
+from tests.engine.running import run
+
+
+def parse(text: str) -> ModelProto:
+    model = parser.parse_model(text)
+    checker.check_model(model, full_check=True)
+    return model
+
+
+COMPUTED = {
+    "Identity": ("a = Identity (one)", [1]),
+    "Cast": ("a = Cast <to = 7> (one_int32)", [1]),
+    "Concat": ("a = Concat <axis = 0> (one, zero)", [1, 0]),
+    "Range": ("a = Range (zero_scalar, two_scalar, one_scalar)", [0, 1]),
+    "arithmetic": ("b = Add (one, one)  c = Mul (b, one)  a = Sub (c, one)", [1]),
+    "Neg": ("a = Neg (one)", [-1]),
+    "Unsqueeze": ("a = Unsqueeze (one_scalar, zero)", [1]),
+    "Reshape": ("a = Reshape (one_scalar, one)", [1]),
+    "Gather of Shape": ("s = Shape (x)  g = Gather <axis = 0> (s, zero)  a = Sub (g, one)", [1]),
+    "Slice": ("b = Concat <axis = 0> (one, zero)  a = Slice (b, zero, one)", [1]),
+    "Size": ("n = Size (x)  m = Reshape (n, one)  t = Sub (m, twenty_three)  a = Identity (t)", [1]),
+    "rank": ("s = Shape (y0)  n = Shape (s)  a = Sub (n, one)", [2]),
+}
+
+
+def computed_model(op_type: str, how: str, *, opset: int = 18) -> ModelProto:
+    return parse(
+        f"""
+        <ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[2, 3, 4] x, float[A, B, C] y0) => (float[P, Q, R] y, float[A, B, C] z)
+        <int64[1] one = {{1}}, int64[1] zero = {{0}}, int32[1] one_int32 = {{1}}, int64 zero_scalar = {{0}},
+         int64 one_scalar = {{1}}, int64 two_scalar = {{2}}, int64[1] twenty_three = {{23}}>
+        {{
+            {COMPUTED[how][0]}
+            y = {op_type} (x, a)
+            z = Identity (y0)
+        }}
+        """
+    )
+
+
+@pytest.mark.parametrize("target", [17, 13, 11, 9])
+@pytest.mark.parametrize("how", COMPUTED)
+@pytest.mark.parametrize("op_type", ["ReduceSum", "ReduceMax", "ReduceL2"])
+def test_axes_computed_from_constants_are_constants(op_type: str, how: str, target: int) -> None:
+    converted = reducelower.convert_version(computed_model(op_type, how), target)
+    checker.check_model(converted, full_check=True)
+    data = sample(np.float32)
+    y, _ = run(converted, {"x": data, "y0": data})
+    np.testing.assert_allclose(y, reduced(op_type, data, COMPUTED[how][1], None, None), rtol=1e-6)
+    if op_type != "ReduceSum" or target < 13:
+        assert operators_of(converted.graph) == {op_type, "Identity"}
+
+
+def test_what_only_the_axes_were_computed_from_goes() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, 3] x) => (float[P, Q] y) <int64[1] one = {1}>
+        { s = Shape (x)  n = Shape (s)  a = Sub (n, one)  y = ReduceMax (x, a) }
+        """
+    )
+    converted = reducelower.convert_version(model, 13)
+    assert [node.op_type for node in converted.graph.node] == ["ReduceMax"]
+    assert not converted.graph.initializer
+
+
+def test_a_producer_that_something_else_reads_stays() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, 3] x) => (float[P, Q] y, int64[1] z) <int64[1] one = {1}>
+        { b = Neg (one)  a = Neg (b)  y = ReduceMax (x, a)  z = Identity (b) }
+        """
+    )
+    converted = reducelower.convert_version(model, 13)
+    assert [node.op_type for node in converted.graph.node] == ["Neg", "ReduceMax", "Identity"]
+    assert [tensor.name for tensor in converted.graph.initializer] == ["one"]
+
+
+def test_a_producer_the_target_does_not_have_may_go() -> None:
+    model = computed_model("ReduceMax", "Range")
+    assert "Range" not in operators_of(reducelower.convert_version(model, 9).graph)
+
+
+def test_a_huge_range_is_not_computed() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, 3] x) => (float[P, Q] y) <int64 zero = {0}, int64 many = {1099511627776}, int64 one = {1}>
+        { a = Range (zero, many, one)  y = ReduceMax (x, a) }
+        """
+    )
+    converted = reducelower.convert_version(model, 13)
+    assert "Range" in operators_of(converted.graph)
+
+
+def test_axes_computed_in_an_outer_scope() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, 3] x, bool c) => (float[P, Q] y) <int64[1] one = {1}>
+        {
+            a = Neg (one)
+            y = If (c) <
+                then_branch = t () => (float[P, Q] p) { b = Abs (a)  p = ReduceMax (x, b) },
+                else_branch = e () => (float[P, Q] q) { q = ReduceMin (x, a) }
+            >
+        }
+        """
+    )
+    converted = reducelower.convert_version(model, 13)
+    assert operators_of(converted.graph) == {"If", "ReduceMax", "ReduceMin"}
+    data = sample(np.float32, (2, 3))
+    (y,) = run(converted, {"x": data, "c": np.array(True)})
+    np.testing.assert_array_equal(y, data.max(1, keepdims=True))
+
+
+AXES = ([], [0], [1], [2], [-1], [0, 2], [2, 0], [-3, 1], [0, 1, 2])
+
+
+def dynamic_model(
+    op_type: str, opset: int, keepdims: int | None, noop: int | None, shape: str = "2, 3, 4"
+) -> ModelProto:
+    attributes = ", ".join(
+        f"{name} = {value}"
+        for name, value in (("keepdims", keepdims), ("noop_with_empty_axes", noop))
+        if value is not None
+    )
+    model = parser.parse_model(
+        f"""
+        <ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[{shape}] x, int64[K] axes) => (float y)
+        {{ y = {op_type} {f"<{attributes}>" if attributes else ""} (x, axes) }}
+        """
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    return model
+
+
+@pytest.mark.parametrize("target", [17, 15, 13, 12, 11, 9])
+@pytest.mark.parametrize("source", [18, 20])
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_dynamic_axes_keep_their_numbers(op_type: str, source: int, target: int) -> None:
+    data = sample(np.float32)
+    for keepdims, noop in itertools.product((None, 0), (None, 1)):
+        converted = reducelower.convert_version(dynamic_model(op_type, source, keepdims, noop), target)
+        for axes in AXES:
+            (y,) = run(converted, {"x": data, "axes": np.array(axes, np.int64)})
+            expected = reduced(op_type, data, axes, keepdims, noop)
+            assert y.shape == expected.shape, (axes, keepdims, noop)
+            np.testing.assert_allclose(y, expected, rtol=2e-6)
+
+
+@pytest.mark.parametrize("noop", [None, 1])
+@pytest.mark.parametrize(
+    "op_type", ["ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceSumSquare"]
+)
+def test_composites_of_unknown_rank_stay_dynamic_where_reduce_sum_is(op_type: str, noop: int | None) -> None:
+    model = dynamic_model(op_type, 18, None, noop)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    converted = reducelower.convert_version(model, 13)
+    assert "If" not in operators_of(converted.graph)
+    data = sample(np.float32)
+    for axes in AXES:
+        (y,) = run(converted, {"x": data, "axes": np.array(axes, np.int64)})
+        np.testing.assert_allclose(y, reduced(op_type, data, axes, None, noop), rtol=2e-6)
+
+
+def test_a_composite_of_known_rank_does_not_overflow_on_its_way() -> None:
+    converted = reducelower.convert_version(dynamic_model("ReduceLogSumExp", 18, 0, None), 13)
+    (y,) = run(converted, {"x": np.full((2, 3, 4), 1000, np.float32), "axes": np.array([0, 1, 2], np.int64)})
+    np.testing.assert_allclose(y, 1000 + np.log(24), rtol=1e-6)
+
+
+@pytest.mark.parametrize("op_type", ["ReduceMax", "ReduceProd", "ReduceSum"])
+@pytest.mark.parametrize("target", [13, 11])
+def test_dynamic_axes_over_empty_dimensions(op_type: str, target: int) -> None:
+    converted = reducelower.convert_version(dynamic_model(op_type, 18, 0, None, "A, B, C"), target)
+    (y,) = run(converted, {"x": np.zeros((2, 0, 4), np.float32), "axes": np.array([1], np.int64)})
+    of_nothing = {"ReduceMax": -np.inf, "ReduceProd": 1.0, "ReduceSum": 0.0}[op_type]
+    assert y.tolist() == [[of_nothing] * 4] * 2
+
+
+def test_dynamic_axes_below_opset_9_are_refused() -> None:
+    with pytest.raises(ConversionError, match="opset 9 at least"):
+        reducelower.convert_version(dynamic_model("ReduceMax", 18, None, None), 8)
+
+
+def test_dynamic_axes_of_unknown_rank_are_refused_and_the_rank_can_be_declared() -> None:
+    model = dynamic_model("ReduceMax", 18, None, None)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(ConversionError, match="--rank x=3"):
+        reducelower.convert_version(model, 13)
+    converted = reducelower.convert_version(model, 13, ranks={"x": 3})
+    data = sample(np.float32)
+    (y,) = run(converted, {"x": data, "axes": np.array([1], np.int64)})
+    np.testing.assert_array_equal(y, data.max(1, keepdims=True))
+
+
+def overridable_model(ir_version: int) -> ModelProto:
+    model = dynamic_model("ReduceMax", 18, None, None)
+    model.ir_version = ir_version
+    model.graph.initializer.append(numpy_helper.from_array(np.array([1], np.int64), "axes"))
+    return model
+
+
+def test_an_initializer_the_caller_may_override_is_dynamic() -> None:
+    converted = reducelower.convert_version(overridable_model(8), 13)
+    data = sample(np.float32)
+    for axes in ([0], [2]):
+        (y,) = run(converted, {"x": data, "axes": np.array(axes, np.int64)})
+        np.testing.assert_array_equal(y, data.max(axes[0], keepdims=True))
+    (y,) = run(converted, {"x": data})
+    np.testing.assert_array_equal(y, data.max(1, keepdims=True))
+
+
+def test_defaults_can_be_frozen_and_the_plan_says_so() -> None:
+    model = overridable_model(8)
+    converted = reducelower.convert_version(model, 13, freeze_defaults=True)
+    assert operators_of(converted.graph) == {"ReduceMax"}
+    assert [value.name for value in converted.graph.input] == ["x", "axes"]
+    assert any("axes" in note for note in reducelower.check(model, 13, freeze_defaults=True).notes)
+
+
+def test_every_initializer_of_ir_version_3_is_constant() -> None:
+    converted = reducelower.convert_version(overridable_model(3), 13)
+    assert operators_of(converted.graph) == {"ReduceMax"}
+
+
+def test_sparse_initializers_are_no_constants_but_no_obstacle() -> None:
+    model = dynamic_model("ReduceMax", 18, None, None)
+    del model.graph.input[1]
+    sparse = model.graph.sparse_initializer.add(dims=[1])
+    sparse.values.CopyFrom(numpy_helper.from_array(np.array([1], np.int64), "axes"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(np.array([0], np.int64)))
+    converted = reducelower.convert_version(model, 13)
+    checker.check_model(converted)
+
+
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_dynamic_axes_inside_a_branch(op_type: str) -> None:
+    model = parse(
+        f"""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, 3] x, int64[K] axes, bool c) => (float[P, Q] y)
+        {{
+            y = If (c) <
+                then_branch = t () => (float[P, Q] p) {{ p = {op_type} (x, axes) }},
+                else_branch = e () => (float[P, Q] q) {{ q = Identity (x) }}
+            >
+        }}
+        """
+    )
+    data = sample(np.float32, (2, 3))
+    for target in (13, 11):
+        converted = reducelower.convert_version(model, target)
+        checker.check_model(converted, full_check=True)
+        for axes in ([0], [-1], [0, 1], []):
+            (y,) = run(converted, {"x": data, "c": np.array(True), "axes": np.array(axes, np.int64)})
+            np.testing.assert_allclose(y, reduced(op_type, data, axes, None, None), rtol=2e-6)
