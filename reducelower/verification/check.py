@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, helper
 
-from reducelower.verification.battery import Case, other_cases, reduction_cases
+from reducelower.verification.battery import Case
 from reducelower.verification.doubts import old_in_reference
-from reducelower.verification.inputs import InputSpec
 from reducelower.verification.judge import judge
 from reducelower.verification.measure import Array, element_type_of
 from reducelower.verification.oracle import Reduction, evaluate
-from reducelower.verification.pairs import FreeInput, Pair, small_models
+from reducelower.verification.pairs import Pair, small_models
 from reducelower.verification.result import SiteStatus, SiteVerification
 from reducelower.verification.runtimes import Session, runtime_named
-from reducelower.verification.source import CannotRunError, Source, default_opset
+from reducelower.verification.source import CannotRunError, Source
 from reducelower.verification.tolerance import Tolerance, element_type_name, tolerance_for
+from reducelower.verification.trials import Definition, cases, reduction_of
 
 __all__ = ["check", "describe"]
 
-_RANKS = (2, 3, 1, 0, 4)  # for data of unknown rank
 _SEVERITY: Mapping[SiteStatus, int] = {"equal": 0, "not run": 1, "improved": 2, "overflow": 3, "different": 4}
 _SHOWN = 400  # characters of inputs in a finding
 
@@ -133,8 +132,30 @@ def _shown(case: Case) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
+@dataclass(frozen=True)
+class _Setup:
+    """What the runs of one check have in common."""
+
+    pair: Pair
+    seed: int
+    tolerances: Mapping[str, Tolerance] | None
+    static: bool
+
+
+# Where the two sides run, best first: each where it can; both in the reference evaluator, which takes element types
+# that onnxruntime takes no arrays of; at last the value that the operator's page gives, for a source that nothing runs.
+_EITHER = ("onnxruntime", "reference")
+_ATTEMPTS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
+    (_EITHER, _EITHER),
+    (("reference",), ("reference",)),
+    ((Definition.name,), _EITHER),
+    ((Definition.name,), ("reference",)),
+)
+
+
 def _check(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, *, static: bool) -> _Tally:
     tally = _Tally()
+    setup = _Setup(pair, seed, tolerances, static)
     for before, after in small_models(pair):
         if not after.graph.output:
             tally.note("different", f"the replacement computes none of {list(pair.node.output)}")
@@ -143,26 +164,24 @@ def _check(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, *,
         kept = [value.name for value in after.graph.output]
         for value in [value for value in before.graph.output if value.name not in kept]:
             before.graph.output.remove(value)
-        found = _run(pair, before, after, seed, tolerances, static, ("onnxruntime", "reference"))
-        if found.status == "different" and " / " in found.runtime:
-            found = _again_in_reference(pair, before, after, seed, tolerances, static, found)
+        found = _Tally()
+        for runtimes in _ATTEMPTS[: len(_ATTEMPTS) if pair.is_reduction else 2]:
+            refused = found.refused
+            found = _run(setup, before, after, runtimes)
+            found.refused = refused + found.refused
+            if found.cases or found.status == "different":
+                break
+        if found.status == "different" and found.runtime in ("onnxruntime / reference", "reference / onnxruntime"):
+            found = _again_in_reference(setup, before, after, found)
         _add(tally, found)
     return tally
 
 
-def _again_in_reference(
-    pair: Pair,
-    before: ModelProto,
-    after: ModelProto,
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
-    static: bool,
-    found: _Tally,
-) -> _Tally:
+def _again_in_reference(setup: _Setup, before: ModelProto, after: ModelProto, found: _Tally) -> _Tally:
     """Where the sides ran apart, ask the reference evaluator for both, unless it runs a newer operator for an old."""
     if old_in_reference(before) or old_in_reference(after):
         return found
-    again = _run(pair, before, after, seed, tolerances, static, ("reference",))
+    again = _run(setup, before, after, (("reference",), ("reference",)))
     if again.status == "different" or not again.cases:
         return found
     again.notes.setdefault("onnxruntime and the reference evaluator do not agree; the check is within the latter.")
@@ -196,24 +215,22 @@ def _load(model: ModelProto, runtimes: Sequence[str], *, is_result: bool) -> tup
     raise reasons[-1]
 
 
-def _run(
-    pair: Pair,
-    before: ModelProto,
-    after: ModelProto,
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
-    static: bool,
-    runtimes: Sequence[str],
-) -> _Tally:
+def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[Sequence[str], Sequence[str]]) -> _Tally:
     """Run the battery on both sides and judge every case."""
     tally = _Tally()
+    pair = setup.pair
+    reduction = reduction_of(pair, before) if pair.is_reduction else None
     try:
-        left_name, left = _load(before, runtimes, is_result=False)
+        left: Session
+        if runtimes[0] == (Definition.name,) and reduction is not None:
+            left_name, left = Definition.name, Definition(pair, reduction)
+        else:
+            left_name, left = _load(before, runtimes[0], is_result=False)
     except CannotRunError as error:
         tally.refused.append(error.reason)
         return tally
     try:
-        right_name, right = _load(after, runtimes, is_result=True)
+        right_name, right = _load(after, runtimes[1], is_result=True)
     except CannotRunError as error:
         tally.runtime = left_name
         if error.unsupported:
@@ -222,8 +239,7 @@ def _run(
             tally.note("different", f"the replacement does not load: {error.reason}")
         return tally
     tally.runtime = left_name if left_name == right_name else f"{left_name} / {right_name}"
-    reduction = _reduction(pair, before) if pair.is_reduction else None
-    for case, settled in _cases(pair, before, reduction, seed, static):
+    for case, settled in cases(pair, before, reduction, setup.seed, setup.static):
         try:
             expected = left.run(case.feeds)
         except CannotRunError as error:
@@ -239,7 +255,7 @@ def _run(
             tally.note("different", f"the replacement fails where the source runs: {error.reason}", case)
             continue
         tally.cases += 1
-        _judge_case(tally, pair, case, settled, expected, results, tolerances)
+        _judge_case(tally, pair, case, settled, expected, results, setup.tolerances)
     return tally
 
 
@@ -271,69 +287,3 @@ def _judge_case(
             tally.ulps.append(found.ulps)
             worst = max(worst, int(found.ulps.max()))
     tally.case_ulps.append(worst)
-
-
-def _reduction(pair: Pair, model: ModelProto) -> Reduction:
-    """Attributes and constant axes of the original node; axes that are an input are filled in per case."""
-    (node,) = model.graph.node
-    attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-    axes = attributes.get("axes")
-    if len(node.input) > 1 and node.input[1] in pair.constants[0]:
-        axes = pair.constants[0][node.input[1]].ravel().tolist()
-    return Reduction(
-        node.op_type,
-        tuple(int(axis) for axis in axes) if axes is not None else None,
-        bool(attributes.get("keepdims", 1)),
-        bool(attributes.get("noop_with_empty_axes", 0)),
-    )
-
-
-def _cases(
-    pair: Pair, model: ModelProto, reduction: Reduction | None, seed: int, static: bool
-) -> Iterator[tuple[Case, Reduction | None]]:
-    specs = [InputSpec(item.name, item.element_type or TensorProto.FLOAT, item.dims) for item in pair.inputs]
-    data = next((spec for spec in specs if pair.node.input and spec.name == pair.node.input[0]), None)
-    if reduction is None or data is None:
-        for case in other_cases(tuple(specs), pair.node.op_type, seed):
-            yield case, reduction
-        return
-    axes_input = pair.node.input[1] if len(pair.node.input) > 1 else ""
-    dynamic = next((item for item in pair.inputs if item.name == axes_input), None)
-    others = [spec for spec in specs if spec.name not in (data.name, axes_input)]
-    for rank in _ranks(data, reduction):
-        for axes in _axes(dynamic, rank, default_opset(model)):
-            settled = (
-                reduction if axes is None else Reduction(reduction.op_type, axes, reduction.keepdims, reduction.noop)
-            )
-            for case in reduction_cases(data, settled, rank, seed, static=static):
-                feeds = dict(case.feeds)
-                if axes is not None:
-                    feeds[axes_input] = np.array(axes, np.int64)
-                if others:
-                    feeds |= next(iter(other_cases(tuple(others), "", seed))).feeds
-                label = case.label if axes is None else f"{case.label}, axes {list(axes)}"
-                yield Case(label, feeds), settled
-
-
-def _ranks(data: InputSpec, reduction: Reduction) -> Sequence[int]:
-    least = max((axis + 1 if axis >= 0 else -axis for axis in reduction.axes or ()), default=0)
-    if data.dims is not None:
-        return (len(data.dims),)
-    return tuple(rank for rank in _RANKS if rank >= least) or (least,)
-
-
-def _axes(dynamic: FreeInput | None, rank: int, opset: int) -> Iterator[tuple[int, ...] | None]:
-    """Values for axes that are an input: each form that the rank and the declared length allow."""
-    if dynamic is None:
-        yield None
-        return
-    length = dynamic.dims[0] if dynamic.dims and isinstance(dynamic.dims[0], int) else None
-    forms: list[tuple[int, ...]] = [()]
-    if rank:
-        forms += [(0,), (-1,), (rank - 1,)]
-    if rank > 1:
-        forms += [(0, rank - 1), (-1, 0)]
-    forms += [tuple(range(rank))]
-    for axes in dict.fromkeys(forms):
-        if length is None or len(axes) == length:
-            yield axes

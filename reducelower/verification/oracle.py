@@ -105,6 +105,8 @@ def evaluate(reduction: Reduction, data: Array) -> Truth:
         value, bound, order = getattr(reducer, reduction.op_type)()
         bound = _SAFETY * (bound + (count + 1) * smallest) if floats else np.zeros_like(value)
         if not floats:
+            if reduction.op_type.startswith("ReduceLog"):
+                bound = np.where(np.isfinite(value), 0, np.inf)  # no integer stands for it, and Cast leaves it open
             value = _rounded_like(value, data.dtype)
         if reduction.op_type == "ReduceMean" and not count:
             bound = np.full_like(value, np.inf)  # the operator page: undefined
@@ -241,8 +243,13 @@ def _specified(
     else:
         return None, None
     if not is_float(data):
-        result = result.astype(data.dtype)
-        return result.astype(np.longdouble), np.zeros(result.shape, np.longdouble)
+        value = result.astype(data.dtype).astype(np.longdouble)
+        if result.dtype.kind in "iu":
+            return value, np.zeros_like(value)
+        # A logarithm or root that is a whole number may come out just below it, and is then cut to the next lower.
+        rounding = _SAFETY * count * inner * np.abs(result)
+        near_whole = (np.abs(result - np.round(result)) <= rounding) & (result != 0)
+        return value, np.where(near_whole, np.maximum(rounding, 1), 0).astype(np.longdouble)
     result = result.astype(data.dtype).astype(np.longdouble)
     bound = np.where(np.isfinite(result), _SAFETY * (count + 4) * max(inner, eps) * (np.abs(result) + 1e-300), 0)
     return result, bound

@@ -94,7 +94,8 @@ def openvino() -> str:
 @pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceLogSum", "ReduceLogSumExp"])
 def test_openvino_reduces_every_axis_at_opset_13_and_is_found(op_type: str, openvino: str) -> None:
     reducing = model(
-        f"g (float[N, M] x) => (float[N, 1] y) {{ a = Abs (x)  [culprit] b = {op_type} <axes = [1]> (a)  y = Sqrt (b) }}",
+        "g (float[N, M] x) => (float[N, 1] y) "
+        f"{{ a = Abs (x)  [culprit] b = {op_type} <axes = [1]> (a)  y = Sqrt (b) }}",
         13,
     )
     found = compare_runtimes(reducing, openvino)

@@ -20,14 +20,9 @@ KINDS = ["float", "double", "float16", "int32", "int64", "uint32", "uint64"]
 
 
 # No kernel of onnxruntime and no operator of the reference evaluator takes these.
-NOWHERE = {
-    ("ReduceLogSum", "uint32"),
-    ("ReduceLogSum", "uint64"),
-    ("ReduceLogSumExp", "uint32"),
-    ("ReduceLogSumExp", "uint64"),
-}
-# onnxruntime has a kernel at 11 and runs the function body at 18, which overflows.
-BODY_AT_18 = {("ReduceLogSumExp", "float16")}
+NOWHERE = {("ReduceLogSum", "uint32"), ("ReduceLogSum", "uint64")}
+# onnxruntime runs the function body at 18: it overflows in float, and is cut below whole numbers in integers.
+BODY_AT_18 = {("ReduceLogSumExp", kind) for kind in ("float16", "uint32", "uint64")}
 
 
 @pytest.mark.parametrize("op_type", OPERATORS)
@@ -63,6 +58,18 @@ def test_bfloat16_runs_in_the_reference_evaluator(op_type: str) -> None:
         constants=("int64[1] axes = {1}",) * 2,
     ).finding()
     assert (found.status, found.runtime) == ("equal", "reference"), found
+
+
+@pytest.mark.parametrize("kind", ["uint32", "uint64"])
+def test_a_source_that_no_runtime_runs_is_held_to_its_definition(kind: str) -> None:
+    body = "d = Cast <to = 11> (x)  t = ReduceSum (d, axes)  l = Log (t)  y = CastLike (l, x)"
+    wrong = body.replace("ReduceSum", "ReduceMax")
+    right, flawed = (
+        rewrite("y = ReduceLogSum (x, axes)", text, kind=kind, constants=("int64[1] axes = {1}",) * 2).finding()
+        for text in (body, wrong)
+    )
+    assert (right.ok, right.status != "not run", right.runtime.split(" / ")[0]) == (True, True, "definition"), right
+    assert flawed.status == "different"
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
@@ -128,6 +135,7 @@ def test_log_sum_exp_with_its_maximum_subtracted(kind: str) -> None:
 
 
 SPEC_LSE = "d = Cast <to = 11> (x)  e = Exp (d)  t = ReduceSum (e, axes)  l = Log (t)  y = CastLike (l, x)"
+SPEC_LSE_NOOP = "d = Cast <to = 11> (x)  e = Exp (d)  l = Log (e)  y = CastLike (l, x)"
 SPEC_L2 = "s = Mul (x, x)  t = ReduceSum (s, axes)  f = Cast <to = 1> (t)  r = Sqrt (f)  y = CastLike (r, x)"
 
 
@@ -166,6 +174,17 @@ def test_integers_through_double_as_the_definition_does() -> None:
         "y = ReduceLogSum (x, axes)", body, kind="int32", opsets=(26, newest), constants=("int64[1] axes = {1}",) * 2
     ).finding()
     assert found.ok, found
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_a_whole_number_cut_to_the_next_lower_as_the_definition_does_is_not_failed(kind: str) -> None:
+    # log(exp(-8)) is a little above -8 in double, and is cut to -7.
+    planned = rewrite(
+        "y = ReduceLogSumExp <noop_with_empty_axes = 1> (x)",
+        SPEC_LSE_NOOP,
+        kind=kind,
+    )
+    assert planned.finding().ok, planned.finding()
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3, 4])

@@ -292,6 +292,7 @@ def test_models_with_external_data_run_from_their_path(tmp_path: Path) -> None:
     assert verify(path, path, runtimes=("reference",)).ran
     detached = onnx.load(path, load_external_data=False)
     assert "give its path" in verify(detached, detached).reason
+    assert verify(detached, path, base_dir=tmp_path).runtime == "onnxruntime"
 
 
 @pytest.mark.parametrize("content", [None, b"", b"not a model"])
