@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from reducelower.operators import (
     activations,
+    affine_grid,
     arithmetic,
     axes,
     batch_normalization,
@@ -16,8 +17,8 @@ from reducelower.operators import (
     control,
     cumulative,
     dropout,
+    einsum,
     elementwise,
-    functions,
     indexing,
     interpolation,
     layer_normalization,
@@ -33,6 +34,7 @@ from reducelower.operators import (
     resize,
     sampling,
     shaping,
+    sign,
     slicing,
     softmax,
     splitting,
@@ -41,6 +43,7 @@ from reducelower.operators import (
 
 __all__ = [
     "activations",
+    "affine_grid",
     "arithmetic",
     "axes",
     "batch_normalization",
@@ -50,8 +53,8 @@ __all__ = [
     "control",
     "cumulative",
     "dropout",
+    "einsum",
     "elementwise",
-    "functions",
     "indexing",
     "interpolation",
     "layer_normalization",
@@ -67,6 +70,7 @@ __all__ = [
     "resize",
     "sampling",
     "shaping",
+    "sign",
     "slicing",
     "softmax",
     "splitting",
