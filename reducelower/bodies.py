@@ -57,8 +57,8 @@ class Rules:
         """
         from reducelower.rulebook import load_book
 
-        # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken where
-        # they can be: their ReduceMax takes a known rank below opset 18.
+        # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken
+        # where they can be: their ReduceMax takes a known rank below opset 18.
         is_ranked = scope.rank(node.input[0]) is not None or scope.ground.opset >= 18
         books = [load_book("stable" if is_ranked else "spec"), load_book("core")]
         if self.book.name != "spec":

@@ -47,6 +47,8 @@ def _raise(node: NodeProto, scope: Scope) -> Outcome:
 def _lower(node: NodeProto, scope: Scope) -> Outcome:
     """Shapes had to be equal, or B a run of A's dimensions."""
     names = list(node.input)
+    if names[0] == names[1]:
+        return False
     left, right = (scope.shape(name) for name in names)
     if left is None or right is None:
         raise RefusedError(
