@@ -124,6 +124,9 @@ def _settled_by_census(
         return released
     main = edits[0]
     counts = Counter(name for _, name in released)
+    if not all(census.uses(name) for name in counts):
+        # The census does not know what this run added.
+        return released
     elsewhere = set(_read_outside_nodes(main.scope.holder))
     unused = {name for name in counts if name not in elsewhere and census.uses(name) == counts[name]}
     _remove(unused, main.scope, main, folded)
