@@ -67,10 +67,11 @@ def _lowers_axis(attribute: str, rank_of: _Rank, *, smallest: int = 0, end: bool
                 return False
             set_attribute(node, attribute, from_the_front(value, rank_of(node, scope), end=end))
             return True
-        if all(axis >= smallest for axis in value):
+        if all(axis >= smallest for axis in value) and sorted(value) == list(value):
             return False
+        # Shape inference below opset 11 sees only axes in order.
         rank = rank_of(node, scope)
-        set_attribute(node, attribute, [from_the_front(axis, rank) for axis in value])
+        set_attribute(node, attribute, sorted(from_the_front(axis, rank) for axis in value))
         return True
 
     return lower

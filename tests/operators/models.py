@@ -1,0 +1,117 @@
+"""Small models around one node, and what onnxruntime makes of them before and after conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx.shape_inference import infer_shapes
+
+import reducelower
+
+Feeds = Mapping[str, Any]
+
+
+def model(
+    nodes: Sequence[NodeProto],
+    feeds: Feeds,
+    opset: int,
+    *,
+    outputs: Sequence[str] = ("y",),
+    constants: Feeds | None = None,
+    ranked: Iterable[str] = (),
+) -> ModelProto:
+    """A model whose inputs have the types of the feeds; of those `ranked` only the rank is stated."""
+    inputs = [
+        helper.make_tensor_value_info(
+            name,
+            helper.np_dtype_to_tensor_dtype(value.dtype),
+            [f"{name}_{axis}" for axis in range(value.ndim)] if name in set(ranked) else value.shape,
+        )
+        for name, value in feeds.items()
+    ]
+    held = [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()]
+    graph = helper.make_graph(list(nodes), "g", inputs, [], initializer=held)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    known = {value.name: value for value in infer_shapes(made).graph.value_info}
+    for name in outputs:
+        if name in known and known[name].type.tensor_type.HasField("shape"):
+            made.graph.output.append(known[name])
+        else:
+            # What inference does not know is what the run says.
+            made.graph.output.add(name=name)
+            value = run(made, feeds)[len(made.graph.output) - 1]
+            made.graph.output[-1].CopyFrom(
+                helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), [None] * value.ndim)
+            )
+    return made
+
+
+def one(
+    op_type: str,
+    feeds: Feeds,
+    opset: int,
+    *,
+    outputs: Sequence[str] = ("y",),
+    constants: Feeds | None = None,
+    inputs: Sequence[str] | None = None,
+    ranked: Iterable[str] = (),
+    **attributes: Any,
+) -> ModelProto:
+    """A model of one node, which reads the feeds and then the constants unless its inputs are given."""
+    names = list(inputs) if inputs is not None else [*feeds, *(constants or {})]
+    node = helper.make_node(op_type, names, outputs, name="node", **attributes)
+    return model([node], feeds, opset, outputs=[name for name in outputs if name], constants=constants, ranked=ranked)
+
+
+def run(made: ModelProto, feeds: Feeds) -> list[Any]:
+    """What onnxruntime makes of it, as it is written."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return list(session.run(None, dict(feeds)))
+
+
+def converted(made: ModelProto, target: int) -> ModelProto:
+    """The model at another opset version, which the full checker passes."""
+    result = reducelower.convert_version(made, target)
+    onnx.checker.check_model(result, full_check=True)
+    return result
+
+
+def assert_same(made: ModelProto, feeds: Feeds, target: int, *expected: Any) -> ModelProto:
+    """Convert, run, and compare with what is expected: what the source yields where nothing is given."""
+    result = converted(made, target)
+    for want, got in zip(expected or run(made, feeds), run(result, feeds), strict=True):
+        assert np.asarray(got).dtype == np.asarray(want).dtype
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    return result
+
+
+def refusal(made: ModelProto, target: int) -> str:
+    """Why the model is not converted; fails where it is."""
+    try:
+        reducelower.convert_version(made, target)
+    except reducelower.ConversionError as error:
+        return str(error)
+    raise AssertionError(f"it was converted to {target}")
+
+
+def operators(made: ModelProto) -> list[str]:
+    """The operators of the main graph, in order."""
+    return [node.op_type for node in made.graph.node]
+
+
+def floats(*shape: int, seed: int = 0) -> np.ndarray:
+    """Normally distributed float32 numbers."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def int64s(*values: int) -> np.ndarray:
+    """A list of int64 numbers."""
+    return np.array(values, np.int64)
