@@ -82,8 +82,8 @@ def _rounds_up(node: NodeProto) -> bool:
     return bool(value_of(node, "ceil_mode", 0)) and not str(value_of(node, "auto_pad", "NOTSET")).startswith("SAME")
 
 
-def _without_ceil(node: NodeProto, scope: Scope, windows: list[_Windows]) -> Outcome:
-    """Say ceil_mode=1 by longer end padding."""
+def _without_ceil(node: NodeProto, scope: Scope, windows: list[_Windows], *, opset: int) -> Outcome:
+    """Say ceil_mode=1 by longer end padding, in nodes for an opset version."""
     ends = [window.plain_end for window in windows]
     if None in ends:
         raise RefusedError(
@@ -103,8 +103,12 @@ def _without_ceil(node: NodeProto, scope: Scope, windows: list[_Windows]) -> Out
     added = [max(new - old, 0) for new, old in zip(pads, wanted, strict=True)]
     kept = [min(new, old) for new, old in zip(pads, wanted, strict=True)]
     body = Writer(node, scope)
-    explicit = body.constant([0, 0, *kept[:count], 0, 0, *kept[count:]], TensorProto.INT64, "pads")
-    data = body.add("Pad", node.input[0], explicit, tail="padded") if any(kept) else node.input[0]
+    whole = [0, 0, *kept[:count], 0, 0, *kept[count:]]
+    data = node.input[0]
+    if any(kept) and opset >= 11:
+        data = body.add("Pad", data, body.constant(whole, TensorProto.INT64, "pads"), tail="padded")
+    elif any(kept):
+        data = body.add("Pad", data, tail="padded", pads=whole)
     drop_attribute(node, "count_include_pad")
     set_attribute(node, "pads", added)
     nodes = body.yields(node.op_type, data)
@@ -125,7 +129,7 @@ def _lower_dropped(node: NodeProto, scope: Scope) -> Outcome:
     windows = _windows(node, scope)
     if not any(window.dropped for window in windows):
         return False
-    return _without_ceil(node, scope, windows)
+    return _without_ceil(node, scope, windows, opset=21)
 
 
 @lowers("AveragePool", 10)
@@ -137,7 +141,7 @@ def _lower_ceil(node: NodeProto, scope: Scope) -> Outcome:
         return False
     if not _rounds_up(node):
         return drop_attribute(node, "ceil_mode")
-    return _without_ceil(node, scope, _windows(node, scope))
+    return _without_ceil(node, scope, _windows(node, scope), opset=_SINCE[node.op_type] - 1)
 
 
 def _check_dilations(node: NodeProto) -> None:
