@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from onnx import ModelProto, checker, numpy_helper, parser
+from onnx import ModelProto, checker, helper, numpy_helper, parser
 
 import reducelower
 from reducelower import ConversionError
@@ -274,3 +274,120 @@ def test_dynamic_axes_inside_a_branch(op_type: str) -> None:
         for axes in ([0], [-1], [0, 1], []):
             (y,) = run(converted, {"x": data, "c": np.array(True), "axes": np.array(axes, np.int64)})
             np.testing.assert_allclose(y, reduced(op_type, data, axes, None, None), rtol=2e-6)
+
+
+def function_model(body: str, functions: str, *, opset: int = 18, values: str = "") -> ModelProto:
+    return parse(
+        f"""
+        <ir_version: 10, opset_import: ["" : {opset}, "local" : 1]>
+        g (float[2, 3, 4] x, bool c) => (float[P, Q, R] y, float[S, T, U] z)
+        <int64[1] first = {{0}}, int64[1] last = {{-1}} {values}>
+        {{ {body} }}
+        {functions}
+        """
+    )
+
+
+MAX_OF = """
+    <domain: "local", opset_import: ["" : 18]>
+    f (a, axes) => (b) { b = ReduceMax (a, axes) }
+"""
+
+
+def outputs(model: ModelProto, c: bool = True) -> list[np.ndarray]:
+    return run(model, {"x": sample(np.float32), "c": np.array(c)})
+
+
+def test_a_function_called_with_constant_axes_gets_a_copy_per_value() -> None:
+    model = function_model("y = local.f (x, first)  z0 = local.f (x, last)  z = local.f (z0, last)", MAX_OF)
+    converted = reducelower.convert_version(model, 13)
+    checker.check_model(converted, full_check=True)
+    data = sample(np.float32)
+    y, z = outputs(converted)
+    np.testing.assert_array_equal(y, data.max(0, keepdims=True))
+    np.testing.assert_array_equal(z, data.max(-1, keepdims=True))
+    assert "If" not in {node.op_type for function in converted.functions for node in function.node}
+    assert {function.name for function in converted.functions}.isdisjoint({"f"})
+
+
+def test_a_function_called_from_a_branch_and_from_a_function() -> None:
+    model = function_model(
+        """
+        y = If (c) <
+            then_branch = t () => (float[P, Q, R] p) { p = local.outer <which = [1]> (x) },
+            else_branch = e () => (float[P, Q, R] q) { q = local.f (x, first) }
+        >
+        z = local.kept (x)
+        """,
+        MAX_OF
+        + """
+        <domain: "local", opset_import: ["" : 18, "local" : 1]>
+        outer <which> (a) => (b) { axes = Constant <value_ints: ints = @which> ()  b = local.f (a, axes) }
+        <domain: "local", opset_import: ["" : 18]>
+        kept (a) => (b) { b = Relu (a) }
+        """,
+    )
+    converted = reducelower.convert_version(model, 11)
+    checker.check_model(converted, full_check=True)
+    data = sample(np.float32)
+    np.testing.assert_array_equal(outputs(converted, True)[0], data.max(1, keepdims=True))
+    np.testing.assert_array_equal(outputs(converted, False)[0], data.max(0, keepdims=True))
+    assert "kept" in {function.name for function in converted.functions}
+
+
+def test_whether_a_function_reduces_nothing_is_told_by_its_calls() -> None:
+    functions = """
+        <domain: "local", opset_import: ["" : 18]>
+        f <noop: int = 1> (a) => (b) { b = ReduceL1 <noop_with_empty_axes: int = @noop> (a) }
+    """
+    model = function_model("y = local.f <noop = 0> (x)  z = local.f (x)", functions)
+    converted = reducelower.convert_version(model, 13)
+    checker.check_model(converted, full_check=True)
+    data = sample(np.float32)
+    y, z = outputs(converted)
+    np.testing.assert_allclose(y, np.abs(data).sum(keepdims=True), rtol=1e-6)
+    np.testing.assert_array_equal(z, np.abs(data))
+
+
+def test_a_function_is_converted_for_each_element_type_it_is_called_with() -> None:
+    model = function_model(
+        """
+        y = local.f (x, first)
+        big = Greater (x, one)
+        any = local.f (big, first)
+        z = Cast <to = 1> (any)
+        """,
+        MAX_OF.replace('"" : 18', '"" : 20'),
+        opset=20,
+        values=", float one = {1.0}",
+    )
+    converted = reducelower.convert_version(model, 13)
+    checker.check_model(converted, full_check=True)
+    data = sample(np.float32)
+    y, z = outputs(converted)
+    np.testing.assert_array_equal(y, data.max(0, keepdims=True))
+    np.testing.assert_array_equal(z, (data > 1).max(0, keepdims=True).astype(np.float32))
+
+
+def test_an_in_place_conversion_copies_functions_as_well() -> None:
+    model = function_model("y = local.f (x, first)  z = local.f (x, last)", MAX_OF)
+    expected = reducelower.convert_version(model, 13)
+    reducelower.convert_version(model, 13, in_place=True)
+    assert model == expected
+    assert reducelower.check(function_model("y = local.f (x, first)  z = local.f (x, last)", MAX_OF), 13).refusals == ()
+
+
+def test_a_function_of_an_older_opset_than_the_model() -> None:
+    # The checker refuses such a model, onnxruntime runs it.
+    functions = """
+        <domain: "local", opset_import: ["" : 18]>
+        f (a) => (b) { b = ReduceMax (a) }
+    """
+    model = function_model("y = local.f (x)  z = ReduceMax (x, last)", functions)
+    model.functions[0].opset_import[0].version = 13
+    model.functions[0].node[0].attribute.append(helper.make_attribute("axes", [0]))
+    for target in (11, 13, 18, 21):
+        y, z = outputs(reducelower.convert_version(model, target))
+        data = sample(np.float32)
+        np.testing.assert_array_equal(y, data.max(0, keepdims=True))
+        np.testing.assert_array_equal(z, data.max(-1, keepdims=True))

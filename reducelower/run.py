@@ -1,0 +1,214 @@
+"""One run over one model: from a model, a target and settings to a plan and a legal model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from onnx import ModelProto
+
+from reducelower.bodies import Rules
+from reducelower.census import Census
+from reducelower.errors import Refusal
+from reducelower.inference import Inference, skeleton, weight_bytes
+from reducelower.ir_version import ir_version_of_opset, needed_ir_version
+from reducelower.legalize import Legalizer
+from reducelower.names import Names
+from reducelower.plan import Plan
+from reducelower.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
+from reducelower.scope import Ground
+from reducelower.target import Target
+
+if TYPE_CHECKING:
+    from reducelower.rulebook import RuleBook
+
+__all__ = ["Book", "IrVersion", "Settings", "attempt", "attempt_in_place"]
+
+Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
+"""A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
+
+IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
+
+# With weights up to this size a model is copied by way of its bytes, which then also answer which names are free.
+_SEARCHABLE = 64 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run is told besides the target; see `reducelower.convert.legalize`."""
+
+    rules: Book = "spec"
+    ir_version: IrVersion = "auto"
+    freeze_defaults: bool = False
+    element_types: Mapping[str, str] | None = None
+    ranks: Mapping[str, int] | None = None
+    base_dir: str | os.PathLike[str] | None = None
+
+
+def attempt(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> tuple[ModelProto, Plan]:
+    """Make a copy of a model legal; where the plan has refusals, the copy is of no use.
+
+    Raises:
+        ValueError: the target makes no sense.
+    """
+    copy, serialized = _copy(model)
+    plan = _run(copy, model, serialized, target, settings, report=report)
+    if plan.refusals and _in_functions(plan):
+        special, _ = _copy(model)
+        if _specialize(special, plan, settings):
+            copy, serialized = _copy(special)
+            again = _run(copy, special, serialized, target, settings, report=report)
+            plan = plan if again.refusals else again
+    return copy, plan
+
+
+def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
+    """Make a model itself legal, or leave it as it was where the plan has refusals.
+
+    Raises:
+        ValueError: the target makes no sense.
+    """
+    # Refusals are found on copies that carry no weights.
+    source = skeleton(model)
+    plan = _run(skeleton(source), source, None, target, settings)
+    if plan.refusals and _in_functions(plan) and _specialize(source, plan, settings):
+        again = _run(skeleton(source), source, None, target, settings)
+        if not again.refusals:
+            _specialize(model, plan, settings)
+            plan = again
+    return plan if plan.refusals else _run(model, source, None, target, settings, report=report)
+
+
+def _in_functions(plan: Plan) -> set[str]:
+    """Graph paths of the model-local functions in which something was refused."""
+    return {
+        "/".join(refusal.graph.split("/")[:2]) for refusal in plan.refusals if refusal.graph.startswith("functions/")
+    }
+
+
+def _specialize(model: ModelProto, plan: Plan, settings: Settings) -> bool:
+    """Give refused functions a copy for each way they are called; False if that changes nothing."""
+    from reducelower.specialize import specialize
+
+    return specialize(model, _in_functions(plan), _ground(model, model, None, plan.target, settings))
+
+
+def _copy(model: ModelProto) -> tuple[ModelProto, bytes | None]:
+    if weight_bytes(model) <= _SEARCHABLE:
+        serialized = model.SerializeToString()
+        return ModelProto.FromString(serialized), serialized
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    return copy, None
+
+
+def _run(
+    model: ModelProto,
+    source: ModelProto,
+    serialized: bytes | None,
+    target: Target,
+    settings: Settings,
+    *,
+    report: bool = True,
+) -> Plan:
+    """Make `model` legal where it stands; `source` is the same model, which stays as it is.
+
+    The plan lists sites only where a report is wanted: on a large model listing them takes longer than the rest.
+    """
+    imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
+    opset, problem = _source_opset([entry.version for entry in imports])
+    goal = _goal(target, opset)
+    old_ir = model.ir_version
+    if problem:
+        return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
+    assert goal.opset is not None
+    ground = _ground(model, source, serialized, goal, settings)
+    census = None if serialized is None else Census(serialized)
+    legalizer = Legalizer(model, goal, ground, Rules(settings.rules), census)
+    legalizer.run(opset)
+    refusals = tuple(legalizer.refusals)
+    notes = tuple(
+        f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen
+    )
+    if refusals:
+        return Plan(opset, goal, refusals=refusals, ir_version=(old_ir, old_ir), notes=notes)
+    sites = legalizer.splice(report=report)
+    for entry in imports:
+        entry.version = goal.opset
+    model.ir_version = _new_ir(model, census, settings.ir_version, opset, goal.opset)
+    return Plan(opset, goal, tuple(sites), (), legalizer.nodes - len(sites), (old_ir, model.ir_version), notes)
+
+
+def _ground(
+    model: ModelProto, source: ModelProto, serialized: bytes | None, target: Target, settings: Settings
+) -> Ground:
+    assert target.opset is not None
+    return Ground(
+        Names(model, serialized),
+        Inference(source),
+        opset=target.opset,
+        element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
+        ranks=settings.ranks or {},
+        base_dir=None if settings.base_dir is None else Path(settings.base_dir),
+        freeze_defaults=settings.freeze_defaults,
+        overridable=model.ir_version >= 4,
+        initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
+    )
+
+
+def _source_opset(imported: list[int]) -> tuple[int, Refusal | None]:
+    """The opset version of the default domain, and what is wrong with it if anything."""
+    if not imported:
+        reason = "it imports no opset of the default domain, so it cannot be told what its operators mean"
+        return 0, Refusal("graph", "", "", reason, "set opset_import")
+    opset = imported[0]
+    if len(set(imported)) > 1:
+        reason = f"it imports the default domain more than once, at opsets {' and '.join(map(str, imported))}"
+        return opset, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
+    if not 1 <= opset <= latest_opset():
+        reason = f"it imports opset {opset}, and the onnx installed knows opsets 1 to {latest_opset()}"
+        return opset, Refusal("graph", "", "", reason, "install a newer onnx" if opset > 0 else "mend opset_import")
+    return opset, None
+
+
+def _goal(target: Target, source_opset: int) -> Target:
+    """The target with its opset version filled in.
+
+    Raises:
+        ValueError: there is no such opset version, operator or element type.
+    """
+    opset = source_opset if target.opset is None else target.opset
+    if target.opset is not None and not 1 <= opset <= latest_opset():
+        raise ValueError(f"there is no opset {opset}; the onnx installed knows opsets 1 to {latest_opset()}")
+    for name in target.without:
+        if not versions(name):
+            raise ValueError(f"there is no operator {name!r} in the default domain")
+    for name in target.without_types:
+        parse_element_type(name)
+    return replace(target, opset=opset)
+
+
+def _new_ir_at_most(asked: IrVersion, old: int) -> int:
+    """The newest IR version the model may come out with."""
+    if asked == "keep":
+        return old
+    return max(old, 4) if asked == "auto" else int(asked)
+
+
+def _new_ir(model: ModelProto, census: Census | None, asked: IrVersion, source_opset: int, goal_opset: int) -> int:
+    old = model.ir_version
+    if asked == "keep":
+        return old
+    if asked != "auto":
+        return int(asked)
+    usual = ir_version_of_opset(goal_opset)
+    if usual > old:
+        return usual
+    if goal_opset < source_opset and usual < old:
+        return max(usual, needed_ir_version(model, old, census))
+    if old < 4:
+        return max(old, needed_ir_version(model, 4, census))
+    return old
