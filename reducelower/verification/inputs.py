@@ -12,7 +12,17 @@ from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 from reducelower.verification.measure import Array
 from reducelower.verification.tolerance import element_type_name
 
-__all__ = ["STRATEGIES", "InputSpec", "Values", "bindings", "input_specs", "make_feeds", "random_array", "tensor_dims"]
+__all__ = [
+    "STRATEGIES",
+    "InputSpec",
+    "Values",
+    "bindings",
+    "free_sizes",
+    "input_specs",
+    "make_feeds",
+    "random_array",
+    "tensor_dims",
+]
 
 Values = Literal["random", "small", "zeros", "ones"]
 STRATEGIES: tuple[Values, ...] = ("random", "small", "zeros", "ones")
@@ -88,6 +98,11 @@ def _symbols(specs: Sequence[InputSpec]) -> list[str]:
             if not isinstance(dim, int):
                 found.setdefault(_symbol(dim, axis))
     return list(found)
+
+
+def free_sizes(model: ModelProto) -> list[str]:
+    """The sizes that a caller may fix, in order of appearance: symbols, and ``axis 0`` and so on for unnamed ones."""
+    return _symbols(input_specs(model)[0])
 
 
 def _dims(spec: InputSpec) -> tuple[int | str | None, ...]:

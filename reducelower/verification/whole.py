@@ -12,7 +12,7 @@ from onnx import ModelProto
 from reducelower.plan import Plan
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.doubts import old_in_reference, random_outputs, sensitivity
-from reducelower.verification.inputs import input_specs
+from reducelower.verification.inputs import free_sizes, input_specs
 from reducelower.verification.result import OutputComparison, SiteVerification, Verification
 from reducelower.verification.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.runtimes import runtime_named
@@ -20,7 +20,7 @@ from reducelower.verification.sites import verify_sites
 from reducelower.verification.source import CannotRunError, Source
 from reducelower.verification.tolerance import Tolerance
 
-__all__ = ["verify"]
+__all__ = ["combined", "verify"]
 
 _APART = 8.0  # two runtimes approximate exp, erf and tanh differently, by a few ULP each
 
@@ -84,7 +84,7 @@ def verify(
 
     Raises:
         UnreadableModelError: a path is missing or not an ONNX model.
-        ValueError: there is no runtime or no input of a given name.
+        ValueError: there is no runtime, no input or no symbolic dimension of a given name.
     """
     source, result = Source.of(before, base_dir), Source.of(after, base_dir)
     for name in runtimes:
@@ -93,20 +93,30 @@ def verify(
     unknown = set(given) - {value.name for value in source.proto.graph.input}
     if unknown:
         raise ValueError(f"the model has no input called {', '.join(sorted(map(repr, unknown)))}")
+    unknown = set(dims or ()) - set(free_sizes(source.proto))
+    if unknown:
+        raise ValueError(f"the model's inputs have no symbolic dimension called {', '.join(sorted(map(repr, unknown)))}")
     request = Request(given, seed, dict(dims or {}))
-    found = [
-        _verify_in(_Question(source, result, name, request, expected, tolerances, Clock(budget), []))
-        for name in runtimes
-    ]
     sites: tuple[SiteVerification, ...] = ()
     if plan is not None:
         sites = verify_sites(
             source.proto, result.proto, plan, seed=seed, tolerances=tolerances, on_progress=on_progress
         )
-    return _combined(found, sites, strict)
+    found = [
+        _verify_in(_Question(source, result, name, request, expected, tolerances, Clock(budget), []))
+        for name in runtimes
+    ]
+    return combined(found, sites, strict=strict)
 
 
-def _combined(found: Sequence[Verification], sites: tuple[SiteVerification, ...], strict: bool) -> Verification:
+def combined(found: Sequence[Verification], sites: tuple[SiteVerification, ...], *, strict: bool) -> Verification:
+    """One verdict from several runs of whole models and from their sites.
+
+    Args:
+        found: what running the whole models gave, in each runtime.
+        sites: what the rewrites gave by themselves.
+        strict: count "could not be run" as not equivalent.
+    """
     ran = all(item.ran for item in found)
     equivalent = all(item.equivalent for item in found) and all(site.ok for site in sites)
     if strict and not (ran and all(site.status != "not run" for site in sites)):

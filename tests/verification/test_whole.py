@@ -353,3 +353,10 @@ def test_a_model_over_protobufs_limit_is_told_what_to_do(monkeypatch: pytest.Mon
     found = verify(model(SUM), model(SUM))
     assert any("save_as_external_data" in note for note in found.notes)
     assert found.equivalent  # in the reference evaluator, which needs no serialized model
+
+
+def test_a_symbol_that_no_input_has_is_refused() -> None:
+    given = model("g (float[batch, 3] x) => (float[batch, 3] y) { y = Relu (x) }", 18, 10)
+    with pytest.raises(ValueError, match="no symbolic dimension called 'bach'"):
+        verify(given, given, dims={"bach": 4})
+    assert verify(given, given, dims={"batch": 4}).equivalent
