@@ -37,6 +37,10 @@ def dropped_types(source: defs.OpSchema, goal: defs.OpSchema) -> frozenset[str]:
     return _dropped(source.name, source.since_version, goal.since_version)
 
 
+# Their outputs come from graphs and constants that are looked at themselves.
+_HANDLED = frozenset({"If", "Loop", "Scan", "SequenceMap", "Constant"})
+
+
 @cache
 def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bool] | None:
     """Types an operator yields whatever it reads, and whether attributes choose others; None if nothing is known."""
@@ -51,8 +55,10 @@ def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bo
             continue
         if len(output.types) == 1 or domain:
             fixed |= output.types
-        else:
+        elif op_type not in _HANDLED:
             chosen = True
+            # What a sequence is made of occurs by itself; that it is a sequence does not.
+            fixed.update(name for name in output.types if name.startswith(("seq(", "optional(")))
     return frozenset(fixed), chosen
 
 
@@ -66,11 +72,7 @@ def _any_schema(op_type: str, domain: str) -> defs.OpSchema | None:
 @cache
 def _chooses_by_attribute(op_type: str, opset: int) -> bool:
     found = _produced(op_type, opset, "")
-    return found is not None and found[1] and op_type not in _HANDLED
-
-
-# Their outputs come from graphs and constants that are looked at themselves.
-_HANDLED = frozenset({"If", "Loop", "Scan", "SequenceMap", "Constant"})
+    return found is not None and found[1]
 
 
 def _elements(type_name: str) -> set[str]:
