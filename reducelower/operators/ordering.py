@@ -51,7 +51,7 @@ def _extreme(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSche
 
 @retypes("Clip")
 def _clip(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
-    """Where float32, the one type runtimes clip everywhere, does not hold every value, it is compared with its bounds."""
+    """Where float32, which is what runtimes clip, does not hold every value, it is compared with its bounds."""
     if element_type not in (*_WIDEST, TensorProto.INT32, TensorProto.UINT32):
         return cast_exactly(node, scope, element_type, goal)
     body = Writer(node, scope)
