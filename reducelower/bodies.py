@@ -71,11 +71,16 @@ class Rules:
 
 
 def _find(book: RuleBook, node: NodeProto, scope: Scope) -> Rule | None:
-    rule = book.find(node.op_type, None)
-    if rule is None or rule.needs_element_type:
-        if rule is None and node.op_type not in book.operators:
-            return None
-        rule = book.find(node.op_type, scope.needed_element_type(node.input[0]))
+    from reducelower.rulebook import RuleError
+
+    try:
+        rule = book.find(node.op_type, None)
+        if rule is None or rule.needs_element_type:
+            if rule is None and node.op_type not in book.operators:
+                return None
+            rule = book.find(node.op_type, scope.needed_element_type(node.input[0]))
+    except RuleError as error:
+        raise RefusedError(f"its rule is wrong: {error}", "mend the rule") from error
     return rule
 
 

@@ -7,7 +7,7 @@ negative axes, which opset 11 made valid.
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import FunctionProto, NodeProto, TensorProto
 
 from reducelower.attributes import attribute_of, set_attribute
 from reducelower.build import copy_marks, make_node
@@ -83,6 +83,7 @@ def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
         return False
     if axes is None:
         if scope.reference(node.input[1]) is None:
+            _ask_the_callers(node, scope)
             return _lower_dynamic(node, scope)
         if reduces_nothing:
             raise RefusedError(
@@ -100,6 +101,15 @@ def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
         del node.input[1:]
         return True
     return False
+
+
+def _ask_the_callers(node: NodeProto, scope: Scope) -> None:
+    """Refuse axes that a function is handed, as long as its calls may show them to be constant."""
+    holder = scope.root.holder
+    if isinstance(holder, FunctionProto) and node.input[1] in holder.input and not scope.ground.is_last_attempt:
+        raise RefusedError(
+            f"its axes {node.input[1]!r} are handed to the function by its callers", "inline the function first"
+        )
 
 
 def _lower_dynamic(node: NodeProto, scope: Scope) -> Outcome:

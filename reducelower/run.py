@@ -58,10 +58,10 @@ def attempt(model: ModelProto, target: Target, settings: Settings, *, report: bo
     plan = _run(copy, model, serialized, target, settings, report=report)
     if plan.refusals and _in_functions(plan):
         special, _ = _copy(model)
-        if _specialize(special, plan, settings):
-            copy, serialized = _copy(special)
-            again = _run(copy, special, serialized, target, settings, report=report)
-            plan = plan if again.refusals else again
+        _specialize(special, plan, settings)
+        copy, serialized = _copy(special)
+        again = _run(copy, special, serialized, target, settings, report=report, is_last_attempt=True)
+        plan = plan if again.refusals else again
     return copy, plan
 
 
@@ -74,12 +74,17 @@ def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, r
     # Refusals are found on copies that carry no weights.
     source = skeleton(model)
     plan = _run(skeleton(source), source, None, target, settings)
-    if plan.refusals and _in_functions(plan) and _specialize(source, plan, settings):
-        again = _run(skeleton(source), source, None, target, settings)
-        if not again.refusals:
-            _specialize(model, plan, settings)
-            plan = again
-    return plan if plan.refusals else _run(model, source, None, target, settings, report=report)
+    is_last_attempt = bool(_in_functions(plan))
+    if is_last_attempt:
+        first = plan
+        _specialize(source, plan, settings)
+        plan = _run(skeleton(source), source, None, target, settings, is_last_attempt=True)
+        if plan.refusals:
+            return first
+        _specialize(model, first, settings)
+    if plan.refusals:
+        return plan
+    return _run(model, source, None, target, settings, report=report, is_last_attempt=is_last_attempt)
 
 
 def _in_functions(plan: Plan) -> set[str]:
@@ -89,11 +94,11 @@ def _in_functions(plan: Plan) -> set[str]:
     }
 
 
-def _specialize(model: ModelProto, plan: Plan, settings: Settings) -> bool:
-    """Give refused functions a copy for each way they are called; False if that changes nothing."""
+def _specialize(model: ModelProto, plan: Plan, settings: Settings) -> None:
+    """Give functions in which something was refused a copy for each way they are called."""
     from reducelower.specialize import specialize
 
-    return specialize(model, _in_functions(plan), _ground(model, model, None, plan.target, settings))
+    specialize(model, _in_functions(plan), _ground(model, model, None, plan.target, settings))
 
 
 def _copy(model: ModelProto) -> tuple[ModelProto, bytes | None]:
@@ -113,6 +118,7 @@ def _run(
     settings: Settings,
     *,
     report: bool = True,
+    is_last_attempt: bool = False,
 ) -> Plan:
     """Make `model` legal where it stands; `source` is the same model, which stays as it is.
 
@@ -125,7 +131,7 @@ def _run(
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
-    ground = _ground(model, source, serialized, goal, settings)
+    ground = _ground(model, source, serialized, goal, settings, is_last_attempt=is_last_attempt)
     census = None if serialized is None else Census(serialized)
     legalizer = Legalizer(model, goal, ground, Rules(settings.rules), census)
     legalizer.run(opset)
@@ -143,7 +149,13 @@ def _run(
 
 
 def _ground(
-    model: ModelProto, source: ModelProto, serialized: bytes | None, target: Target, settings: Settings
+    model: ModelProto,
+    source: ModelProto,
+    serialized: bytes | None,
+    target: Target,
+    settings: Settings,
+    *,
+    is_last_attempt: bool = False,
 ) -> Ground:
     assert target.opset is not None
     return Ground(
@@ -156,6 +168,7 @@ def _ground(
         freeze_defaults=settings.freeze_defaults,
         overridable=model.ir_version >= 4,
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
+        is_last_attempt=is_last_attempt,
     )
 
 

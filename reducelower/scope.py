@@ -50,6 +50,7 @@ class Ground:
         freeze_defaults: bool,
         overridable: bool,
         initializers_stand_alone: bool,
+        is_last_attempt: bool = False,
     ) -> None:
         """Bring together what is the same everywhere in a model.
 
@@ -63,6 +64,8 @@ class Ground:
             freeze_defaults: whether an initializer that is also a graph input counts as constant.
             overridable: whether such an initializer is a default the caller may override (IR version 4 and later).
             initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
+            is_last_attempt: whether functions have been copied for their calls where that could help, so that what
+                they are handed has to be taken as it comes.
         """
         self.names = names
         self.source = source
@@ -72,6 +75,7 @@ class Ground:
         self.freeze_defaults = freeze_defaults
         self.overridable = overridable
         self.initializers_stand_alone = initializers_stand_alone
+        self.is_last_attempt = is_last_attempt
         self.opset = opset
         self.frozen: set[str] = set()
         self.released: list[tuple[Scope, str]] = []

@@ -22,22 +22,15 @@ _Id = tuple[str, str, str]
 _SMALL = 64
 
 
-def specialize(model: ModelProto, paths: Iterable[str], ground: Ground) -> bool:
+def specialize(model: ModelProto, paths: Iterable[str], ground: Ground) -> None:
     """Give functions a copy for each distinct way they are called, wherever they are called.
 
     Args:
         model: the model, changed in place.
         paths: graph paths of the functions, such as ``functions/local::norm``.
         ground: what scopes of the model share.
-
-    Returns:
-        Whether anything changed; if not, the model is as it was.
     """
-    work = _Specializer(model, set(paths), ground)
-    if not work.affected:
-        return False
-    work.run()
-    return bool(work.copies)
+    _Specializer(model, set(paths), ground).run()
 
 
 def _id(function: FunctionProto) -> _Id:

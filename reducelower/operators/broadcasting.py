@@ -9,7 +9,8 @@ https://onnx.ai/onnx/operators/onnx__Gemm.html (6, 7), https://onnx.ai/onnx/oper
 
 from __future__ import annotations
 
-from onnx import NodeProto
+import numpy as np
+from onnx import NodeProto, TensorProto
 
 from reducelower.attributes import drop_attribute, set_attribute, value_of
 from reducelower.crossings import Outcome, lowers, raises
@@ -81,10 +82,8 @@ def _lower_many(node: NodeProto, scope: Scope) -> Outcome:
     first = shapes[0]
     if len(shapes) == 1 or (first is not None and None not in first and all(shape == first for shape in shapes)):
         return False
-    if node.op_type not in ("Sum", "Mean"):
-        raise RefusedError(
-            "its inputs are of different shapes, or of shapes not known", "opset 8 is the oldest that broadcasts them"
-        )
+    if node.op_type in ("Max", "Min"):
+        return _lower_extreme(node, scope)
     body = Writer(node, scope)
     total = node.input[0]
     for name in node.input[1:-1]:
@@ -94,6 +93,30 @@ def _lower_many(node: NodeProto, scope: Scope) -> Outcome:
     element_type = scope.needed_element_type(node.input[0])
     total = body.add("Add", total, node.input[-1], tail="total")
     return body.yields("Div", total, body.constant(len(node.input), element_type, "count"))
+
+
+def _lower_extreme(node: NodeProto, scope: Scope) -> Outcome:
+    """Max and Min of two: with a constant bound they are Clip, else both operands take on the common shape first."""
+    if len(node.input) != 2 or scope.ground.opset < 7:
+        raise RefusedError(
+            "its inputs are of different shapes, or of shapes not known", "opset 8 is the oldest that broadcasts them"
+        )
+    element_type = scope.needed_element_type(node.input[0])
+    body = Writer(node, scope)
+    for bound, data in ((1, 0), (0, 1)):
+        value = scope.constant(node.input[bound])
+        # Clip's bounds are attributes, which hold floats and nothing wider.
+        if value is not None and value.size == 1 and value.ndim <= 1 and element_type != TensorProto.DOUBLE:
+            scope.release(node.input[bound])
+            limit = float(value.reshape(-1)[0])
+            low, high = (limit, np.inf) if node.op_type == "Max" else (-np.inf, limit)
+            return body.yields("Clip", node.input[data], min=low, max=high)
+    zeros = [
+        body.add("Cast", body.add("Less", name, name, tail="false"), tail="zeros", to=element_type)
+        for name in node.input
+    ]
+    zero = body.add("Add", *zeros, tail="common_shape")
+    return body.yields(node.op_type, *(body.add("Add", name, zero, tail="spread") for name in node.input))
 
 
 for _op_type in ("Max", "Mean", "Min", "Sum"):
