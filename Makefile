@@ -1,11 +1,12 @@
 # Both targets do all set-up: a machine with Python 3.10 or newer needs nothing else.
 #   make demo   install into .venv and convert real models both ways, verified
 #   make test   the same with the development tools: ruff, mypy, pytest
+#   make bench  measure speed and size beside other tools, into out/bench.json; takes minutes and 5 GB of disk
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test clean
+.PHONY: demo test bench clean
 .DELETE_ON_ERROR:
 
 demo: .venv/installed
@@ -18,6 +19,9 @@ test: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+bench: .venv/installed
+	$(BIN)/python benchmarks/bench.py
 
 clean:
 	rm -rf .venv out dist

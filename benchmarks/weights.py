@@ -1,0 +1,62 @@
+"""Weights: inside the file and beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from commands import reducelower
+from measuring import Line, at_most, duration, run_child, take_turns
+from models import external_model, inline_model
+
+__all__ = ["external", "inline"]
+
+_NO_VERIFY = ("--opset", "18", "--no-verify", "--force", "--quiet")
+
+
+def inline(folder: Path, *, quick: bool) -> Iterator[Line]:
+    """A model with its weights inside the file: time beside ``cp``, memory beside the file's size."""
+    size, rounds = (8 << 20, 1) if quick else (1_500_000_000, 3)
+    model, copy, output = folder / "inline.onnx", folder / "copy.onnx", folder / "converted.onnx"
+    inline_model(model, size)
+    peaks = []
+
+    def convert() -> None:
+        peaks.append(run_child(reducelower("convert", model, "-o", output, *_NO_VERIFY)).peak_bytes)
+
+    times = take_turns(
+        {
+            "cp": partial(run_child, ["cp", "--reflink=never", str(model), str(copy)]),
+            # What is converted is on disk when the command ends; cp leaves that to the system.
+            "cp and sync": partial(run_child, ["sh", "-c", f"cp --reflink=never '{model}' '{copy}' && sync '{copy}'"]),
+            "ours": convert,
+        },
+        rounds,
+    )
+    what = f"inline weights, {model.stat().st_size / 1e9:.3g} GB"
+    yield at_most(f"{what}: time", times["ours"], times["cp"], "cp", 2)
+    yield at_most(f"{what}: time", times["ours"], times["cp and sync"], "cp, then sync", None)
+    ratio = max(peaks) / model.stat().st_size
+    yield Line(
+        f"{what}: peak memory",
+        f"{max(peaks) / 1e6:.0f} MB",
+        f"{model.stat().st_size / 1e6:.0f} MB the file",
+        ratio,
+        "<= 0.3x",
+        ratio <= 0.3,
+    )
+    for path in (model, copy, output):
+        path.unlink()
+
+
+def external(folder: Path, *, quick: bool) -> Iterator[Line]:
+    """A model with 20 GB of external data, to the same folder and to another."""
+    size = 1 << 24 if quick else 20_000_000_000 // 4096 * 4096
+    model, elsewhere = folder / "external.onnx", folder / "elsewhere"
+    external_model(model, size)
+    elsewhere.mkdir()
+    for place, output in (("same folder", folder / "external18.onnx"), ("elsewhere", elsewhere / "external18.onnx")):
+        taken = run_child(reducelower("convert", model, "-o", output, *_NO_VERIFY)).seconds
+        what = f"external data, {size / 1e9:.3g} GB sparse, {place}"
+        yield Line(what, duration(taken), "10 s", taken / 10, "<= 1x", taken <= 10)

@@ -1,0 +1,41 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+GROUPS = {
+    "nodes": ("convert 13 -> 18", "convert 18 -> 13", "convert 18 -> 20"),
+    "linear": ("time per node, 13 -> 18", "time per node, 18 -> 13"),
+    "expand": ("expand, 200 nodes, spec", "expand, 200 nodes, stable", "expand, 200 nodes, core"),
+    "command": ("convert small.onnx",),
+    "many": ("4 small models",),
+    "inline": ("inline weights",),
+    "external": ("external data",),
+    "latency": ("onnxruntime, ReduceLogSumExp", "onnxruntime, ReduceL2", "onnxruntime, ReduceL1"),
+    "verification": ("verify 13 -> 18, 50 nodes (equivalent)",),
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_quick_run_prints_every_line_and_writes_it_as_json(group: str, tmp_path: Path) -> None:
+    out = tmp_path / "bench.json"
+    command = [sys.executable, ROOT / "benchmarks" / "bench.py", "--quick", "--only", group, "--out", out]
+    run = subprocess.run(
+        [*command, "--scratch", tmp_path],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    report = json.loads(out.read_text())
+    assert report["machine"]["onnx"]
+    for name in GROUPS[group]:
+        assert any(line["name"].startswith(name) for line in report["lines"])
+        assert f"| {name}" in run.stdout
+    assert not [path for path in tmp_path.iterdir() if path != out]
