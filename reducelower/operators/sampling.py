@@ -11,6 +11,7 @@ from onnx import NodeProto
 from reducelower.attributes import attribute_of, drop_attribute, set_attribute, value_of
 from reducelower.crossings import Outcome, lowers, raises
 from reducelower.errors import RefusedError
+from reducelower.operators.grid_sample import written_out
 from reducelower.scope import Scope
 
 __all__: list[str] = []
@@ -22,9 +23,8 @@ _NEW_MODES = {old: new for new, old in _OLD_MODES.items()}
 @lowers("GridSample", 20)
 def _lower_grid_sample(node: NodeProto, scope: Scope) -> Outcome:
     """Modes had the names of their kind for images, which is all there was."""
-    rank = scope.needed_rank(node.input[0])
-    if rank != 4:
-        raise RefusedError(f"its data has rank {rank}, and GridSample takes rank 4 below opset 20")
+    if scope.needed_rank(node.input[0]) != 4:
+        return written_out(node, scope)
     mode = value_of(node, "mode", "linear")
     set_attribute(node, "mode", _OLD_MODES.get(mode, mode))
     return True

@@ -65,12 +65,6 @@ def test_the_default_sampling_mode_gets_the_name_of_its_opset() -> None:
         assert [attribute.s for attribute in node.attribute if attribute.name == "mode"] == [name]
 
 
-def test_sampling_a_volume_is_refused_below_20() -> None:
-    inputs = {"x": random(1, 1, 2, 3, 4), "grid": random(1, 2, 2, 2, 3)}
-    with pytest.raises(ConversionError, match="rank 5"):
-        reducelower.convert_version(model_of("GridSample", inputs, opset=20, ir_version=10), 19)
-
-
 def test_regions_without_a_shift_follow_and_others_are_refused() -> None:
     inputs = {"x": IMAGE, "rois": np.array([[0, 0, 3, 3]], np.float32), "batch": np.array([0])}
     attributes: dict[str, Any] = {"output_height": 2, "output_width": 2}
@@ -115,3 +109,25 @@ def test_the_misspelled_default_direction_is_spelled_out(target: int) -> None:
     result = converted(model, target)
     assert [a.s for a in result.graph.node[0].attribute if a.name == "direction"] == [b"forward"]
     assert operators_of(result) == ["GRU"]
+
+
+@pytest.mark.parametrize("target", [15, 11, 9])
+@pytest.mark.parametrize("aligned", [0, 1])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_sampling_is_written_out_where_there_is_none(mode: str, padding: str, aligned: int, target: int) -> None:
+    inputs = {"x": IMAGE, "grid": (GRID * 2.5).astype(np.float32)}
+    attributes: dict[str, Any] = {"mode": mode, "padding_mode": padding, "align_corners": aligned}
+    model = model_of("GridSample", inputs, opset=16, **attributes)
+    result = converted(model, target)
+    assert "GridSample" not in operators_of(result)
+    np.testing.assert_allclose(yields(result, inputs)[0], yields(model, inputs)[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_sampling_a_volume_is_written_out_below_20(mode: str) -> None:
+    inputs = {"x": random(1, 2, 3, 4, 5), "grid": (RANDOM.random((1, 2, 2, 3, 3)) * 3 - 1.5).astype(np.float32)}
+    outputs = {"y": (FLOAT, (1, 2, 2, 2, 3))}
+    model = model_of("GridSample", inputs, opset=20, ir_version=10, outputs=outputs, mode=mode)
+    result = converted(model, 16)
+    np.testing.assert_allclose(yields(result, inputs)[0], yields(model, inputs)[0], rtol=1e-4, atol=1e-5)
