@@ -77,6 +77,11 @@ class Inference:
         self._source = source
         self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
 
+    @property
+    def has_run(self) -> bool:
+        """Whether the question has been asked before, so that asking again costs nothing."""
+        return self._types is not None
+
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
         """Types by value name of the graph at `key`.
 

@@ -9,11 +9,11 @@ types that can occur in the model at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, defs
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs
 
 from reducelower import absent, bodies, casts, constants, operators, reductions
 from reducelower.census import Census
@@ -25,7 +25,9 @@ from reducelower.occurring import Occurring, dropped_types
 from reducelower.plan import Site
 from reducelower.schemas import (
     DEFAULT_DOMAINS,
+    element_type_name,
     is_deprecated,
+    parse_element_type,
     schema,
     versions,
     withdrawn_at_once,
@@ -216,6 +218,7 @@ class Legalizer:
         self._edits: list[Edit] = []
         self._expanding: list[str] = []
         self._refused: list[tuple[Edit, int, Refusal]] = []
+        self._new_types: dict[Scope, dict[str, TypeProto]] = {}
         self._recipes: dict[tuple[object, ...], Recipe] = {}
         self._census = census
 
@@ -319,6 +322,8 @@ class Legalizer:
     def _apply(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
         scope = edit.scope
         outcome, label = self._settle(node, scope.opset, scope, treatment)
+        if isinstance(outcome, list) and self.target.without_types:
+            self._check_added(node, outcome, scope)
         if outcome is not False:
             edit.sites[index] = (node.op_type, label)
             if isinstance(outcome, list):
@@ -402,7 +407,38 @@ class Legalizer:
                 settled.extend(self._fit(node, scope, strict=node.op_type in table.dropped) or [node])
             else:
                 settled.append(node)
+        self._note_types(scope)
         return settled
+
+    def _note_types(self, body: BodyScope) -> None:
+        """Keep the types of new values, for the graph to state, where they are to be had for little."""
+        home: Scope = body
+        while isinstance(home, BodyScope) and home.parent is not None:
+            home = home.parent
+        read = {name for node in body.nodes for name in node.input if name and not body.defines(name)}
+        if not isinstance(home.holder, GraphProto) or not all(map(home.has_type_at_hand, read)):
+            return
+        noted = self._new_types.setdefault(home, {})
+        for node in body.nodes:
+            for name in filter(self.ground.names.is_new, node.output):
+                found = body.type(name)
+                if found is not None:
+                    noted[name] = found
+
+    def _check_added(self, node: NodeProto, added: list[NodeProto], scope: Scope) -> None:
+        """Refuse replacements that bring in an element type the target does without."""
+        own = {scope.element_type(name) for name in (*node.input, *node.output) if name}
+        forbidden = {parse_element_type(name) for name in self.target.without_types} - own
+        for made in added:
+            used = {scope.element_type(name) for name in made.input if self.ground.names.is_new(name)}
+            if made.op_type == "Cast":
+                used |= {attribute.i for attribute in made.attribute if attribute.name == "to"}
+            for element_type in sorted(forbidden & used):
+                name = element_type_name(element_type)
+                raise RefusedError(
+                    f"its replacement computes in {name}, which the target does without",
+                    f"allow {name}, or choose other rules with --rules",
+                )
 
     def _settle_subgraphs(self, node: NodeProto, scope: BodyScope) -> None:
         for number, _, graph in subgraphs(node):
@@ -512,6 +548,7 @@ class Legalizer:
         for edit in reversed(self._edits):
             holder, path = edit.scope.holder, edit.scope.path
             names = {index: holder.node[index].name for index in edit.sites} if report else {}
+            _state_types(edit, self._new_types.get(edit.scope, {}))
             positions = edit.splice()
             if not report:
                 continue
@@ -524,6 +561,22 @@ class Legalizer:
         for group in reversed(found):
             sites.extend(group)
         return sites
+
+
+def _state_types(edit: Edit, types: Mapping[str, TypeProto]) -> None:
+    """Add value_info for new values of a graph."""
+    if not types or not isinstance(edit.scope.holder, GraphProto):
+        return
+    for index in sorted(edit.replaced):
+        for node in edit.replaced[index]:
+            for name in node.output:
+                if name in types:
+                    stated = edit.scope.holder.value_info.add(name=name)
+                    stated.type.CopyFrom(types[name])
+                    for dim in stated.type.tensor_type.shape.dim:
+                        # Symbols that inference makes up mean nothing outside the body it looked at.
+                        if dim.dim_param.startswith("unk__"):
+                            dim.Clear()
 
 
 def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema, *, strict: bool) -> str | None:

@@ -34,6 +34,10 @@ class Names:
         self._given.add(name)
         return name
 
+    def is_new(self, name: str) -> bool:
+        """Whether the name was given out here rather than found in the model."""
+        return name in self._given
+
     def _is_taken(self, name: str, tail: str) -> bool:
         if name in self._given:
             return True

@@ -90,7 +90,9 @@ def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, r
 def _in_functions(plan: Plan) -> set[str]:
     """Graph paths of the model-local functions in which something was refused."""
     return {
-        "/".join(refusal.graph.split("/")[:2]) for refusal in plan.refusals if refusal.graph.startswith("functions/")
+        "/".join(refusal.graph.split("/")[:2])
+        for refusal in plan.refusals
+        if refusal.operator and refusal.graph.startswith("functions/")
     }
 
 

@@ -255,6 +255,14 @@ class Scope:
         found = self.shape(name)
         return None if found is None else len(found)
 
+    def has_type_at_hand(self, name: str) -> bool:
+        """Whether the type of a value is to be had without inferring the types of the whole model."""
+        home = self.home(name)
+        return self.ground.source.has_run or (home is not self and home.has_type_at_hand(name)) or home._is_stated(name)
+
+    def _is_stated(self, name: str) -> bool:
+        return name in self._known_types() or name in self._known_initializers() or name in self.constant_nodes
+
     def needed_element_type(self, name: str) -> int:
         """The element type of a tensor that cannot be done without.
 
@@ -405,7 +413,8 @@ class Scope:
             return numpy_helper.to_array(tensor, str(self.ground.base_dir))
         return numpy_helper.to_array(tensor)
 
-    def _type(self, name: str) -> TypeProto | None:
+    def _known_types(self) -> Mapping[str, TypeProto]:
+        """Types that the graph itself states, by name."""
         if self._stated is None:
             self._stated = {value.name: value.type for value in self.holder.value_info}
             if isinstance(self.holder, GraphProto):
@@ -414,7 +423,10 @@ class Scope:
                 for sparse in self.holder.sparse_initializer:
                     dense = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
                     self._stated[sparse.values.name] = _tensor_type(dense)
-        found = self._stated.get(name)
+        return self._stated
+
+    def _type(self, name: str) -> TypeProto | None:
+        found = self._known_types().get(name)
         if found is not None and type_string(found) is not None and _has_shape(found):
             return found
         tensor = self._known_initializers().get(name)
