@@ -65,7 +65,8 @@ def _lower_loop(node: NodeProto, scope: Scope) -> Outcome:
     while len(node.input) < 2:
         node.input.append("")
     node.input.append(scope.add_constant(np.array(0, np.float32), "zero"))
-    node.output.insert(0, "")
+    # It has a name, because onnxruntime crashes on a state that has none.
+    node.output.insert(0, scope.ground.names.fresh(stem, "/Loop/last_carried"))
     return True
 
 
