@@ -399,7 +399,7 @@ class Legalizer:
             outcome: bool | list[NodeProto] = False
             if treatment is not None:
                 if node.op_type in _HOLDING_GRAPHS:
-                    self._settle_subgraphs(node, scope)
+                    self._settle_subgraphs(node, scope, mistyped=mistyped)
                 outcome, _ = self._settle(node, opset, scope, treatment, mistyped=mistyped)
             if isinstance(outcome, list):
                 settled.extend(outcome)
@@ -440,13 +440,13 @@ class Legalizer:
                     f"allow {name}, or choose other rules with --rules",
                 )
 
-    def _settle_subgraphs(self, node: NodeProto, scope: BodyScope) -> None:
+    def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool = False) -> None:
         for number, _, graph in subgraphs(node):
             stated = len(graph.value_info)
             graph.value_info.extend(scope.types_inside(node, number))
             nodes = [NodeProto.FromString(inner.SerializeToString()) for inner in graph.node]
             inner_scope = Scope(self.ground, graph, scope.opset, scope.path, scope)
-            settled = self._settle_all(nodes, scope.opset, inner_scope)
+            settled = self._settle_all(nodes, scope.opset, inner_scope, mistyped=mistyped)
             del graph.value_info[stated:]
             del graph.node[:]
             graph.node.extend([*inner_scope.added_nodes, *settled])
