@@ -254,6 +254,10 @@ def _has_long_vector(graph: GraphProto) -> bool:
     return any(_has_long_vector(inner) for node in graph.node for _, _, inner in subgraphs(node))
 
 
+# Their results are like their data, but their schemas have no inference.
+_WITHOUT_INFERENCE = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
+
+
 def _ease(graph: GraphProto, constants: set[str]) -> None:
     """Change a graph where inference would give up though the answer is plain."""
     constants = constants | {tensor.name for tensor in graph.initializer}
@@ -264,6 +268,9 @@ def _ease(graph: GraphProto, constants: set[str]) -> None:
             node.op_type = "Slice"
             node.input.append(node.input[1])
             del node.attribute[:]
+        elif node.op_type in _WITHOUT_INFERENCE and not node.domain:
+            node.op_type = "Identity"
+            del node.attribute[:], node.input[1:]
         for _, _, inner in subgraphs(node):
             _ease(inner, constants)
 

@@ -1,4 +1,4 @@
-"""LayerNormalization, RMSNormalization and GroupNormalization where the target has none.
+"""LayerNormalization, RMSNormalization and GroupNormalization where the target has none; MeanVarianceNormalization.
 
 The bodies that the schemas carry take the variance as E[x^2] - E[x]^2, which loses every digit where the mean is large
 against the deviation, and RMSNormalization's needs a Loop for its axes. Written here is what exporters wrote before
@@ -15,7 +15,8 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from reducelower.absent import expresses
-from reducelower.attributes import value_of
+from reducelower.attributes import attribute_of, set_attribute, value_of
+from reducelower.crossings import Outcome, raises
 from reducelower.scope import Scope
 from reducelower.writing import Writer
 
@@ -149,3 +150,12 @@ def _group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
         scale = body.add("Unsqueeze", scale, axes, tail="channel_scale")
         bias = body.add("Unsqueeze", bias, axes, tail="channel_bias")
     return _scaled(body, back, scale, bias)
+
+
+@raises("MeanVarianceNormalization", 13)
+def _state_axes(node: NodeProto, scope: Scope) -> Outcome:
+    """Shape inference expands the body of 13 without the default axes, and fails where they are absent."""
+    if attribute_of(node, "axes") is not None:
+        return False
+    set_attribute(node, "axes", [0, 2, 3])
+    return True

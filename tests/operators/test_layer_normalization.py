@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
 
 from tests.operators.single import converted, model_of, operators_of, yields
 
@@ -101,3 +101,20 @@ def test_group_normalization_of_18_scales_each_group(target: int) -> None:
     result = converted(model, target)
     assert ("GroupNormalization" in operators_of(result)) == (target >= 21)
     np.testing.assert_allclose(yields(result, inputs)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_types_are_known_behind_operators_that_inference_does_not_know() -> None:
+    model = parser.parse_model(
+        """
+        <ir_version: 10, opset_import: ["": 21]>
+        single (float[2, 4, 3, 5] x, float[4] scale, float[4] bias) => (float[2, 4, 3, 5] y)
+        {
+          groups = GroupNormalization <num_groups = 2> (x, scale, bias)
+          whole = MeanVarianceNormalization <axes = [0, 2, 3]> (groups)
+          y = Gelu (whole)
+        }
+        """
+    )
+    inputs = {"x": DATA, "scale": CHANNELS, "bias": CHANNELS}
+    result = converted(model, 9)
+    np.testing.assert_allclose(yields(result, inputs)[0], yields(model, inputs)[0], rtol=1e-4, atol=1e-5)
