@@ -132,28 +132,49 @@ class _Writer:
     def _by_reshape(self, mask: str) -> NodeProto:
         """Fold each dimension into one of three, the middle one of which is always reduced.
 
-        A Reshape of these opsets takes 0 for the size of the input's dimension there, so a tensor with a dimension of
-        size 0 before one that is kept stops with an error at run time.
+        A Reshape of these opsets takes 0 for the size of the input's dimension there, so what has no elements is not
+        folded: it yields what the reduction of nothing is, in the shape of the result.
         """
         value, one = self.node.input[0], self._integers([1], "one")
         shape = self._add("Shape", [value], "shape")
         sizes = [self._part(shape, axis, "size") for axis in range(self.rank)]
-        kept_sizes: list[str] = []
-        for axis in range(self.rank):
-            chosen = self._part(mask, axis, "is_reduced")
-            kept_sizes.append(self._add("Where", [chosen, one, sizes[axis]], f"kept_size_{axis}"))
-            middle = self._add("Where", [chosen, sizes[axis], one], f"middle_{axis}")
-            before, after = self._product(kept_sizes, one), self._product(sizes[axis + 1 :], one)
-            three = self._add("Concat", [before, middle, after], f"folded_shape_{axis}", axis=0)
-            folded = self._add("Reshape", [value, three], f"folded_{axis}")
-            value = self._add(self.node.op_type, [folded], f"reduced_{axis}", axes=[1], keepdims=0)
+        chosen = [self._part(mask, axis, "is_reduced") for axis in range(self.rank)]
+        kept_sizes = [
+            self._add("Where", [chosen[axis], one, sizes[axis]], f"kept_size_{axis}") for axis in range(self.rank)
+        ]
         final = self._add("Concat", kept_sizes, "final_shape", axis=0)
         if not self.keepdims:
             kept = self._add("Not", [mask], "is_kept")
             final = self._add("Compress", [final, kept], "kept_shape", axis=0)
-        last = make_node("Reshape", [value, final], [self.node.output[0]])
+        count = self._add("Size", [value], "count")
+        is_empty = self._add("Equal", [count, self._integers(0, "zero")], "is_empty")
+        outside, self.made = self.made, []
+        for axis in range(self.rank):
+            middle = self._add("Where", [chosen[axis], sizes[axis], one], f"middle_{axis}")
+            before, after = self._product(kept_sizes[: axis + 1], one), self._product(sizes[axis + 1 :], one)
+            three = self._add("Concat", [before, middle, after], f"folded_shape_{axis}", axis=0)
+            folded = self._add("Reshape", [value, three], f"folded_{axis}")
+            value = self._add(self.node.op_type, [folded], f"reduced_{axis}", axes=[1], keepdims=0)
+        folds = self._add("Reshape", [value, final], "folded_away")
+        inside, self.made = self.made, outside
+        nothing = make_node("ConstantOfShape", [final], [self._name("nothing")], value=self._of_nothing())
+        branches = {"then_branch": ([nothing], nothing.output[0]), "else_branch": (inside, folds)}
+        element_type = self.scope.needed_element_type(self.node.input[0])
+        graphs = {
+            branch: helper.make_graph(nodes, branch, [], [helper.make_tensor_value_info(result, element_type, None)])
+            for branch, (nodes, result) in branches.items()
+        }
+        last = make_node("If", [is_empty], [self.node.output[0]], **graphs)
         self.made.append(last)
         return last
+
+    def _of_nothing(self) -> TensorProto:
+        """What the reduction of no elements yields: the specification's table of neutral elements."""
+        element_type = self.scope.needed_element_type(self.node.input[0])
+        dtype = helper.tensor_dtype_to_np_dtype(element_type)
+        lowest, highest = (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.kind in "iu" else (-np.inf, np.inf)
+        neutral = {"ReduceSum": 0, "ReduceProd": 1, "ReduceMax": lowest, "ReduceMin": highest}[self.node.op_type]
+        return helper.make_tensor("value", element_type, [1], [neutral])
 
     def _part(self, vector: str, axis: int, tail: str) -> str:
         return self._add("Gather", [vector, self._integers([axis], f"dimension_vector_{axis}")], f"{tail}_{axis}")
