@@ -68,6 +68,10 @@ class Treatment:
         return not (self.crossings or self.expand or self.refusal or self.absent)
 
 
+_TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64", "bool"))
+"""Types that an operator which ever took them, or the like of them, always took."""
+
+
 class _Treatments(dict[str, "Treatment | None"]):
     """Treatments by operator, worked out when an operator is first met; None where there is nothing to do."""
 
@@ -470,9 +474,10 @@ class Legalizer:
             self._expanding.pop()
 
     def _replace_absent(self, node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], str]:
-        nodes, written, label = absent.replacement(node, opset, scope)
         # They are written for an opset version that may not take all the types which the operator takes at its own.
-        return self._settle_all(nodes, written, scope, mistyped=True), label
+        mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
+        nodes, written, label = absent.replacement(node, opset, scope)
+        return self._settle_all(nodes, written, scope, mistyped=mistyped), label
 
     # Element types, decided last
 
