@@ -19,7 +19,7 @@ from reducelower.errors import RefusedError
 from reducelower.schemas import is_deprecated, versions
 from reducelower.scope import Scope
 
-__all__ = ["Expression", "expresses", "replacement"]
+__all__ = ["Expression", "expresses", "is_expressible", "replacement"]
 
 Expression: TypeAlias = Callable[[NodeProto, Scope], "list[NodeProto] | None"]
 """The nodes that do what a node does, or None where another way has to be found; RefusedError where there is none."""
@@ -53,6 +53,14 @@ def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[
         return expression
 
     return register
+
+
+def is_expressible(op_type: str) -> bool:
+    """Whether there is any way to express an operator by others; a given node may still be refused."""
+    if op_type in _EXPRESSIONS or op_type in _BOOK.book.operators:
+        return True
+    found: Any = defs.get_schema(op_type)
+    return bool(found.has_function or found.has_context_dependent_function)
 
 
 def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], int, str]:

@@ -6,13 +6,14 @@ its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 from onnx import TensorProto, TypeProto, defs
 
 __all__ = [
     "DEFAULT_DOMAINS",
+    "all_operators",
     "element_type_name",
     "is_deprecated",
     "latest_opset",
@@ -76,6 +77,11 @@ def _histories() -> Mapping[str, tuple[int, ...]]:
         if entry.domain == "":
             history.setdefault(entry.name, []).append(entry.since_version)
     return {op_type: tuple(sorted(numbers)) for op_type, numbers in history.items()}
+
+
+def all_operators() -> Collection[str]:
+    """Every operator of the default domain that the installed onnx knows."""
+    return _histories().keys()
 
 
 def versions(op_type: str) -> tuple[int, ...]:
