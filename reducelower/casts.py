@@ -252,8 +252,8 @@ retypes("Add", "Div", "Mul", "Sub")(_wrapping)
 retypes(
     "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "Celu", "Conv", "ConvTranspose", "Cos", "Cosh",
     "Det", "Einsum", "Elu", "Erf", "GlobalAveragePool", "GlobalLpPool", "HardSigmoid", "HardSwish",
-    "InstanceNormalization", "LeakyRelu", "LpNormalization", "LpPool", "Mish", "PRelu", "Range", "Round", "Selu", "Sin", "Sinh",
-    "Softplus", "Softsign", "Tan", "ThresholdedRelu",
+    "InstanceNormalization", "LeakyRelu", "LpNormalization", "LpPool", "Mish", "PRelu", "Range", "Round", "Selu", "Sin",
+    "Sinh", "Softplus", "Softsign", "Tan", "ThresholdedRelu",
 )(_rounded_once)  # fmt: skip
 retypes("ReduceMax", "ReduceMin")(_highest_of_small)
 retypes("ReduceLogSum", "ReduceLogSumExp")(_logarithm)
