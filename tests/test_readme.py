@@ -1,0 +1,94 @@
+"""What the README shows works as printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import onnxruntime
+import pytest
+
+from reducelower.support import support_table
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def between(mark: str) -> str:
+    found = re.search(rf"<!-- {mark} -->\n(.*?)<!-- /{mark} -->", README, re.DOTALL)
+    assert found
+    return found.group(1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(ROOT / "examples" / "models" / "branches_21.onnx", tmp_path / "model.onnx")
+    (tmp_path / "models").mkdir()
+    shutil.copy(ROOT / "examples" / "models" / "mean_18.onnx", tmp_path / "models")
+    return tmp_path
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = re.sub(r"^reducelower", f"{sys.executable} -m reducelower", command)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, shell=True, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def test_the_support_table_is_the_codes_own() -> None:
+    if onnx.__version__ not in README:
+        pytest.skip("the table is that of another onnx")
+    assert between("support") == support_table()
+
+
+def test_the_table_of_extremes_is_what_the_example_prints() -> None:
+    if onnxruntime.__version__ not in README:
+        pytest.skip("the table is that of another onnxruntime")
+    result = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "extremes.py")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert between("extremes") == result.stdout
+
+
+def test_the_first_conversion_prints_what_is_shown(folder: Path) -> None:
+    shown = re.search(r"```console\n\$ (reducelower convert [^\n]*)\n(.*?)```", README, re.DOTALL)
+    assert shown
+    result = shell(shown.group(1), folder)
+    assert result.returncode == 0, result.stderr
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        line.split() for line in shown.group(2).splitlines()
+    ]
+
+
+COMMANDS = re.findall(r"`(reducelower [^`]*)`", README)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_in_the_table_works(command: str, folder: Path) -> None:
+    shutil.copytree(ROOT / "rules" / "spec", folder / "DIR")
+    shell("reducelower convert model.onnx -o model13.onnx --opset 13 --no-verify", folder)
+    result = shell(command, folder)
+    expected = 1 if " check " in command else 0
+    assert result.returncode == expected, result.stderr
+
+
+def test_the_commands_for_ci_work(folder: Path) -> None:
+    checked = shell("reducelower check models/ --opset 13 --format github", folder)
+    assert checked.returncode == 1
+    assert checked.stdout.startswith("::")
+    converted = shell("reducelower convert models/ --output-dir out/ --opset 13 --jobs 2", folder)
+    assert converted.returncode == 0, converted.stderr
+
+
+def test_the_library_example_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    monkeypatch.chdir(folder)
+    exec(compile(code, "README.md", "exec"), {})
