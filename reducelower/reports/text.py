@@ -1,0 +1,40 @@
+"""Text that a model controls, made fit to show: names may hold anything that a string can."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["shape_text", "short", "shown", "xml_text"]
+
+_LONGEST = 1000
+_NOT_IN_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+
+
+def shown(text: str) -> str:
+    """Text without characters that control something: line ends, terminal codes, direction of writing."""
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST - 60]} ... {text[-50:]}"
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
+    )
+
+
+def short(text: str, length: int) -> str:
+    """Text of at most `length` characters; the end of a name tells more than its middle."""
+    text = shown(text)
+    if len(text) <= length:
+        return text
+    tail = length * 2 // 3
+    return f"{text[: length - tail - 1]}…{text[-tail:]}"
+
+
+def xml_text(text: str) -> str:
+    """Text without characters that XML 1.0 cannot hold."""
+    return _NOT_IN_XML.sub("\ufffd", text)
+
+
+def shape_text(dims: tuple[int | str | None, ...] | None) -> str:
+    """Sizes as ONNX's text syntax writes them; nothing where the rank is not known."""
+    return "" if dims is None else "[" + ",".join("?" if dim is None else shown(str(dim)) for dim in dims) + "]"
