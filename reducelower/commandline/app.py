@@ -33,7 +33,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from reducelower.commandline.suggestions import did_you_mean
+            from reducelower.suggestions import did_you_mean
 
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], _COMMANDS)}")
         return super().resolve_command(ctx, args)

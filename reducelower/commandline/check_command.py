@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from reducelower.commandline.options import IR_VERSION_OPTION, OPERATOR, OPSET, conversion_options
+from reducelower.commandline.options import IR_VERSION_OPTION, OPERATOR, OPSET, conversion_options, report_option
 
 __all__ = ["command"]
 
@@ -25,6 +25,7 @@ __all__ = ["command"]
 )
 @conversion_options("spec")
 @IR_VERSION_OPTION
+@report_option
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for many models.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but problems; the exit status tells.")
 @click.option("-v", "--verbose", is_flag=True, help="List every node that would be rewritten.")

@@ -2,58 +2,72 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal
 
+from reducelower.batch.conversion import Outcome, convert_file
+from reducelower.batch.inputs import find_models, plan_outputs
+from reducelower.batch.many import conversion_crashed
+from reducelower.batch.running import run_all
+from reducelower.batch.settings import Settings, Task
 from reducelower.commandline import console
-from reducelower.commandline.batch import run_all
-from reducelower.commandline.conversion import Outcome, convert_file
-from reducelower.commandline.failures import FAULT
-from reducelower.commandline.inputs import find_models, plan_outputs
-from reducelower.commandline.report import full_report, short_report, summary
-from reducelower.commandline.settings import Settings, Task
+from reducelower.commandline.progress import progress
+from reducelower.commandline.showing import show, show_summary
 from reducelower.target import Target
 
 __all__ = ["convert_all"]
 
-_FEW = 4
 
-
-class _Advance(Protocol):
-    def __call__(self) -> None: ...
-
-
-def convert_all(models: Sequence[str], target: Target, options: Mapping[str, Any]) -> int:
+def convert_all(
+    command: Literal["convert", "expand"], models: Sequence[str], target: Target, options: Mapping[str, Any]
+) -> int:
     """Convert every model that the command line names, report, and return the exit status.
 
     Args:
+        command: the command, for the report.
         models: files, folders and patterns.
         target: what is legal where they are going.
         options: the remaining options of the command, by name.
     """
     output, output_dir, in_place = options["output"], options["output_dir"], options["in_place"]
     quiet, verbose = options["quiet"], options["verbose"]
+    reports: Sequence[str] = options["reports"]
     tasks = plan_outputs(
         find_models(models, skip=output_dir or ""), output=output, output_dir=output_dir, in_place=in_place
     )
-    work = partial(convert_file, settings=_settings(target, options))
+    if reports:
+        from reducelower.commandline.reporting import check_report_paths
+
+        check_report_paths(reports, [path for task in tasks for path in (task.source, task.output)])
     outcomes: list[Outcome] = []
-    with _progress(len(tasks), quiet) as advance:
-        for outcome in run_all(work, tasks, options["jobs"], _crashed):
-            outcomes.append(outcome)
-            advance()
-            for problem in outcome.problems:
-                console.problem(problem)
-            whole = verbose or len(tasks) == 1
-            text = full_report(outcome, verbose=verbose) if whole else short_report(outcome)
-            if text and not quiet and (outcome.output or verbose):
-                console.result(text)
+    for outcome in _outcomes(tasks, _settings(target, options), options["jobs"], quiet=quiet):
+        outcomes.append(outcome)
+        for problem in outcome.problems:
+            console.problem(problem)
+        if not quiet and (outcome.output or verbose):
+            show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
     if len(tasks) > 1 and not quiet:
-        console.result(summary(outcomes))
+        show_summary(outcomes)
+    if reports:
+        from reducelower.commandline.reporting import of_conversion, write_reports
+
+        write_reports(command, [of_conversion(outcome) for outcome in outcomes], reports)
     return max(outcome.status for outcome in outcomes)
+
+
+def _outcomes(tasks: Sequence[Task], settings: Settings, jobs: int, *, quiet: bool) -> Iterator[Outcome]:
+    """What came of each model, with a bar for the models, or for the rewrites of the only one."""
+    if len(tasks) == 1:
+        with progress("rewrites", None, quiet=quiet) as advance:
+            outcome = convert_file(tasks[0], settings, on_progress=advance)
+        yield outcome
+        return
+    with progress("models", len(tasks), quiet=quiet) as advance:
+        work = partial(convert_file, settings=settings)
+        for done, outcome in enumerate(run_all(work, tasks, jobs, conversion_crashed), 1):
+            advance(done, len(tasks))
+            yield outcome
 
 
 def _settings(target: Target, options: Mapping[str, Any]) -> Settings:
@@ -67,28 +81,13 @@ def _settings(target: Target, options: Mapping[str, Any]) -> Settings:
         verify=options["verify"],
         dims=options["dims"],
         inputs=options["inputs"],
+        test_data=options["test_data"] or "",
+        runtimes=options["runtimes"] or ("onnxruntime",),
+        tolerances=options["tolerances"],
         budget=options["budget"],
         strict=options["strict"],
         overwrite=options["force"],
         in_place=options["in_place"],
         external_data=options["external_data"],
+        details=bool(options["reports"]),
     )
-
-
-def _crashed(task: Task) -> Outcome:
-    problem = f"{task.source}: it made the process end without a word; please report this together with the model"
-    return Outcome(task.source, FAULT, problems=(problem,))
-
-
-@contextmanager
-def _progress(total: int, quiet: bool) -> Iterator[_Advance]:
-    """A progress bar for many models on a terminal; elsewhere nothing, and nothing imported."""
-    if quiet or total < _FEW or not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, redirect_stdout=True) as progress:
-        bar = progress.add_task("models", total=total)
-        yield lambda: progress.advance(bar)

@@ -12,6 +12,7 @@ from reducelower.commandline.options import (
     OPSET,
     conversion_options,
     output_options,
+    report_option,
     verification_options,
 )
 
@@ -26,6 +27,7 @@ __all__ = ["command"]
 @conversion_options("spec")
 @IR_VERSION_OPTION
 @verification_options
+@report_option
 def command(models: tuple[str, ...], opset: int, without: tuple[str, ...], **options: Any) -> int:
     """Convert models to another opset version, up or down, and verify them.
 
@@ -39,4 +41,6 @@ def command(models: tuple[str, ...], opset: int, without: tuple[str, ...], **opt
     from reducelower.commandline.conversion_run import convert_all
     from reducelower.target import Target
 
-    return convert_all(models, Target(opset, frozenset(without), frozenset(options["without_types"])), options)
+    return convert_all(
+        "convert", models, Target(opset, frozenset(without), frozenset(options["without_types"])), options
+    )

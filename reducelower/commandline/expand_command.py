@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from reducelower.commandline.options import OPERATOR, conversion_options, output_options, verification_options
+from reducelower.commandline.options import (
+    OPERATOR,
+    conversion_options,
+    output_options,
+    report_option,
+    verification_options,
+)
 
 __all__ = ["command"]
 
@@ -23,6 +29,7 @@ __all__ = ["command"]
 @output_options
 @conversion_options("spec")
 @verification_options
+@report_option
 def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
     """Replace composite Reduce operators by simpler ones, at the model's own opset version, and verify.
 
@@ -39,4 +46,4 @@ def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any)
 
     names = operators or load_book(options["rules"]).operators
     target = Target(None, frozenset(names), frozenset(options["without_types"]))
-    return convert_all(models, target, {**options, "ir_version": "keep"})
+    return convert_all("expand", models, target, {**options, "ir_version": "keep"})

@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from reducelower.commandline import console
-from reducelower.commandline.failures import BAD_USAGE, INTERRUPTED, describe, wants_trace
+from reducelower.failures import BAD_USAGE, INTERRUPTED, SettingError, describe, wants_trace
 
 __all__ = ["main", "run"]
 
@@ -55,6 +55,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         return BAD_USAGE
     except click.ClickException as error:
         console.problem(error.format_message())
+        return BAD_USAGE
+    except SettingError as error:
+        console.problem(str(error))
         return BAD_USAGE
     except click.Abort:
         raise KeyboardInterrupt from None

@@ -14,6 +14,7 @@ __all__ = [
     "Pairs",
     "conversion_options",
     "output_options",
+    "report_option",
     "verification_options",
 ]
 
@@ -52,7 +53,7 @@ class _Operator(ParamType):
         from reducelower.schemas import versions
 
         if not versions(value):
-            from reducelower.commandline.suggestions import did_you_mean, operator_names
+            from reducelower.suggestions import did_you_mean, operator_names
 
             self.fail(f"ONNX has no operator {value!r}{did_you_mean(value, operator_names())}", param, ctx)
         return str(value)
@@ -70,6 +71,31 @@ class _ElementType(ParamType):
             return element_type_name(parse_element_type(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class _Tolerance(ParamType):
+    """How far values of an element type may be apart: ``16ulp``, ``1e-4`` (relative), ``0.01abs``, or several."""
+
+    name = "TOLERANCE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from reducelower.verification import Tolerance
+
+        bounds: dict[str, Any] = {}
+        for part in str(value).split(","):
+            kind = next((kind for ending, kind in _BOUNDS.items() if part.endswith(ending)), "relative")
+            number = part.removesuffix({"ulp": "ulp", "absolute": "abs"}.get(kind, ""))
+            try:
+                bound = int(number) if kind == "ulp" else float(number)
+            except ValueError:
+                bound = -1
+            if not 0 <= bound < float("inf"):
+                self.fail(f"{value!r} is no tolerance; write 16ulp, 1e-4 (relative), 0.01abs or 4ulp,1e-4", param, ctx)
+            bounds[kind] = bound
+        return Tolerance(**bounds)
+
+
+_BOUNDS = {"ulp": "ulp", "abs": "absolute"}
 
 
 class _IrVersion(ParamType):
@@ -116,6 +142,20 @@ _ELEMENT_TYPE = _ElementType()
 
 def _mapping(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
     return dict(pairs)
+
+
+def _by_element_type(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
+    return {_ELEMENT_TYPE.convert(name, param, ctx): value for name, value in pairs}
+
+
+def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, ...]) -> tuple[str, ...]:
+    """The runtimes, of which one is optional: asking for it where it is not there is no verification."""
+    if "openvino" in runtimes:
+        from importlib.util import find_spec
+
+        if find_spec("openvino") is None:
+            raise click.UsageError("openvino is not installed; pip install 'reducelower[openvino]'", ctx)
+    return runtimes
 
 
 def _pairs(flag: str, name: str, value: ParamType | type, meta: str, text: str) -> Callable[[Decorated], Decorated]:
@@ -169,12 +209,44 @@ IR_VERSION_OPTION: Callable[[Decorated], Decorated] = click.option(
 )
 
 
+report_option: Callable[[Decorated], Decorated] = click.option(
+    "--report",
+    "reports",
+    metavar="FILE",
+    multiple=True,
+    help="Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; can be given many times.",
+)
+
+
 def verification_options(function: Decorated) -> Decorated:
     """Options that say on what a verification runs the models, and for how long."""
     return _all(
         [
             _pairs("--dim", "dims", click.IntRange(min=0), "NAME=N", "Size of a symbolic dimension for verification."),
             _pairs("--input", "inputs", str, "NAME=FILE.npy", "Value of an input for verification."),
+            click.option(
+                "--test-data",
+                "test_data",
+                metavar="DIR",
+                help="Folder in the layout of ONNX's test data (test_data_set_0/...): inputs, and outputs to compare.",
+            ),
+            click.option(
+                "--runtime",
+                "runtimes",
+                type=click.Choice(["onnxruntime", "reference", "openvino"]),
+                multiple=True,
+                callback=_installed,
+                help="Where the model is run; can be given many times.  [default: onnxruntime]",
+            ),
+            click.option(
+                "--tolerance",
+                "tolerances",
+                type=Pairs(_Tolerance(), "TYPE=TOLERANCE"),
+                metavar="TYPE=TOLERANCE",
+                multiple=True,
+                callback=_by_element_type,
+                help="What counts as the same, such as float=16ulp, float16=1e-2 (relative), double=1e-9abs.",
+            ),
             click.option(
                 "--verify-budget",
                 "budget",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from reducelower.batch.conversion import Outcome
 from reducelower.commandline.console import one_line
-from reducelower.commandline.conversion import Outcome
-from reducelower.commandline.failures import DONE, REFUSED
+from reducelower.failures import DONE, REFUSED
 from reducelower.plan import Plan, Site
 
 __all__ = ["columns", "describe_plan", "full_report", "short_report", "site_lines", "summary"]
@@ -48,8 +48,8 @@ def short_report(outcome: Outcome) -> str:
     return f"{one_line(outcome.source)} -> {one_line(outcome.output)}: {rewritten}{verdict}"
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
-    """A table of what came of many models."""
+def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    """What came of many models, in numbers."""
     numbers = Counter(outcome.status for outcome in outcomes)
     converted = [outcome.plan for outcome in outcomes if outcome.status == DONE and outcome.plan is not None]
     rows = [
@@ -60,7 +60,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
         ("nodes rewritten", sum(len(plan.sites) for plan in converted)),
         ("nodes carried over", sum(plan.carried for plan in converted)),
     ]
-    return "\n".join(columns((name, str(number)) for name, number in rows))
+    return [(name, str(number)) for name, number in rows]
 
 
 def describe_versions(plan: Plan) -> str:

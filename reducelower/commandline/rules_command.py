@@ -36,7 +36,7 @@ def command(operator: str | None, rules: str, folder: str | None) -> int:
         return 0
     found = book.rules(operator)
     if not found:
-        from reducelower.commandline.suggestions import did_you_mean
+        from reducelower.suggestions import did_you_mean
 
         raise click.UsageError(
             f"the rule book {book.name!r} has no rule for {operator}{did_you_mean(operator, book.operators)}"

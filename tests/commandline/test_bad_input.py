@@ -132,7 +132,7 @@ BAD_USAGE: dict[str, tuple[list[str], str]] = {
     "a value for no input": (["convert", "IN", "-o", "OUT", "--opset", "13", "--input", "z=FULL"], "no input 'z'"),
     "a missing rule book": (["expand", "IN", "-o", "OUT", "--rules", "DIR/none"], "rules"),
     "nothing to check for": (["check", "IN"], "--opset"),
-    "nothing to compare with": (["verify", "IN"], "AFTER"),
+    "nothing to compare with": (["verify", "IN"], "second model"),
     "a pattern without matches": (["check", "DIR/*.none", "--opset", "13"], "nothing matches"),
 }
 
@@ -194,7 +194,7 @@ def test_names_from_a_model_cannot_drive_the_terminal(cli: Callable[..., Any], t
 def test_what_only_the_engine_stumbles_over_is_refused_too(
     cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.commandline.conversion as conversion
+    import reducelower.batch.conversion as conversion
 
     def stumble(*_: Any, **__: Any) -> None:
         raise TypeError("can't concat str to bytes")

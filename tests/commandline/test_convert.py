@@ -101,7 +101,7 @@ def test_force_replaces_an_existing_output(cli: Cli, model: Path, tmp_path: Path
 def test_a_result_that_computes_something_else_is_not_written(
     cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.commandline.conversion as conversion
+    import reducelower.batch.conversion as conversion
 
     honest = conversion.legalize
 
@@ -123,7 +123,7 @@ def test_a_result_that_computes_something_else_is_not_written(
 def test_an_invalid_result_is_our_fault_and_not_written(
     cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.commandline.conversion as conversion
+    import reducelower.batch.conversion as conversion
 
     honest = conversion.legalize
 
@@ -158,7 +158,7 @@ def test_no_exception_shows_a_traceback(
     status: int,
     phrase: str,
 ) -> None:
-    import reducelower.commandline.conversion as conversion
+    import reducelower.batch.conversion as conversion
 
     def fail(*_: Any, **__: Any) -> None:
         raise error
@@ -175,7 +175,7 @@ def test_no_exception_shows_a_traceback(
 def test_a_traceback_is_shown_on_request(
     cli: Cli, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import reducelower.commandline.conversion as conversion
+    import reducelower.batch.conversion as conversion
 
     def fail(*_: Any, **__: Any) -> None:
         raise KeyError("odd")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reducelower.commandline.batch import run_all
+from reducelower.batch.running import run_all
 
 Cli = Callable[..., Any]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from reducelower.target import Target
+
+if TYPE_CHECKING:
+    from reducelower.verification import Tolerance
 
 __all__ = ["Settings", "Task"]
 
@@ -23,8 +26,12 @@ class Settings:
         element_types, ranks: facts about values that the models do not state, by name.
         verify: run both models and compare.
         dims, inputs: sizes of symbolic dimensions and files with input values, for verification.
+        test_data: folder in ONNX's test-data layout that verification takes inputs and outputs from; may be empty.
+        runtimes: where the converted model is run.
+        tolerances: by ONNX element type, in place of the defaults.
         budget: seconds that running one model may take.
         strict: a model that cannot be run is a failure.
+        details: outcomes carry what a report shows of a model besides the plan.
         overwrite: existing outputs may be replaced.
         in_place: outputs replace their inputs.
         external_data: how external data comes to another folder.
@@ -39,11 +46,15 @@ class Settings:
     verify: bool = True
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
+    test_data: str = ""
+    runtimes: Sequence[str] = ("onnxruntime",)
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     budget: float = 60.0
     strict: bool = False
     overwrite: bool = False
     in_place: bool = False
     external_data: str = "copy"
+    details: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import os
 
-import click
-
 from reducelower.errors import ConversionError, UnreadableModelError
 
-__all__ = ["BAD_USAGE", "DONE", "FAULT", "INTERRUPTED", "REFUSED", "describe", "trace_lines", "wants_trace"]
+__all__ = [
+    "BAD_USAGE",
+    "DONE",
+    "FAULT",
+    "INTERRUPTED",
+    "REFUSED",
+    "SettingError",
+    "describe",
+    "trace_lines",
+    "wants_trace",
+]
 
 DONE = 0
 REFUSED = 1
 BAD_USAGE = 2
 FAULT = 3
 INTERRUPTED = 130
+
+
+class SettingError(ValueError):
+    """A setting that makes no sense for the models it was given for."""
 
 
 def wants_trace() -> bool:
@@ -41,8 +53,8 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
         return (str(error),), BAD_USAGE
     if isinstance(error, ConversionError):
         return tuple(place + str(refusal) for refusal in error.refusals), REFUSED
-    if isinstance(error, click.ClickException):
-        return (place + error.format_message(),), BAD_USAGE
+    if isinstance(error, SettingError):
+        return (place + str(error),), BAD_USAGE
     if type(error).__name__ == "RuleError":  # not imported: most runs load no rule
         return (str(error),), BAD_USAGE
     if isinstance(error, MemoryError):

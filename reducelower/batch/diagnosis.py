@@ -94,7 +94,7 @@ def _unknown_operator(operator: str, opset: int) -> str:
         return f"it imports opset {opset}, and there is none; mend opset_import"
     if known := versions(operator):
         return f"{operator} does not exist at opset {opset}; it came with opset {known[0]}"
-    from reducelower.commandline.suggestions import did_you_mean, operator_names
+    from reducelower.suggestions import did_you_mean, operator_names
 
     return f"ONNX has no operator {operator!r}{did_you_mean(operator, operator_names())}"
 

@@ -1,4 +1,4 @@
-"""Which models a command line means, and where their outputs go."""
+"""Which models are meant, and where their outputs go."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
-from reducelower.commandline.settings import Task
+from reducelower.batch.settings import Task
+from reducelower.failures import SettingError
 
 __all__ = ["Input", "find_models", "plan_outputs"]
 
@@ -33,7 +32,7 @@ def find_models(arguments: Iterable[str], *, skip: str = "") -> list[Input]:
         skip: folder to leave out, such as that of the outputs.
 
     Raises:
-        click.UsageError: a folder or a pattern holds no model.
+        SettingError: a folder or a pattern holds no model.
     """
     found: dict[Path, Input] = {}
     for argument in arguments:
@@ -48,7 +47,7 @@ def find_models(arguments: Iterable[str], *, skip: str = "") -> list[Input]:
             models, what = [Input(path, Path(path.name))], ""
         models = [model for model in models if not (model.found and _inside(model.path, skip))]
         if not models:
-            raise click.UsageError(what)
+            raise SettingError(what)
         for model in models:
             found.setdefault(model.path, model)
     return list(found.values())
@@ -58,13 +57,13 @@ def plan_outputs(models: Sequence[Input], *, output: str | None, output_dir: str
     """Say where each model's output goes.
 
     Raises:
-        click.UsageError: there is no place, more than one, or one for two models.
+        SettingError: there is no place, more than one, or one for two models.
     """
     if (output is not None) + (output_dir is not None) + in_place != 1:
-        raise click.UsageError("say where the output goes with one of -o OUT, --output-dir DIR and --in-place")
+        raise SettingError("say where the output goes with one of -o OUT, --output-dir DIR and --in-place")
     if output is not None:
         if len(models) > 1 or models[0].found:
-            raise click.UsageError("-o takes one model; many models need --output-dir DIR")
+            raise SettingError("-o takes one model; many models need --output-dir DIR")
         return [Task(str(models[0].path), output)]
     if output_dir is None:
         return [Task(str(model.path), str(model.path)) for model in models]
@@ -72,7 +71,7 @@ def plan_outputs(models: Sequence[Input], *, output: str | None, output_dir: str
     for model in models:
         place = str(Path(output_dir) / model.relative)
         if place in places:
-            raise click.UsageError(
+            raise SettingError(
                 f"{places[place]} and {model.path} would both be written to {place}; give the folder they share"
             )
         places[place] = str(model.path)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from reducelower.commandline.diagnosis import what_is_odd, what_is_wrong
-from reducelower.commandline.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
-from reducelower.commandline.input_values import read_inputs
-from reducelower.commandline.settings import Settings, Task
-from reducelower.convert import Legalized, legalize
+from onnx import ModelProto
+
+from reducelower.batch.diagnosis import what_is_odd, what_is_wrong
+from reducelower.batch.input_values import read_data_sets
+from reducelower.batch.settings import Settings, Task
+from reducelower.convert import legalize
+from reducelower.errors import ConversionError, Refusal
+from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
+    from reducelower.batch.verifying import OnProgress
+    from reducelower.reports.details import Details
     from reducelower.verification import Verification
 
 __all__ = ["Outcome", "convert_file"]
@@ -29,36 +33,48 @@ class Outcome:
         status: exit status for this model alone.
         output: the file that was written; empty when there is none.
         plan: what was done; None when it did not come to that.
+        refusals: what could not be converted, node by node.
         verification: how the two models compare; None when they were not compared.
         external: names of files with external data that the output refers to but that were not brought along.
         problems: sentences that say why there is no output.
+        details: what a report shows of the models themselves; None when none was asked for.
     """
 
     source: str
     status: int = DONE
     output: str = ""
     plan: Plan | None = None
+    refusals: tuple[Refusal, ...] = ()
     verification: Verification | None = None
     external: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    details: Details | None = None
 
 
-def convert_file(task: Task, settings: Settings) -> Outcome:
-    """Convert one model; whatever goes wrong is in the outcome, and then there is no output."""
+def convert_file(task: Task, settings: Settings, *, on_progress: OnProgress | None = None) -> Outcome:
+    """Convert one model; whatever goes wrong is in the outcome, and then there is no output.
+
+    Args:
+        task: the model and where its output goes.
+        settings: what holds for every model of the run.
+        on_progress: called with (done, total) distinct rewrites that were verified.
+    """
     source = None
     try:
         source = read_model(task.source)
-        return _convert(task, settings, source)
+        return _convert(task, settings, source, on_progress)
     except Exception as error:
         problems, status = describe(error, task.source)
         if status == FAULT and source is not None and (odd := what_is_odd(source.model)):
             return _refused(task, odd)
         if status == FAULT and wants_trace():
             problems += trace_lines()
-        return Outcome(task.source, status, problems=problems)
+        refusals = error.refusals if isinstance(error, ConversionError) else ()
+        outcome = Outcome(task.source, status, refusals=refusals, problems=problems)
+        return _with_details(outcome, settings, source) if source is not None and refusals else outcome
 
 
-def _convert(task: Task, settings: Settings, source: LoadedModel) -> Outcome:
+def _convert(task: Task, settings: Settings, source: LoadedModel, on_progress: OnProgress | None) -> Outcome:
     rights: dict[str, Any] = {
         "source": source,
         "overwrite": settings.overwrite,
@@ -66,7 +82,7 @@ def _convert(task: Task, settings: Settings, source: LoadedModel) -> Outcome:
         "make_folder": task.make_folder,
     }
     resolve_destination(task.output, **rights)
-    inputs = read_inputs(settings.inputs, source.model) if settings.verify else {}
+    data_sets = read_data_sets(settings, source.model) if settings.verify else ()
     external = bool(source.external)
     if wrong := what_is_wrong(source.model, external=external):
         return _refused(task, wrong)
@@ -82,18 +98,34 @@ def _convert(task: Task, settings: Settings, source: LoadedModel) -> Outcome:
     )
     if wrong := what_is_wrong(legalized.model, external=external, full=True):
         return _invalid_result(task, settings, source, wrong)
-    verification = _verify(source, legalized, inputs, settings) if settings.verify else None
+    verification = None
+    if settings.verify:
+        from reducelower.batch.verifying import verify_models
+
+        verification = verify_models(
+            source, legalized.model, settings, data_sets, plan=legalized.plan, on_progress=on_progress
+        )
+    outcome = Outcome(task.source, plan=legalized.plan, verification=verification)
+    outcome = _with_details(outcome, settings, source, legalized.model)
     if verification is not None and not verification.equivalent:
         problem = f"{task.source}: the converted model does not compute the same, so it was not written: {verification}"
-        return Outcome(task.source, REFUSED, plan=legalized.plan, verification=verification, problems=(problem,))
+        return replace(outcome, status=REFUSED, problems=(problem,))
     written = write_model(legalized.model, task.output, external_data=settings.external_data, **rights)
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
-    return Outcome(
-        task.source,
-        output=task.output,
-        plan=legalized.plan,
-        verification=verification,
-        external=tuple(left_behind),
+    return replace(outcome, output=task.output, external=tuple(left_behind))
+
+
+def _with_details(
+    outcome: Outcome, settings: Settings, source: LoadedModel, converted: ModelProto | None = None
+) -> Outcome:
+    """Add what a report shows of the models themselves: only here both are at hand."""
+    if not settings.details:
+        return outcome
+    from reducelower.reports.details import describe_models
+
+    return replace(
+        outcome,
+        details=describe_models(source.model, converted, outcome.plan, outcome.refusals, outcome.verification),
     )
 
 
@@ -109,18 +141,3 @@ def _invalid_result(task: Task, settings: Settings, source: LoadedModel, wrong: 
         return _refused(task, f"at IR version {settings.ir_version} the result is not valid: {wrong}")
     problem = f"{task.source}: reducelower itself failed: its result is not valid ({wrong}); please report this"
     return Outcome(task.source, FAULT, problems=(problem,))
-
-
-def _verify(source: LoadedModel, legalized: Legalized, inputs: Mapping[str, Any], settings: Settings) -> Verification:
-    from reducelower.verification import verify
-
-    return verify(
-        source.path if source.external else source.model,
-        legalized.model,
-        inputs=inputs,
-        dims=settings.dims,
-        budget=settings.budget,
-        strict=settings.strict,
-        plan=legalized.plan,
-        base_dir=source.folder if source.external else None,
-    )

@@ -16,7 +16,12 @@ Result = TypeVar("Result")
 
 
 def run_all(
-    work: Callable[[Job], Result], jobs: Sequence[Job], processes: int, crashed: Callable[[Job], Result]
+    work: Callable[[Job], Result],
+    jobs: Sequence[Job],
+    processes: int,
+    crashed: Callable[[Job], Result],
+    *,
+    executor: Executor | None = None,
 ) -> Iterator[Result]:
     """Yield the result of every job, in the order of the jobs.
 
@@ -25,7 +30,11 @@ def run_all(
         jobs: what to do it with.
         processes: how many processes may work; each pays its start-up once.
         crashed: the result for a job that killed its process.
+        executor: where to run them instead of in processes of our own; it is not shut down.
     """
+    if executor is not None:
+        yield from _elsewhere(executor, work, jobs, crashed)
+        return
     if min(processes, len(jobs)) <= 1:
         yield from map(work, jobs)
         return
@@ -48,6 +57,23 @@ def run_all(
             except BrokenProcessPool:
                 result = crashed(job)
         yield result
+
+
+def _elsewhere(
+    executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[[Job], Result]
+) -> Iterator[Result]:
+    """As `_in_order`; a job that the executor itself gives up on is one that crashed."""
+    futures = [executor.submit(work, job) for job in jobs]
+    try:
+        for future, job in zip(futures, jobs, strict=True):
+            try:
+                result = future.result()
+            except Exception:  # every executor has its own kinds for workers that are gone
+                result = crashed(job)
+            yield result
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def _in_order(pool: Executor, work: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:

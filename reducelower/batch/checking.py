@@ -1,0 +1,85 @@
+"""Checks one model file: what a conversion would do with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reducelower.batch.diagnosis import what_is_odd, what_is_wrong
+from reducelower.batch.settings import Settings
+from reducelower.convert import check
+from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
+from reducelower.files import LoadedModel, read_model
+from reducelower.plan import Plan
+
+if TYPE_CHECKING:
+    from reducelower.reports.details import Details
+
+__all__ = ["Checked", "check_file"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check found out about one model.
+
+    Attributes:
+        path: the model as the user named it.
+        status: exit status for this model alone.
+        plan: what a conversion would do; None when it did not come to that.
+        problems: sentences that say why there is no plan.
+        details: what a report shows of the model itself; None when none was asked for.
+    """
+
+    path: str
+    status: int
+    plan: Plan | None = None
+    problems: tuple[str, ...] = ()
+    details: Details | None = None
+
+
+def check_file(path: str, settings: Settings) -> Checked:
+    """Check one model; whatever goes wrong is in the result."""
+    source = None
+    try:
+        source = read_model(path)
+        if wrong := what_is_wrong(source.model, external=bool(source.external)):
+            return Checked(path, REFUSED, problems=(f"{path}: {wrong}",))
+        plan = check(
+            source.model,
+            target=settings.target,
+            rules=settings.rules,
+            ir_version=settings.ir_version,
+            freeze_defaults=settings.freeze_defaults,
+            element_types=settings.element_types,
+            ranks=settings.ranks,
+            base_dir=source.folder,
+        )
+        details = _details(source, plan, settings) if settings.details else None
+    except Exception as error:
+        problems, status = describe(error, path)
+        if status == FAULT and source is not None and (odd := what_is_odd(source.model)):
+            return Checked(path, REFUSED, problems=(f"{path}: {odd}",))
+        if status == FAULT and wants_trace():
+            problems += trace_lines()
+        return Checked(path, status, problems=problems)
+    return Checked(path, DONE if plan.changes_nothing else REFUSED, plan, details=details)
+
+
+def _details(source: LoadedModel, plan: Plan, settings: Settings) -> Details:
+    """What the converted model would look like: it is made for the report and not kept."""
+    from reducelower.convert import legalize
+    from reducelower.reports.details import describe_models
+
+    if plan.refusals or not plan.sites:
+        return describe_models(source.model, None, plan, plan.refusals, None)
+    legalized = legalize(
+        source.model,
+        settings.target,
+        rules=settings.rules,
+        ir_version=settings.ir_version,
+        freeze_defaults=settings.freeze_defaults,
+        element_types=settings.element_types,
+        ranks=settings.ranks,
+        base_dir=source.folder,
+    )
+    return describe_models(source.model, legalized.model, legalized.plan, (), None)

@@ -1,0 +1,64 @@
+"""What a verification is run on, as far as the user says: values, sizes, folders of test data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from onnx import ModelProto
+
+from reducelower.failures import SettingError
+
+if TYPE_CHECKING:
+    from reducelower.batch.settings import Settings
+    from reducelower.verification import TestDataSet
+
+__all__ = ["read_data_sets", "read_inputs"]
+
+
+def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, ...]:
+    """Read everything that models are to be run on; one set without values when nothing is said.
+
+    Raises:
+        UnreadableModelError: a file holds no array, or a folder no test data.
+        SettingError: the model has no input or no symbolic dimension of a name.
+    """
+    from reducelower.verification import TestDataSet, free_sizes, load_test_data
+
+    if settings.dims:
+        _known(settings.dims, free_sizes(model), "symbolic dimension")
+    values = read_inputs(settings.inputs, model)
+    if not settings.test_data:
+        return (TestDataSet("", values, ()),)
+    # An output belongs to the inputs beside it, and says nothing about others.
+    return tuple(
+        TestDataSet(item.name, {**item.inputs, **values}, () if values else item.outputs)
+        for item in load_test_data(settings.test_data, model)
+    )
+
+
+def read_inputs(files: Mapping[str, str], model: ModelProto) -> dict[str, Any]:
+    """Read arrays for a model's inputs.
+
+    Args:
+        files: ``.npy`` or serialized tensor files, by name of the input.
+        model: the model that they are for.
+
+    Raises:
+        UnreadableModelError: a file holds no array.
+        SettingError: the model has no input of a name.
+    """
+    if not files:
+        return {}
+    from reducelower.verification import load_array
+
+    _known(files, [value.name for value in model.graph.input], "input")
+    return {name: load_array(path) for name, path in files.items()}
+
+
+def _known(given: Mapping[str, Any], names: list[str], what: str) -> None:
+    for name in given:
+        if name not in names:
+            from reducelower.suggestions import did_you_mean
+
+            raise SettingError(f"there is no {what} {name!r}{did_you_mean(name, names)}")

@@ -1,0 +1,85 @@
+"""The public functions for many files: convert them, check them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from reducelower.batch.checking import Checked, check_file
+from reducelower.batch.conversion import Outcome, convert_file
+from reducelower.batch.inputs import find_models, plan_outputs
+from reducelower.batch.running import run_all
+from reducelower.batch.settings import Settings
+from reducelower.failures import FAULT
+from reducelower.target import Target
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from reducelower.batch.settings import Task
+
+__all__ = ["CRASHED", "check_crashed", "check_files", "conversion_crashed", "convert_files"]
+
+CRASHED = "it made the process end without a word; please report this together with the model"
+
+
+def convert_files(
+    paths: Iterable[str | os.PathLike[str]],
+    target: Target | int | None,
+    *,
+    output_dir: str | os.PathLike[str],
+    jobs: int = 1,
+    executor: Executor | None = None,
+    **settings: Any,
+) -> Iterator[Outcome]:
+    """Convert model files into a folder, each verified unless ``verify=False``.
+
+    Args:
+        paths: files, folders (searched for ``*.onnx`` at every depth) and glob patterns.
+        target: what is legal where the models are going, or just an opset version.
+        output_dir: folder for the outputs; those found in a folder keep their place in it.
+        jobs: how many processes may work, when no executor is given.
+        executor: any `concurrent.futures.Executor`, such as that of a cluster (Dask's ``Client.get_executor()``). Its
+            workers see the same paths. It is not shut down.
+        settings: further fields of `Settings`, such as ``rules``, ``verify``, ``budget`` and ``overwrite``.
+
+    Returns:
+        One outcome per model, in the order of the paths, as they come.
+
+    Raises:
+        ValueError: a folder holds no model, or two models would be written to one place.
+    """
+    goal = target if isinstance(target, Target) else Target(target)
+    folder = os.fspath(output_dir)
+    found = find_models([os.fspath(path) for path in paths], skip=folder)
+    tasks = plan_outputs(found, output=None, output_dir=folder, in_place=False)
+    work = partial(convert_file, settings=Settings(goal, **settings))
+    return run_all(work, tasks, jobs, conversion_crashed, executor=executor)
+
+
+def check_files(
+    paths: Iterable[str | os.PathLike[str]],
+    target: Target | int | None,
+    *,
+    jobs: int = 1,
+    executor: Executor | None = None,
+    **settings: Any,
+) -> Iterator[Checked]:
+    """Say what a conversion of model files would do; see `convert_files` for the arguments."""
+    goal = target if isinstance(target, Target) else Target(target)
+    files = [str(model.path) for model in find_models(os.fspath(path) for path in paths)]
+    return run_all(
+        partial(check_file, settings=Settings(goal, **settings)), files, jobs, check_crashed, executor=executor
+    )
+
+
+def conversion_crashed(task: Task) -> Outcome:
+    """The outcome of a model that took its process down."""
+    return Outcome(task.source, FAULT, problems=(f"{task.source}: {CRASHED}",))
+
+
+def check_crashed(path: str) -> Checked:
+    """As `conversion_crashed`, for a check."""
+    return Checked(path, FAULT, problems=(f"{path}: {CRASHED}",))

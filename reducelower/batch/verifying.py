@@ -1,0 +1,80 @@
+"""Verifies a conversion: every distinct rewrite first, then the whole models on each set of inputs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onnx import ModelProto
+
+from reducelower.batch.settings import Settings
+from reducelower.files import LoadedModel
+from reducelower.plan import Plan
+
+if TYPE_CHECKING:
+    from reducelower.verification import OutputComparison, SiteVerification, TestDataSet, Verification
+
+__all__ = ["OnProgress", "verify_models"]
+
+OnProgress = Callable[[int, int], None]
+"""Called with (done, total) distinct rewrites."""
+
+
+def verify_models(
+    source: LoadedModel,
+    result: LoadedModel | ModelProto,
+    settings: Settings,
+    data_sets: Sequence[TestDataSet],
+    *,
+    plan: Plan | None = None,
+    seed: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Verification:
+    """Compare two models as the settings say.
+
+    Args:
+        source: the model that is right by definition.
+        result: the model to compare with it.
+        settings: runtimes, sizes, tolerances, budget and strictness.
+        data_sets: what to run them on; outputs that come with it are compared too.
+        plan: what the conversion did; with it, every distinct rewrite is verified by itself.
+        seed: seed for the values that are made.
+        on_progress: called after each distinct rewrite.
+    """
+    from reducelower.verification import combined, verify, verify_sites
+
+    right = result if isinstance(result, ModelProto) else result.path if result.external else result.model
+    tolerances = settings.tolerances or None
+    sites: tuple[SiteVerification, ...] = ()
+    if plan is not None:
+        after = result if isinstance(result, ModelProto) else result.model
+        sites = verify_sites(source.model, after, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
+    end = time.monotonic() + settings.budget
+    found = [
+        verify(
+            source.path if source.external else source.model,
+            right,
+            inputs=data.inputs,
+            expected=data.outputs or None,
+            seed=seed,
+            dims=settings.dims,
+            runtimes=settings.runtimes,
+            tolerances=tolerances,
+            budget=max(end - time.monotonic(), 0.001),
+            base_dir=source.folder if source.external else None,
+        )
+        for data in data_sets
+    ]
+    whole = combined(found, sites, strict=settings.strict)
+    return replace(whole, outputs=_merged(whole.outputs), cases=sum(item.cases for item in found))
+
+
+def _merged(outputs: Sequence[OutputComparison]) -> tuple[OutputComparison, ...]:
+    """The worst of each output over all sets of inputs."""
+    merged: dict[tuple[str, str], OutputComparison] = {}
+    for item in outputs:
+        key = item.name, item.runtime
+        merged[key] = merged[key].merged(item) if key in merged else item
+    return tuple(merged.values())

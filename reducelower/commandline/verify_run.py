@@ -1,0 +1,78 @@
+"""What `verify` does: two models compared, or one model in several runtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from reducelower.batch.input_values import read_data_sets
+from reducelower.batch.settings import Settings
+from reducelower.batch.verifying import verify_models
+from reducelower.commandline import console
+from reducelower.failures import DONE, REFUSED
+from reducelower.files import LoadedModel, read_model
+from reducelower.target import Target
+from reducelower.verification import RuntimeComparison, Verification, compare_runtimes
+
+if TYPE_CHECKING:
+    from reducelower.reports.facts import Verdict
+
+__all__ = ["verify_files"]
+
+
+def verify_files(before: str, after: str | None, options: Mapping[str, Any]) -> int:
+    """Compare what the command line names, report, and return the exit status."""
+    reports = options["reports"]
+    if reports:
+        from reducelower.commandline.reporting import check_report_paths
+
+        check_report_paths(reports, [before, after or ""])
+    settings = Settings(
+        Target(),
+        dims=options["dims"],
+        inputs=options["inputs"],
+        test_data=options["test_data"] or "",
+        runtimes=options["runtimes"] or ("onnxruntime",),
+        tolerances=options["tolerances"],
+        budget=options["budget"],
+        strict=options["strict"],
+    )
+    source = read_model(before)
+    found: Verification | None = None
+    comparisons: list[RuntimeComparison] = []
+    if after is None:
+        comparisons = _in_runtimes(source, settings, options["seed"])
+        passed = all(item.agrees and (item.ran or not settings.strict) for item in comparisons)
+        ran = any(item.ran for item in comparisons)
+    else:
+        data_sets = read_data_sets(settings, source.model)
+        found = verify_models(source, read_model(after), settings, data_sets, seed=options["seed"])
+        passed, ran = found.equivalent, found.ran
+    if not options["quiet"]:
+        for item in [found] if found is not None else comparisons:
+            console.result(console.one_line(str(item)))
+    if reports:
+        from reducelower.commandline.reporting import write_reports
+        from reducelower.reports import ModelReport
+
+        verdict: Verdict = "different" if not passed else "equivalent" if ran else "not verified"
+        model = ModelReport(before, verdict, after or "", verification=found, comparisons=tuple(comparisons))
+        write_reports("verify", [model], reports)
+    return DONE if passed else REFUSED
+
+
+def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[RuntimeComparison]:
+    """One comparison per runtime and set of inputs."""
+    return [
+        compare_runtimes(
+            source.path if source.external else source.model,
+            runtime,
+            inputs=data.inputs,
+            seed=seed,
+            dims=settings.dims,
+            tolerances=settings.tolerances or None,
+            budget=settings.budget,
+        )
+        for data in read_data_sets(settings, source.model)
+        for runtime in dict.fromkeys(settings.runtimes)
+    ]
