@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto, TypeProto, defs, helper
 
 from reducelower.build import make_node
 from reducelower.errors import RefusedError
-from reducelower.schemas import element_type_name, parse_element_type
+from reducelower.schemas import element_type_name, parse_element_type, schema, versions
 from reducelower.scope import Scope
 
 __all__ = [
@@ -78,7 +78,7 @@ def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> F
         element_type = parse_element_type(misfit)
         answer = _RETYPES.get(node.op_type)
         if answer is None:
-            raise refusal(node, element_type)
+            raise refusal(node, scope, element_type)
         return answer(node, scope, element_type, goal)
     hold = _CONTAINERS.get(node.op_type)
     container = scope.type(node.input[0]) if hold is not None else None
@@ -88,11 +88,15 @@ def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> F
     return fitted
 
 
-def refusal(node: NodeProto, element_type: int) -> RefusedError:
-    """What to raise where no wider type does."""
-    return RefusedError(
-        f"{node.op_type} does not take {element_type_name(element_type)} there, and no wider type gives the same result"
-    )
+def refusal(node: NodeProto, scope: Scope, element_type: int) -> RefusedError:
+    """What to raise where no wider type does; names the oldest opset version that takes the type, if any does."""
+    name, goal = element_type_name(element_type), scope.ground.opset
+    reason = f"{node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
+    for version in versions(node.op_type):
+        found = schema(node.op_type, version)
+        if version > goal and found is not None and any(f"tensor({name})" in one.types for one in found.inputs):
+            return RefusedError(reason, f"opset {version} is the oldest that takes it")
+    return RefusedError(reason)
 
 
 _T = TensorProto
@@ -198,7 +202,7 @@ def cast_exactly(node: NodeProto, scope: Scope, element_type: int, goal: defs.Op
     for wide in _WIDER.get(element_type, ()):
         if all(f"tensor({element_type_name(wide)})" in types for types in variables.values()):
             return cast_around(node, scope, element_type, wide, goal)
-    raise refusal(node, element_type)
+    raise refusal(node, scope, element_type)
 
 
 def _wrapping(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
@@ -218,21 +222,21 @@ def _rounded_once(node: NodeProto, scope: Scope, element_type: int, goal: defs.O
     has 2p+2 digits (24 >= 2*11+2; Figueroa, "When is double rounding innocuous?", 1995).
     """
     if element_type not in (_T.FLOAT16, _T.BFLOAT16):
-        raise refusal(node, element_type)
+        raise refusal(node, scope, element_type)
     return cast_around(node, scope, element_type, _T.FLOAT, goal)
 
 
 def _highest_of_small(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
     """The largest of bools or small integers is the largest of the same numbers as floats."""
     if element_type not in (_T.BOOL, _T.INT8, _T.UINT8):
-        raise refusal(node, element_type)
+        raise refusal(node, scope, element_type)
     return cast_around(node, scope, element_type, _T.FLOAT, goal, clamp=True)
 
 
 def _logarithm(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Integers compute in double and truncate, as the specification's function body says where it takes integers."""
     if element_type not in (_T.INT32, _T.INT64, _T.UINT32, _T.UINT64):
-        raise refusal(node, element_type)
+        raise refusal(node, scope, element_type)
     return cast_around(node, scope, element_type, _T.DOUBLE, goal)
 
 

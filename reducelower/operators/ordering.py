@@ -92,5 +92,5 @@ def _equal(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema
             differ = body.add("Or", differ, nothing, tail="differ_or_nan")
         return body.yields("Not", differ), None, []
     if element_type == TensorProto.STRING:
-        raise refusal(node, element_type)
+        raise refusal(node, scope, element_type)
     return cast_exactly(node, scope, element_type, goal)

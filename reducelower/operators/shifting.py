@@ -29,7 +29,7 @@ def _signed(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchem
     Only distances that are known and shorter than the type: others meant nothing before opset 28.
     """
     if element_type not in _SIGNED:
-        raise refusal(node, element_type)
+        raise refusal(node, scope, element_type)
     body = Writer(node, scope)
     distance: Any = body.constant_input(1)
     bits = helper.tensor_dtype_to_np_dtype(element_type).itemsize * 8
