@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper
+import numpy as np
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.attributes import attribute_of
 from reducelower.census import Census
@@ -38,6 +39,25 @@ def _lower_shorthand(node: NodeProto, scope: Scope) -> Outcome:
         tensor = TensorProto(data_type=TensorProto.STRING, dims=shape, string_data=strings)
     del node.attribute[:]
     node.attribute.append(helper.make_attribute("value", tensor))
+    return True
+
+
+@lowers("Constant", 11)
+def _lower_sparse(node: NodeProto, scope: Scope) -> Outcome:
+    """A sparse tensor is written out: zero wherever it states nothing."""
+    attribute = attribute_of(node, "sparse_value")
+    if attribute is None or attribute.ref_attr_name:
+        return False
+    sparse = attribute.sparse_tensor
+    values = numpy_helper.to_array(sparse.values)
+    places = numpy_helper.to_array(sparse.indices)
+    dense = np.zeros(tuple(sparse.dims), values.dtype)
+    if places.ndim == 1:
+        dense.reshape(-1)[places] = values
+    else:
+        dense[tuple(places.T)] = values
+    del node.attribute[:]
+    node.attribute.append(helper.make_attribute("value", numpy_helper.from_array(dense, node.output[0])))
     return True
 
 
