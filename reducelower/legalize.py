@@ -9,31 +9,29 @@ types that can occur in the model at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs
 
 from reducelower import absent, bodies, casts, constants, operators, reductions
 from reducelower.census import Census
-from reducelower.crossings import Crossing, crossings
+from reducelower.crossings import crossings
 from reducelower.dynamic_axes import BodyWantedError
+from reducelower.edits import Edit, Recipe
 from reducelower.errors import Refusal, RefusedError
 from reducelower.inference import function_key, subgraphs
-from reducelower.occurring import Occurring, dropped_types
+from reducelower.occurring import Occurring
 from reducelower.plan import Site
 from reducelower.schemas import (
     DEFAULT_DOMAINS,
     element_type_name,
-    is_deprecated,
     parse_element_type,
     schema,
-    versions,
-    withdrawn_at_once,
 )
 from reducelower.scope import BodyScope, Ground, Scope
 from reducelower.target import Target
+from reducelower.treatments import HOLDING_GRAPHS, Treatment, Treatments
 
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule
@@ -44,154 +42,8 @@ _REGISTERING = (constants, operators, reductions)
 """Modules that register rewrites when they are imported."""
 
 
-@dataclass(frozen=True)
-class Treatment:
-    """What nodes of one operator need on their way from one opset version to the target.
-
-    Attributes:
-        crossings: the boundaries at which a node has to be looked at.
-        expand: whether the target does without the operator, so that a rule's body replaces it.
-        refusal: why no node of the operator can be made legal; empty if that depends on the node.
-        absent: whether the target's opset version does not have the operator.
-        dropped: element types, as schemas spell them, that the operator takes here and not at the target.
-    """
-
-    crossings: tuple[Crossing, ...] = ()
-    expand: bool = False
-    refusal: str = ""
-    absent: bool = False
-    dropped: frozenset[str] = frozenset()
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether every node may stay as it is, its element types apart."""
-        return not (self.crossings or self.expand or self.refusal or self.absent)
-
-
 _TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64", "bool"))
 """Types that an operator which ever took them, or the like of them, always took."""
-
-
-class _Treatments(dict[str, "Treatment | None"]):
-    """Treatments by operator, worked out when an operator is first met; None where there is nothing to do."""
-
-    def __init__(self, opset: int, target: Target) -> None:
-        super().__init__()
-        self.opset = opset
-        self.target = target
-        self.dropped: dict[str, frozenset[str]] = {}
-
-    def __missing__(self, op_type: str) -> Treatment | None:
-        found = self._treatment(op_type)
-        if found.dropped:
-            self.dropped[op_type] = found.dropped
-        # If, Loop and Constant are looked at for what they hold.
-        holds = op_type in _HOLDING_GRAPHS or op_type == "Constant"
-        self[op_type] = None if found.is_nothing and not holds else found
-        return self[op_type]
-
-    def _treatment(self, op_type: str) -> Treatment:
-        goal_opset = self.target.opset
-        assert goal_opset is not None
-        if op_type in self.target.without:
-            return Treatment(expand=True)
-        source, goal = schema(op_type, self.opset), schema(op_type, goal_opset)
-        if source is None and not withdrawn_at_once(op_type, self.opset):
-            return Treatment(refusal=_unknown(op_type, self.opset))
-        if source is None or goal is None:
-            return Treatment(absent=True)
-        if source.since_version == goal.since_version:
-            return Treatment()
-        path = tuple(step for step in crossings(op_type, self.opset, goal_opset) if not step.is_plain)
-        return Treatment(path, dropped=dropped_types(source, goal))
-
-
-_HOLDING_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-
-
-def _unknown(op_type: str, opset: int) -> str:
-    if is_deprecated(op_type, opset):
-        return f"opset {opset} withdrew {op_type}, so the model is not valid"
-    known = versions(op_type)
-    if known:
-        return f"opset {opset} does not have {op_type}, which came with opset {known[0]}, so the model is not valid"
-    return f"onnx {_onnx_version()} knows no operator {op_type}"
-
-
-def _onnx_version() -> str:
-    from onnx import __version__
-
-    return __version__
-
-
-@dataclass(eq=False)
-class Edit:
-    """One graph or function body and what becomes of its nodes.
-
-    `replaced` holds, by position of the source node, the nodes that come in its place; the source node itself may be
-    among them.
-    """
-
-    scope: Scope
-    replaced: dict[int, list[NodeProto]] = field(default_factory=dict)
-    sites: dict[int, tuple[str, str]] = field(default_factory=dict)
-
-    def splice(self) -> dict[int, tuple[int, int]]:
-        """Put replacements in place without moving any other node; positions of sites: first node and count."""
-        nodes = self.scope.holder.node
-        count = len(nodes)
-        if self.scope.added_nodes:
-            self.replaced[-1] = self.scope.added_nodes
-        if not self.replaced:
-            return {index: (index, 1) for index in self.sites}
-        # Sorting moves pointers, not messages: new nodes are appended, then every node is given its place.
-        places = [index << 20 for index in range(count)]
-        removed = 0
-        for index, replacement in self.replaced.items():
-            source = nodes[index] if index >= 0 else None
-            kept = False
-            for number, node in enumerate(replacement):
-                if node is source:
-                    places[index] = (index << 20) + number
-                    kept = True
-                else:
-                    nodes.add().CopyFrom(node)
-                    places.append((index << 20) + number)
-            if source is not None and not kept:
-                places[index] = count << 20
-                removed += 1
-        order = iter(places)
-        nodes.sort(key=lambda _: next(order))
-        if removed:
-            del nodes[len(nodes) - removed :]
-        return self._positions()
-
-    def _positions(self) -> dict[int, tuple[int, int]]:
-        positions: dict[int, tuple[int, int]] = {}
-        shift = 0
-        for index in sorted({*self.replaced, *self.sites}):
-            count = len(self.replaced[index]) if index in self.replaced else 1
-            if index in self.sites:
-                positions[index] = (index + shift, count)
-            shift += count - (index >= 0)
-        return positions
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What becomes of a node that changes where it stands, by nothing but its attributes and its constant inputs.
-
-    Attributes:
-        label: what the report calls it; empty if the node stays as it is.
-        attributes: its attributes afterwards.
-        inputs: its inputs from the second on afterwards.
-        released: constants it ceases to read.
-    """
-
-    label: str
-    attributes: list[AttributeProto]
-    inputs: list[str]
-    released: list[tuple[Scope, str]]
 
 
 class Legalizer:
@@ -218,7 +70,7 @@ class Legalizer:
         self.refusals: list[Refusal] = []
         self.occurring = Occurring()
         self.nodes = 0
-        self._tables: dict[int, _Treatments] = {}
+        self._tables: dict[int, Treatments] = {}
         self._edits: list[Edit] = []
         self._expanding: list[str] = []
         self._refused: list[tuple[Edit, int, Refusal]] = []
@@ -293,7 +145,7 @@ class Legalizer:
             # It waits until it is known which constants are still read.
             self._note_constant(node, index, scope)
             return
-        if op_type in _HOLDING_GRAPHS:
+        if op_type in HOLDING_GRAPHS:
             self._walk_subgraphs(node, index, scope)
         if not treatment.is_nothing:
             self._follow_recipe(node, index, treatment, edit)
@@ -349,9 +201,9 @@ class Legalizer:
         refusal = Refusal(edit.scope.path, name, node.op_type, refused.reason, refused.hint)
         self._refused.append((edit, index, refusal))
 
-    def _table(self, opset: int) -> _Treatments:
+    def _table(self, opset: int) -> Treatments:
         if opset not in self._tables:
-            self._tables[opset] = _Treatments(opset, self.target)
+            self._tables[opset] = Treatments(opset, self.target)
         return self._tables[opset]
 
     # One node
@@ -402,7 +254,7 @@ class Legalizer:
                 continue
             outcome: bool | list[NodeProto] = False
             if treatment is not None:
-                if node.op_type in _HOLDING_GRAPHS:
+                if node.op_type in HOLDING_GRAPHS:
                     self._settle_subgraphs(node, scope, mistyped=mistyped)
                 outcome, _ = self._settle(node, opset, scope, treatment, mistyped=mistyped)
             if isinstance(outcome, list):
@@ -553,7 +405,7 @@ class Legalizer:
         for edit in reversed(self._edits):
             holder, path = edit.scope.holder, edit.scope.path
             names = {index: holder.node[index].name for index in edit.sites} if report else {}
-            _state_types(edit, self._new_types.get(edit.scope, {}))
+            edit.state_types(self._new_types.get(edit.scope, {}))
             positions = edit.splice()
             if not report:
                 continue
@@ -566,22 +418,6 @@ class Legalizer:
         for group in reversed(found):
             sites.extend(group)
         return sites
-
-
-def _state_types(edit: Edit, types: Mapping[str, TypeProto]) -> None:
-    """Add value_info for new values of a graph."""
-    if not types or not isinstance(edit.scope.holder, GraphProto):
-        return
-    for index in sorted(edit.replaced):
-        for node in edit.replaced[index]:
-            for name in node.output:
-                if name in types:
-                    stated = edit.scope.holder.value_info.add(name=name)
-                    stated.type.CopyFrom(types[name])
-                    for dim in stated.type.tensor_type.shape.dim:
-                        # Symbols that inference makes up mean nothing outside the body it looked at.
-                        if dim.dim_param.startswith("unk__"):
-                            dim.Clear()
 
 
 def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema, *, strict: bool) -> str | None:
