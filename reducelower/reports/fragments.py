@@ -13,6 +13,7 @@ from reducelower.inference import subgraphs
 from reducelower.reports.text import shape_text, short
 from reducelower.schemas import schema
 from reducelower.verification.inputs import tensor_dims
+from reducelower.verification.measure import element_type_of
 from reducelower.verification.pairs import FreeInput, Pair
 from reducelower.verification.places import Dims, Place
 from reducelower.verification.tolerance import element_type_name
@@ -22,6 +23,7 @@ __all__ = ["Box", "Fragment", "Value", "fragments_of"]
 _MOST_BOXES = 60
 _LONGEST_LINE = 34
 _FEW_VALUES = 8
+_LONGEST_VALUE = 20
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Box:
         op_type: the operator, with its domain in front where that is not the default one.
         name: name of the node; may be empty.
         lines: attributes and constant inputs, a line each.
-        inputs, outputs: names of the values that are drawn as edges.
+        inputs, outputs: names of the values that are drawn as edges, one for each time they are read.
     """
 
     op_type: str
@@ -126,10 +128,10 @@ def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
         if name in held
     ]
     lines += [short(f"{item.name} = {_attribute_text(item)}", _LONGEST_LINE) for item in node.attribute]
-    names = dict.fromkeys(node.input)
+    names = list(node.input)
     for _, _, graph in subgraphs(node):
         inner = {name for item in graph.node for name in item.output}
-        names |= dict.fromkeys(name for item in graph.node for name in item.input if name not in inner)
+        names += dict.fromkeys(name for item in graph.node for name in item.input if name not in inner)
     domain = "" if node.domain in ("", "ai.onnx") else f"{node.domain}."
     return Box(
         short(f"{domain}{node.op_type}", _LONGEST_LINE),
@@ -149,12 +151,12 @@ def _slot(node: NodeProto, position: int, opset: int) -> str:
 
 def _constant_text(value: Any) -> str:
     array = np.asarray(value)
+    text = ""
     if array.size <= _FEW_VALUES:
-        if array.dtype.kind != "f":
-            return str(array.tolist())
-        texts = [f"{value:.9g}" for value in array.ravel().astype(float)]
-        return texts[0] if not array.ndim else f"[{', '.join(texts)}]"
-    return f"{array.dtype.name}{shape_text(array.shape)}"
+        values = array.ravel().tolist()
+        texts = [f"{value:.9g}" if isinstance(value, float) else str(value) for value in values]
+        text = f"[{', '.join(texts)}]" if array.ndim else texts[0]
+    return text if 0 < len(text) <= _LONGEST_VALUE else f"{element_type_of(array)}{shape_text(array.shape)}"
 
 
 def _attribute_text(attribute: AttributeProto) -> str:

@@ -20,7 +20,7 @@ LONGEST = 60_000
 _MOST_ROWS = 40
 _NAME = 80
 _REASON = 300
-_MARKUP = re.compile(r"[\\`*_{}\[\]<#&!|~@$^]|:(?=\S)")
+_MARKUP = re.compile(r"[\\`*{}\[\]<#&!|~@$^]|:(?=\S)|(?<!\w)_|_(?!\w)")
 
 
 def render(report: Report) -> str:

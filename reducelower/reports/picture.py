@@ -210,4 +210,4 @@ def _in_words(fragment: Fragment) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    return ", ".join(map(shown, names)) or "nothing"
+    return ", ".join(map(shown, dict.fromkeys(names))) or "nothing"

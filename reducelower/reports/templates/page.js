@@ -30,11 +30,11 @@ for (const button of document.querySelectorAll("[data-open], [data-close]")) {
   });
 }
 
-// A link to a rewrite opens it.
+// A link to a model or a rewrite opens it, and what it is in.
 const follow = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (target instanceof HTMLDetailsElement) {
-    target.open = true;
+    for (let details = target; details; details = details.parentElement.closest("details")) details.open = true;
     target.scrollIntoView();
     target.querySelector("summary").focus({ preventScroll: true });
   }
