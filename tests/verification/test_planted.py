@@ -112,8 +112,8 @@ RULE_FAULTS = {
     "sums that overflow float16": (
         "ReduceL1",
         "float16",
-        f"a = Abs (data) b = Add (a, a) s = ReduceSum {HOW} (b, axes) two = Constant <value = float16 {{2.0}}> ()"
-        " reduced = Div (s, two)",
+        f"a = Abs (data) b = Add (a, a) s = ReduceSum {HOW} (b, axes) c = Constant <value_float = 2.0> ()"
+        " two = CastLike (c, data) reduced = Div (s, two)",
     ),
     "eps under the logarithm": (
         "ReduceLogSum",
