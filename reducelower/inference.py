@@ -76,6 +76,7 @@ class Inference:
     def __init__(self, source: ModelProto) -> None:
         self._source = source
         self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
+        self._omitted: frozenset[tuple[str, str, str, str]] | None = None
 
     @property
     def has_run(self) -> bool:
@@ -101,6 +102,14 @@ class Inference:
             self._collect_functions(model)
         return self._types.get(key, {})
 
+    def omits(self, function: FunctionProto, attribute: str) -> bool:
+        """Whether a call of a function leaves out an attribute that has no default."""
+        from reducelower.calls import omitted_attributes
+
+        if self._omitted is None:
+            self._omitted = omitted_attributes(self._source)
+        return (function.domain, function.name, function.overload, attribute) in self._omitted
+
     def holder(self, key: GraphKey) -> GraphProto | FunctionProto:
         """The graph or function body at a key, as it was before any rewrite."""
         holder: GraphProto | FunctionProto = self._source.graph
@@ -112,7 +121,7 @@ class Inference:
 
     def _collect(self, graph: GraphProto, key: GraphKey) -> None:
         assert self._types is not None
-        self._types[key] = {value.name: value.type for value in graph.value_info}
+        self._types[key] = {value.name: value.type for value in (*graph.output, *graph.value_info)}
         for index, node in enumerate(graph.node):
             for number, _, inner in subgraphs(node):
                 self._collect(inner, (*key, index, number))

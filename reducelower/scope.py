@@ -80,7 +80,8 @@ class Ground:
         self.frozen: set[str] = set()
         self.released: list[tuple[Scope, str]] = []
         self.folded: set[tuple[Scope, str]] = set()
-        self.asked: set[str] = set()
+        self.asked_values: set[str] = set()
+        self.asked_types: set[str] = set()
 
 
 def tensor_of(node: NodeProto) -> TensorProto | None:
@@ -177,7 +178,7 @@ class Scope:
 
         None for anything that depends on the model's inputs, that a caller may override, or that is large.
         """
-        self.ground.asked.add(name)
+        self.ground.asked_values.add(name)
         home = self.home(name)
         if name not in home._arrays:
             folding = Folding()
@@ -204,7 +205,7 @@ class Scope:
 
     def reference(self, name: str) -> AttributeProto | None:
         """The attribute of the Constant node that yields a value, where it refers to an attribute of the function."""
-        self.ground.asked.add(name)
+        self.ground.asked_values.add(name)
         found = self.home(name).constant_nodes.get(name)
         if found is not None:
             for attribute in found[1].attribute:
@@ -214,12 +215,12 @@ class Scope:
 
     def type(self, name: str) -> TypeProto | None:
         """The type of a value: as stated in the model, else as shape inference finds it; None if unknown."""
-        self.ground.asked.add(name)
+        self.ground.asked_types.add(name)
         return self.home(name)._type(name)
 
     def type_string(self, name: str) -> str | None:
         """The type of a value as schemas spell it, such as ``tensor(float)``; None if unknown."""
-        self.ground.asked.add(name)
+        self.ground.asked_types.add(name)
         declared = self.ground.element_types.get(name)
         if declared is not None:
             return f"tensor({element_type_name(declared)})"
@@ -228,7 +229,7 @@ class Scope:
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
-        self.ground.asked.add(name)
+        self.ground.asked_types.add(name)
         declared = self.ground.element_types.get(name)
         if declared is not None:
             return declared
@@ -248,12 +249,19 @@ class Scope:
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
-        self.ground.asked.add(name)
+        self.ground.asked_types.add(name)
         declared = self.ground.ranks.get(name)
         if declared is not None:
             return declared
         found = self.shape(name)
         return None if found is None else len(found)
+
+    def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
+        """The inferred type of a value in a subgraph of a node of this graph, by its number among them."""
+        if self.key is None:
+            return None
+        places = (place for place, other in enumerate(self._source_nodes()) if other.output == node.output)
+        return self.ground.source.types((*self.key, next(places), number)).get(name)
 
     def has_type_at_hand(self, name: str) -> bool:
         """Whether the type of a value is to be had without inferring the types of the whole model."""
@@ -316,11 +324,19 @@ class Scope:
         """The name of a Constant node that yields an attribute of the function around, as its ``value_ints`` or so.
 
         Raises:
-            RefusedError: Constant has no such attribute below opset 12.
+            RefusedError: Constant has no such attribute below opset 12, or would have no value for some call.
         """
         if self.ground.opset < 12:
             raise RefusedError(
                 f"it refers to {attribute.ref_attr_name!r} of the function, and Constant cannot before opset 12",
+                "inline the function first",
+            )
+        function = self.root.holder
+        assert isinstance(function, FunctionProto)
+        if self.ground.source.omits(function, attribute.ref_attr_name):
+            raise RefusedError(
+                f"it refers to {attribute.ref_attr_name!r} of the function, which a call leaves out; "
+                "a Constant would then have no value",
                 "inline the function first",
             )
         name = self.ground.names.fresh("", f"{tail}_{attribute.ref_attr_name}")
@@ -505,6 +521,10 @@ class BodyScope(Scope):
                 graph = next(graph for index, _, graph in subgraphs(inferred) if index == number)
                 return [*graph.input, *graph.value_info]
         return []
+
+    def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
+        """The inferred type of a value in a subgraph of one of the nodes."""
+        return next((value.type for value in self.types_inside(node, number) if value.name == name), None)
 
     def _inferred(self) -> GraphProto:
         assert self.parent is not None

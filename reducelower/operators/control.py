@@ -21,9 +21,9 @@ from reducelower.scope import Scope
 __all__: list[str] = []
 
 
-def _sizes(value_type: TypeProto) -> list[int | None] | None:
+def _sizes(value_type: TypeProto | None) -> list[int | None] | None:
     """The sizes of a tensor, None where they are not numbers; None where the rank is not stated."""
-    if value_type.WhichOneof("value") != "tensor_type" or not value_type.tensor_type.HasField("shape"):
+    if value_type is None or not value_type.tensor_type.HasField("shape"):
         return None
     dims = value_type.tensor_type.shape.dim
     return [dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in dims]
@@ -31,10 +31,13 @@ def _sizes(value_type: TypeProto) -> list[int | None] | None:
 
 @lowers("If", 11)
 def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
-    """Branches had to give the same shapes; runtimes never asked, so only stated differences are refused."""
+    """Branches had to give the same shapes; runtimes never asked, so only differences that are known are refused."""
     branches = [attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH]
     for one, other in zip(*(graph.output for graph in branches), strict=True):
-        left, right = _sizes(one.type), _sizes(other.type)
+        left, right = (
+            _sizes(value.type if _sizes(value.type) is not None else scope.type_inside(node, number, value.name))
+            for number, value in enumerate((one, other))
+        )
         if left is None or right is None:
             continue
         if len(left) != len(right) or any(a != b for a, b in zip(left, right, strict=True) if None not in (a, b)):

@@ -349,6 +349,22 @@ def test_whether_a_function_reduces_nothing_is_told_by_its_calls() -> None:
     np.testing.assert_array_equal(z, np.abs(data))
 
 
+def test_axes_that_a_call_leaves_out_stay_out() -> None:
+    functions = """
+        <domain: "local", opset_import: ["" : 11]>
+        f <which> (a) => (b) { b = ReduceMax <axes: ints = @which> (a) }
+        <domain: "local", opset_import: ["" : 11, "local" : 1]>
+        g <which> (a) => (b) { b = local.f <which: ints = @which> (a) }
+    """
+    model = function_model("y = local.g (x)  z = local.g <which = [1]> (x)", functions, opset=11)
+    converted = reducelower.convert_version(model, 18)
+    checker.check_model(converted, full_check=True)
+    data = sample(np.float32)
+    y, z = outputs(converted)
+    np.testing.assert_array_equal(y, data.max(keepdims=True))
+    np.testing.assert_array_equal(z, data.max(1, keepdims=True))
+
+
 def test_a_function_is_converted_for_each_element_type_it_is_called_with() -> None:
     model = function_model(
         """

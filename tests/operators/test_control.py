@@ -25,6 +25,13 @@ def _if(then: np.ndarray, other: np.ndarray, opset: int) -> tuple[object, dict[s
     return model([node], feeds, opset), feeds
 
 
+def test_branches_of_different_shapes_are_refused_though_nothing_states_them() -> None:
+    made, _ = _if(floats(2, 3), floats(3), 13)
+    for attribute in made.graph.node[0].attribute:  # type: ignore[attr-defined]
+        attribute.g.output[0].type.tensor_type.ClearField("shape")
+    assert "different shapes" in refusal(made, 9)  # type: ignore[arg-type]
+
+
 def test_branches_of_one_shape_are_carried_over() -> None:
     made, feeds = _if(floats(2, 3), floats(2, 3, seed=1), 13)
     assert_same(made, feeds, 9, floats(2, 3))  # type: ignore[arg-type]
