@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
 
+from reducelower.build import copy_marks
+from reducelower.names import Names
 from reducelower.scope import Scope
 
-__all__ = ["Edit", "Recipe"]
+__all__ = ["Edit", "Recipe", "Template"]
 
 
 @dataclass(eq=False)
@@ -79,6 +81,47 @@ class Edit:
                             # Symbols that inference makes up mean nothing outside the body it looked at.
                             if dim.dim_param.startswith("unk__"):
                                 dim.Clear()
+
+
+@dataclass(frozen=True)
+class Template:
+    """What comes in place of a node, to be used again for nodes that are the same up to names.
+
+    Attributes:
+        label: what the report calls it.
+        nodes: the nodes that came in place of the first node of the kind.
+        source: that node, as it was.
+        derived: names that were derived from its own on the way: stem, tail, name.
+        released: constants it ceases to read.
+        types: types of the new values that are known.
+    """
+
+    label: str
+    nodes: list[NodeProto]
+    source: NodeProto
+    derived: list[tuple[str, str, str]]
+    released: list[tuple[Scope, str]]
+    types: list[tuple[str, TypeProto]]
+
+    def nodes_for(self, node: NodeProto, names: Names) -> tuple[list[NodeProto], list[tuple[str, TypeProto]]]:
+        """The nodes that come in place of another node of the kind, and the types of their values."""
+        first = self.source
+        renamed = {first.input[0]: node.input[0], **dict(zip(first.output, node.output, strict=True)), "": ""}
+        stems = {first.name or first.output[0]: node.name or node.output[0]}
+        for stem, tail, name in self.derived:
+            # A replacement of a replacement takes its stem from a name that was itself derived.
+            renamed[name] = stems[name] = names.fresh(stems.get(stem, stem), tail)
+        made = []
+        for pattern in self.nodes:
+            copy = NodeProto()
+            copy.CopyFrom(pattern)
+            copy.input[:] = [renamed.get(name, name) for name in pattern.input]
+            copy.output[:] = [renamed.get(name, name) for name in pattern.output]
+            copy.name = renamed.get(pattern.name, pattern.name)
+            if node.output[0] in copy.output:
+                copy_marks(node, copy)
+            made.append(copy)
+        return made, [(renamed[name], known) for name, known in self.types]
 
 
 @dataclass(frozen=True)

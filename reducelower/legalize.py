@@ -18,7 +18,7 @@ from reducelower import absent, bodies, casts, constants, operators, reductions
 from reducelower.census import Census
 from reducelower.crossings import crossings
 from reducelower.dynamic_axes import BodyWantedError
-from reducelower.edits import Edit, Recipe
+from reducelower.edits import Edit, Recipe, Template
 from reducelower.errors import Refusal, RefusedError
 from reducelower.inference import function_key, subgraphs
 from reducelower.occurring import Occurring
@@ -76,6 +76,7 @@ class Legalizer:
         self._refused: list[tuple[Edit, int, Refusal]] = []
         self._new_types: dict[Scope, dict[str, TypeProto]] = {}
         self._recipes: dict[tuple[object, ...], Recipe] = {}
+        self._templates: dict[tuple[object, ...], dict[bytes, Template]] = {}
         self._census = census
 
     def run(self, source_opset: int) -> None:
@@ -152,28 +153,61 @@ class Legalizer:
 
     def _follow_recipe(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
         """Do to a node what was done to one like it in the same graph; if it is the first of its kind, find out."""
-        op_type, tail = node.op_type, node.input[1:]
         attributes = [attribute.SerializeToString() for attribute in node.attribute]
-        key = (edit, op_type, *tail, len(node.output), *attributes)
-        recipe = self._recipes.get(key)
-        if recipe is None:
-            ground = self.ground
-            ground.asked.clear()
-            released = len(ground.released)
-            self._apply(node, index, treatment, edit)
-            if index not in edit.replaced and ground.asked.issubset(tail):
-                label = edit.sites[index][1] if index in edit.sites else ""
-                after = [AttributeProto.FromString(attribute.SerializeToString()) for attribute in node.attribute]
-                self._recipes[key] = Recipe(label, after, node.input[1:], ground.released[released:])
+        tail = node.input[1:]
+        kind = (edit, node.op_type, *tail, len(node.output), *attributes)
+        recipe = self._recipes.get(kind)
+        if recipe is not None:
+            self._repeat(recipe, node, index, edit)
             return
+        templates = self._templates.get(kind)
+        template = None if templates is None else templates.get(self._data_type(node, edit.scope))
+        if template is not None:
+            self._instantiate(template, node, index, edit)
+            return
+        ground, source = self.ground, NodeProto.FromString(node.SerializeToString())
+        ground.asked_values.clear()
+        ground.asked_types.clear()
+        released, derived = len(ground.released), len(ground.names.derived)
+        self._apply(node, index, treatment, edit)
+        if not all(name in tail or ground.names.is_new(name) for name in ground.asked_values):
+            return
+        label = edit.sites[index][1] if index in edit.sites else ""
+        if index in edit.replaced:
+            nodes = edit.replaced[index]
+            if _can_be_template(source, nodes):
+                noted = self._new_types.get(edit.scope, {})
+                names = ground.names.derived[derived:]
+                types = [(name, noted[name]) for _, _, name in names if name in noted]
+                made = Template(label, nodes, source, names, ground.released[released:], types)
+                self._templates.setdefault(kind, {})[self._data_type(source, edit.scope)] = made
+        elif ground.asked_types.issubset(tail):
+            after = [AttributeProto.FromString(attribute.SerializeToString()) for attribute in node.attribute]
+            self._recipes[kind] = Recipe(label, after, node.input[1:], ground.released[released:])
+
+    def _repeat(self, recipe: Recipe, node: NodeProto, index: int, edit: Edit) -> None:
         if recipe.label:
             del node.attribute[:]
             node.attribute.extend(recipe.attributes)
-            if recipe.inputs != tail:
-                del node.input[1:]
-                node.input.extend(recipe.inputs)
+            del node.input[1:]
+            node.input.extend(recipe.inputs)
             self.ground.released.extend(recipe.released)
-            edit.sites[index] = (op_type, recipe.label)
+            edit.sites[index] = (node.op_type, recipe.label)
+
+    def _instantiate(self, template: Template, node: NodeProto, index: int, edit: Edit) -> None:
+        nodes, types = template.nodes_for(node, self.ground.names)
+        edit.replaced[index] = nodes
+        edit.sites[index] = (node.op_type, template.label)
+        self.ground.released.extend(template.released)
+        if types:
+            self._new_types[edit.scope].update(types)
+
+    def _data_type(self, node: NodeProto, scope: Scope) -> bytes:
+        """What replacements of a node may depend on besides its kind: the type of its first input, where at hand."""
+        if not scope.has_type_at_hand(node.input[0]):
+            return b""
+        found = scope.type(node.input[0])
+        return b"" if found is None else found.SerializeToString()
 
     def _apply(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
         scope = edit.scope
@@ -418,6 +452,11 @@ class Legalizer:
         for group in reversed(found):
             sites.extend(group)
         return sites
+
+
+def _can_be_template(source: NodeProto, nodes: list[NodeProto]) -> bool:
+    """Whether renaming values is all it takes to use replacements again; graphs inside them hold names of their own."""
+    return len(source.input) > 0 and not any(True for node in nodes for _ in subgraphs(node))
 
 
 def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema, *, strict: bool) -> str | None:

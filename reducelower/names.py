@@ -22,6 +22,8 @@ class Names:
         self._free_tails: dict[str, bool] = {}
         self._taken: set[str] | None = None
         self._given: set[str] = set()
+        self.derived: list[tuple[str, str, str]] = []
+        """Names made from a stem, in order: the stem, the tail, the name."""
 
     def fresh(self, stem: str, tail: str) -> str:
         """A name made of a stem, such as the name of a node, and a tail, such as ``/ReduceL2/square``."""
@@ -32,6 +34,8 @@ class Names:
                 number += 1
             name = f"{name}_{number}"
         self._given.add(name)
+        if stem:
+            self.derived.append((stem, tail, name))
         return name
 
     def is_new(self, name: str) -> bool:

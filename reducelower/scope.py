@@ -533,6 +533,9 @@ class BodyScope(Scope):
             known = {outer: found for outer in read if (found := self.parent.type(outer)) is not None}
             constants = []
             for outer in sorted(known):
+                # Inference reads the values of shapes and axes, which are integers.
+                if known[outer].tensor_type.elem_type not in (TensorProto.INT32, TensorProto.INT64):
+                    continue
                 value = self.parent.constant(outer)
                 if value is not None and value.size <= _LARGEST_SHAPE:
                     constant = NodeProto(op_type="Constant", output=[outer])
