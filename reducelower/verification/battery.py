@@ -73,6 +73,12 @@ def _floats(dtype: np.dtype[Any]) -> dict[str, Maker]:
     def positive(scale: float) -> Maker:
         return lambda shape, rng: (rng.uniform(0.1, 1.0, shape) * scale).astype(dtype)
 
+    def one(value: float) -> Maker:
+        # Nothing overflows here but what a replacement makes of it on the way.
+        return lambda shape, rng: (
+            np.where(np.arange(np.prod(shape, dtype=int)) == 0, value, 0).reshape(shape).astype(dtype)
+        )
+
     def signs(scale: float) -> Maker:
         return lambda shape, rng: (rng.choice([-1.0, 1.0], shape) * scale).astype(dtype)
 
@@ -108,6 +114,7 @@ def _floats(dtype: np.dtype[Any]) -> dict[str, Maker]:
         "negative": lambda shape, rng: (-rng.uniform(0.1, 1.0, shape)).astype(dtype),
         "largest": full(largest),
         "half the largest": positive(largest),
+        "one large value": one(0.75 * largest),
         "largest, mixed signs": signs(largest),
         "smallest normal": full(tiny),
         "subnormal": signs(subnormal * 3),

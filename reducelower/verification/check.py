@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 from reducelower.verification.battery import Case
 from reducelower.verification.doubts import old_in_reference
@@ -173,8 +173,21 @@ def _check(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, *,
                 break
         if found.status == "different" and found.runtime in ("onnxruntime / reference", "reference / onnxruntime"):
             found = _again_in_reference(setup, before, after, found)
+        if found.cases and found.status != "different" and _hides_overflow(pair):
+            strict = _run(setup, before, after, (_EITHER, ("reference",)))
+            found = strict if strict.status == "different" else found
         _add(tally, found)
     return tally
+
+
+def _hides_overflow(pair: Pair) -> bool:
+    """Whether onnxruntime may hold more than the element type between nodes, where other runtimes overflow.
+
+    On the CPU it has few float16 kernels: it runs chains of the others in float, without a cast back in between.
+    """
+    data = next((item for item in pair.inputs if item.name == pair.node.input[0]), None)
+    narrow = data is not None and data.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    return pair.is_reduction and narrow and len(pair.replacement) > 1
 
 
 def _again_in_reference(setup: _Setup, before: ModelProto, after: ModelProto, found: _Tally) -> _Tally:

@@ -95,7 +95,8 @@ def verify(
         raise ValueError(f"the model has no input called {', '.join(sorted(map(repr, unknown)))}")
     unknown = set(dims or ()) - set(free_sizes(source.proto))
     if unknown:
-        raise ValueError(f"the model's inputs have no symbolic dimension called {', '.join(sorted(map(repr, unknown)))}")
+        names = ", ".join(sorted(map(repr, unknown)))
+        raise ValueError(f"the model's inputs have no symbolic dimension called {names}")
     request = Request(given, seed, dict(dims or {}))
     sites: tuple[SiteVerification, ...] = ()
     if plan is not None:
