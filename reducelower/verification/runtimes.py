@@ -13,7 +13,7 @@ import numpy as np
 from onnx import helper
 
 from reducelower.verification.measure import Array, is_narrow_float
-from reducelower.verification.source import CannotRunError, Source
+from reducelower.verification.source import CannotRunError, Source, default_opset
 
 __all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
 
@@ -64,7 +64,9 @@ class OnnxRuntime:
         try:
             session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime raises one class per status code, and plain RuntimeError
-            raise _onnxruntime_error(error) from error
+            found = _onnxruntime_error(error)
+            old = default_opset(source.proto) < _OLDEST
+            raise CannotRunError(found.reason, unsupported=found.unsupported or old) from error
         return _OnnxRuntimeSession(session)
 
 
@@ -103,6 +105,9 @@ _LACKS = (
     "can't be converted to MLDataType",
     "only *guarantees* support",
 )
+# Neither runtime was made for older opsets: they run what happens to mean the same, and find fault with the rest, such
+# as Cast below opset 6, whose type is given by name.
+_OLDEST = 7
 _PLACE_IN_CODE = re.compile(r"^/\S+:\d+ .*?\) (?=[A-Z])|^.*Status Message: ")
 
 
@@ -130,15 +135,16 @@ class ReferenceRuntime:
         declared = [value.type.tensor_type.elem_type for value in model.graph.output]
         try:
             with _quiet():
-                return _ReferenceSession(ReferenceEvaluator(model), declared)
+                return _ReferenceSession(ReferenceEvaluator(model), declared, default_opset(model) < _OLDEST)
         except Exception as error:  # the evaluator raises whatever its operators raise
             raise _reference_error(error) from error
 
 
 class _ReferenceSession:
-    def __init__(self, evaluator: Any, declared: Sequence[int]) -> None:
+    def __init__(self, evaluator: Any, declared: Sequence[int], old: bool) -> None:
         self._evaluator = evaluator
         self._declared = declared
+        self._old = old
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
         try:
@@ -146,7 +152,8 @@ class _ReferenceSession:
                 results = self._evaluator.run(None, dict(feeds))
                 return [_as_declared(item, kind) for item, kind in zip(results, self._declared, strict=True)]
         except Exception as error:  # as above
-            raise _reference_error(error) from error
+            found = _reference_error(error)
+            raise CannotRunError(found.reason, unsupported=found.unsupported or self._old) from error
 
 
 def _as_declared(value: Any, element_type: int) -> Any:

@@ -345,3 +345,9 @@ def test_positions_that_do_not_fit_are_not_run_and_fail_only_when_strict() -> No
     assert found.status == "not run"
     assert verify(planned.before, planned.after, plan=plan).equivalent
     assert not verify(planned.before, planned.after, plan=plan, strict=True).equivalent
+
+
+def test_what_no_runtime_takes_at_an_old_opset_is_not_run_and_not_wrong() -> None:
+    body = 'a = Abs (x)  f = Cast <to = "DOUBLE"> (a)  s = ReduceSum <axes = [1]> (f)  y = Cast <to = "FLOAT"> (s)'
+    found = rewrite("y = ReduceL1 <axes = [1]> (x)", body, opsets=(11, 5)).finding()
+    assert (found.status, found.ok) == ("not run", True), found.reason
