@@ -18,8 +18,8 @@ _Field = descriptor_pb2.FieldDescriptorProto
 
 
 @cache
-def _census_class() -> Any:
-    """The message type: ModelProto.graph (7), GraphProto.node (1), and the columns of NodeProto that are asked for."""
+def _classes() -> tuple[Any, Any]:
+    """Two message types for ModelProto.graph (7) and GraphProto.node (1): nodes in columns, and nodes as they are."""
     file = descriptor_pb2.FileDescriptorProto(name="census.proto", package="reducelower", syntax="proto2")
     columns = file.message_type.add(name="Nodes")
     for name, number in (("input", 1), ("op_type", 4), ("domain", 7), ("overload", 8), ("metadata_props", 9)):
@@ -32,9 +32,19 @@ def _census_class() -> Any:
             type=_Field.TYPE_MESSAGE,
             type_name=f".reducelower.{kind}",
         )
+    file.message_type.add(name="Apart").field.add(
+        name="node", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES
+    )
+    file.message_type.add(name="ModelApart").field.add(
+        name="graph", number=7, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_MESSAGE, type_name=".reducelower.Apart"
+    )
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("reducelower.Model"))
+    columns_class, apart_class = (
+        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"reducelower.{name}"))
+        for name in ("Model", "ModelApart")
+    )
+    return columns_class, apart_class
 
 
 class Census:
@@ -42,12 +52,20 @@ class Census:
 
     def __init__(self, serialized: bytes) -> None:
         """Take the census of a serialized ModelProto."""
-        self._nodes = _census_class().FromString(serialized).graph.node
+        self._serialized = serialized
+        self._nodes = _classes()[0].FromString(serialized).graph.node
+        self._apart: Any = None
 
     @property
     def operators(self) -> list[bytes]:
         """The operator types of all nodes, in order."""
         return self._nodes.op_type[:]  # type: ignore[no-any-return]
+
+    def node(self, index: int) -> bytes:
+        """A node in its serialized form."""
+        if self._apart is None:
+            self._apart = _classes()[1].FromString(self._serialized).graph.node
+        return self._apart[index]  # type: ignore[no-any-return]
 
     @property
     def has_domains(self) -> bool:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
+from onnx import GraphProto, NodeProto, TypeProto
 
-from reducelower.build import copy_marks
-from reducelower.names import Names
 from reducelower.scope import Scope
 
-__all__ = ["Edit", "Recipe", "Template"]
+__all__ = ["Edit"]
 
 
 @dataclass(eq=False)
@@ -82,113 +80,3 @@ class Edit:
                             # Symbols that inference makes up mean nothing outside the body it looked at.
                             if dim.dim_param.startswith("unk__"):
                                 dim.Clear()
-
-
-class Template:
-    """What comes in place of a node, to be used again for nodes that are the same up to names.
-
-    Each node is kept as the pieces of its serialized form, with names where they differ from use to use: joining pieces
-    and parsing them is several times faster than copying a message and changing its names.
-
-    Attributes:
-        label: what the report calls it.
-        released: constants the node ceases to read.
-    """
-
-    def __init__(
-        self,
-        label: str,
-        nodes: list[NodeProto],
-        source: NodeProto,
-        derived: list[tuple[str, str, str]],
-        released: list[tuple[Scope, str]],
-        types: list[tuple[str, TypeProto]],
-    ) -> None:
-        """Learn from what became of one node.
-
-        Args:
-            label: what the report calls it.
-            nodes: the nodes that came in its place.
-            source: the node as it was.
-            derived: names that were derived from its own on the way: stem, tail, name.
-            released: constants it ceased to read.
-            types: types of the new values that are known.
-        """
-        self.label = label
-        self.released = released
-        self._data, self._outputs = source.input[0], list(source.output)
-        self._stem = source.name or source.output[0]
-        self._derived = derived
-        self._types = types
-        varying = {self._data, *self._outputs, *(name for _, _, name in derived)} - {""}
-        self._last = next(place for place, node in enumerate(nodes) if self._outputs[0] in node.output)
-        self._nodes = [_pieces(node, varying, place == self._last) for place, node in enumerate(nodes)]
-
-    def nodes_for(self, node: NodeProto, names: Names) -> tuple[list[NodeProto], list[tuple[str, TypeProto]]]:
-        """The nodes that come in place of another node of the kind, and the types of their values."""
-        own = node.output
-        renamed = {self._data: node.input[0], **dict(zip(self._outputs, own, strict=True))}
-        stems = {self._stem: node.name or own[0]}
-        for stem, tail, name in self._derived:
-            # A replacement of a replacement takes its stem from a name that was itself derived.
-            renamed[name] = stems[name] = names.fresh(stems.get(stem, stem), tail)
-        coded = {name: _coded(other) for name, other in renamed.items()}
-        coded[""] = _coded(node.name)
-        made = [
-            NodeProto.FromString(b"".join([piece if piece.__class__ is bytes else coded[piece] for piece in pieces]))  # type: ignore[index]
-            for pieces in self._nodes
-        ]
-        if node.doc_string or node.metadata_props:
-            copy_marks(node, made[self._last])
-        return made, [(renamed[name], known) for name, known in self._types]
-
-
-def _pieces(node: NodeProto, varying: Collection[str], is_last: bool) -> list[bytes | str]:
-    """The serialized form of a node in pieces, names that vary left as names; "" stands for that of the source node."""
-    rest = NodeProto()
-    rest.CopyFrom(node)
-    for field_name in ("input", "output", "name"):
-        rest.ClearField(field_name)
-    if is_last:
-        rest.ClearField("doc_string")
-        rest.ClearField("metadata_props")
-    pieces: list[bytes | str] = []
-    # Field numbers of NodeProto in onnx.proto: input 1, output 2, name 3, each of wire type 2.
-    for tag, values in ((b"\x0a", node.input), (b"\x12", node.output), (b"\x1a", [node.name])):
-        for value in values:
-            if tag == b"\x1a" and is_last:
-                value = ""
-            elif value not in varying:
-                pieces.append(tag + _coded(value))
-                continue
-            pieces += [tag, value]
-    pieces.append(rest.SerializeToString())
-    return pieces
-
-
-def _coded(text: str) -> bytes:
-    """A string as protobuf writes it behind its tag: the length as a varint, then UTF-8."""
-    data = text.encode()
-    length, prefix = len(data), bytearray()
-    while length > 127:
-        prefix.append(length & 127 | 128)
-        length >>= 7
-    prefix.append(length)
-    return bytes(prefix) + data
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What becomes of a node that changes where it stands, by nothing but its attributes and its constant inputs.
-
-    Attributes:
-        label: what the report calls it; empty if the node stays as it is.
-        attributes: its attributes afterwards.
-        inputs: its inputs from the second on afterwards.
-        released: constants it ceases to read.
-    """
-
-    label: str
-    attributes: list[AttributeProto]
-    inputs: list[str]
-    released: list[tuple[Scope, str]]

@@ -9,16 +9,16 @@ types that can occur in the model at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs
 
 from reducelower import absent, bodies, casts, constants, operators, reductions
 from reducelower.census import Census
 from reducelower.crossings import crossings
 from reducelower.dynamic_axes import BodyWantedError
-from reducelower.edits import Edit, Recipe, Template
+from reducelower.edits import Edit
 from reducelower.errors import Refusal, RefusedError
 from reducelower.inference import function_key, subgraphs
 from reducelower.occurring import Occurring
@@ -31,6 +31,7 @@ from reducelower.schemas import (
 )
 from reducelower.scope import BodyScope, Ground, Scope
 from reducelower.target import Target
+from reducelower.templates import SerializedNode, Template, coded_text, read_node
 from reducelower.treatments import HOLDING_GRAPHS, Treatment, Treatments
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ class Legalizer:
         self._expanding: list[str] = []
         self._refused: list[tuple[Edit, int, Refusal]] = []
         self._new_types: dict[Scope, dict[str, TypeProto]] = {}
-        self._recipes: dict[tuple[object, ...], Recipe] = {}
-        self._templates: dict[tuple[object, ...], dict[bytes, Template]] = {}
+        self._templates: dict[Hashable, dict[bytes | None, Template]] = {}
         self._census = census
 
     def run(self, source_opset: int) -> None:
@@ -111,30 +111,34 @@ class Legalizer:
         self._edits.append(edit)
         nodes = scope.holder.node
         self.nodes += len(nodes)
-        for index in self._to_look_at(scope, census):
+        positions, serialized = self._to_look_at(scope, census)
+        for index in positions:
+            data = serialized(index)
+            read = read_node(data)
+            if self._repeat(read, index, edit):
+                continue
             node = nodes[index]
             try:
                 if node.domain and node.domain not in DEFAULT_DOMAINS:
                     self.occurring.foreign.add((node.domain, node.op_type))
                     self._walk_subgraphs(node, index, scope)
                 else:
-                    self._treat(node, index, edit)
+                    self._treat(node, index, edit, read)
             except RefusedError as refused:
                 self._refuse(edit, node, index, refused)
 
-    def _to_look_at(self, scope: Scope, census: Census | None) -> Iterable[int]:
-        """Positions of the nodes that may need something; all of them where that cannot be told quickly."""
+    def _to_look_at(self, scope: Scope, census: Census | None) -> tuple[Iterable[int], Callable[[int], bytes]]:
+        """Positions of the nodes that may need something (all, where that is not told quickly), and their bytes."""
         table = self._table(scope.opset)
         nodes = scope.holder.node
-        if census is None or census.has_domains:
-            return range(len(nodes))
-        operators = census.operators
-        if len(operators) != len(nodes):
-            return range(len(nodes))
-        wanted = {name for name in set(operators) if table[name.decode()] is not None}
-        return [index for index, name in enumerate(operators) if name in wanted]
+        if census is not None and not census.has_domains:
+            operators = census.operators
+            if len(operators) == len(nodes):
+                wanted = {name for name in set(operators) if table[name.decode()] is not None}
+                return [index for index, name in enumerate(operators) if name in wanted], census.node
+        return range(len(nodes)), lambda index: nodes[index].SerializeToString()
 
-    def _treat(self, node: NodeProto, index: int, edit: Edit) -> None:
+    def _treat(self, node: NodeProto, index: int, edit: Edit, read: SerializedNode) -> None:
         scope = edit.scope
         op_type = node.op_type
         if node.domain:
@@ -149,64 +153,69 @@ class Legalizer:
         if op_type in HOLDING_GRAPHS:
             self._walk_subgraphs(node, index, scope)
         if not treatment.is_nothing:
-            self._follow_recipe(node, index, treatment, edit)
+            self._treat_and_learn(node, index, treatment, edit, read)
 
-    def _follow_recipe(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
-        """Do to a node what was done to one like it in the same graph; if it is the first of its kind, find out."""
-        attributes = [attribute.SerializeToString() for attribute in node.attribute]
-        tail = node.input[1:]
-        kind = (edit, node.op_type, *tail, len(node.output), *attributes)
-        recipe = self._recipes.get(kind)
-        if recipe is not None:
-            self._repeat(recipe, node, index, edit)
-            return
-        templates = self._templates.get(kind)
-        template = None if templates is None else templates.get(self._data_type(node, edit.scope))
-        if template is not None:
-            self._instantiate(template, node, index, edit)
-            return
+    # Nodes of the same kind
+
+    def _treat_and_learn(
+        self, node: NodeProto, index: int, treatment: Treatment, edit: Edit, read: SerializedNode
+    ) -> None:
+        """Treat the first node of a kind, and keep what came of it for the others."""
         ground, source = self.ground, NodeProto.FromString(node.SerializeToString())
         ground.asked_values.clear()
         ground.asked_types.clear()
         released, derived = len(ground.released), len(ground.names.derived)
         self._apply(node, index, treatment, edit)
-        if not all(name in tail or ground.names.is_new(name) for name in ground.asked_values):
+        nodes = edit.replaced.get(index, [node])
+        tail = source.input[1:]
+        if not _can_be_template(source, nodes) or not all(
+            name in tail or ground.names.is_new(name) for name in ground.asked_values
+        ):
             return
-        label = edit.sites[index][1] if index in edit.sites else ""
-        if index in edit.replaced:
-            nodes = edit.replaced[index]
-            if _can_be_template(source, nodes):
-                noted = self._new_types.get(edit.scope, {})
-                names = ground.names.derived[derived:]
-                types = [(name, noted[name]) for _, _, name in names if name in noted]
-                made = Template(label, nodes, source, names, ground.released[released:], types)
-                self._templates.setdefault(kind, {})[self._data_type(source, edit.scope)] = made
-        elif ground.asked_types.issubset(tail):
-            after = [AttributeProto.FromString(attribute.SerializeToString()) for attribute in node.attribute]
-            self._recipes[kind] = Recipe(label, after, node.input[1:], ground.released[released:])
+        noted = self._new_types.get(edit.scope, {})
+        names = ground.names.derived[derived:]
+        template = Template(
+            edit.sites[index][1] if index in edit.sites else "",
+            nodes,
+            source,
+            in_place=index not in edit.replaced,
+            derived=names,
+            released=ground.released[released:],
+            types=[(name, noted[name]) for _, _, name in names if name in noted],
+        )
+        is_any_type = ground.asked_types.issubset(tail)
+        known = None if is_any_type else self._data_type(source.input[0], edit.scope)
+        self._templates.setdefault(read.kind(edit), {})[known] = template
 
-    def _repeat(self, recipe: Recipe, node: NodeProto, index: int, edit: Edit) -> None:
-        if recipe.label:
-            del node.attribute[:]
-            node.attribute.extend(recipe.attributes)
-            del node.input[1:]
-            node.input.extend(recipe.inputs)
-            self.ground.released.extend(recipe.released)
-            edit.sites[index] = (node.op_type, recipe.label)
+    def _repeat(self, node: SerializedNode, index: int, edit: Edit) -> bool:
+        """Do to a node what was done to one of its kind; False if there was none."""
+        templates = self._templates.get(node.kind(edit))
+        if templates is None:
+            return False
+        template = templates.get(None)
+        if template is None:
+            template = templates.get(self._data_type(coded_text(node.inputs[0]), edit.scope))
+        if template is None:
+            return False
+        if template.label:
+            made, types = template.serialized_for(node, self.ground.names)
+            nodes = edit.scope.holder.node
+            if template.in_place:
+                nodes[index].ParseFromString(made[0])
+            else:
+                edit.replaced[index] = [NodeProto.FromString(data) for data in made]
+            edit.sites[index] = (template.op_type, template.label)
+            if template.released:
+                self.ground.released.extend(template.released)
+            if types:
+                self._new_types[edit.scope].update(types)
+        return True
 
-    def _instantiate(self, template: Template, node: NodeProto, index: int, edit: Edit) -> None:
-        nodes, types = template.nodes_for(node, self.ground.names)
-        edit.replaced[index] = nodes
-        edit.sites[index] = (node.op_type, template.label)
-        self.ground.released.extend(template.released)
-        if types:
-            self._new_types[edit.scope].update(types)
-
-    def _data_type(self, node: NodeProto, scope: Scope) -> bytes:
-        """What replacements of a node may depend on besides its kind: the type of its first input, where at hand."""
-        if not scope.has_type_at_hand(node.input[0]):
+    def _data_type(self, name: str, scope: Scope) -> bytes:
+        """The type of the data that a node reads, where it is at hand; replacements may depend on it."""
+        if not scope.has_type_at_hand(name):
             return b""
-        found = scope.type(node.input[0])
+        found = scope.type(name)
         return b"" if found is None else found.SerializeToString()
 
     def _apply(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
@@ -455,8 +464,10 @@ class Legalizer:
 
 
 def _can_be_template(source: NodeProto, nodes: list[NodeProto]) -> bool:
-    """Whether renaming values is all it takes to use replacements again; graphs inside them hold names of their own."""
-    return len(source.input) > 0 and not any(True for node in nodes for _ in subgraphs(node))
+    """Whether what came of a node can be told apart from its names, and none are inside graphs."""
+    if not source.input or not source.input[0] or source.input[0] in (*source.input[1:], *source.output):
+        return False
+    return bool(nodes) and not any(True for node in nodes for _ in subgraphs(node))
 
 
 def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema, *, strict: bool) -> str | None:
