@@ -1,0 +1,113 @@
+"""Nodes of one kind are treated alike, and nodes that differ are told apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, checker, helper, parser
+
+import reducelower
+from reducelower.templates import read_node
+from tests.engine.models import reduced, sample
+from tests.engine.running import run
+
+
+def parse(text: str) -> ModelProto:
+    model = parser.parse_model(text)
+    checker.check_model(model, full_check=True)
+    return model
+
+
+@pytest.mark.parametrize("length", [1, 127, 128, 300, 20_000])
+def test_names_of_any_length_are_read(length: int) -> None:
+    name = "ä" + "n" * (length - 1)
+    node = NodeProto(op_type="ReduceMax", name=name, input=[name, "", "axes"], output=[name + "y"], doc_string="d")
+    read = read_node(node.SerializeToString())
+    again = b"".join(
+        [b"".join(b"\x0a" + value for value in read.inputs), b"".join(b"\x12" + value for value in read.outputs)]
+    )
+    assert NodeProto.FromString(again + b"\x1a" + read.name + read.rest) == node
+
+
+def test_like_nodes_differ_in_nothing_but_names() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, 3, 4] x, float[2, 3, 4] x2) => (float[2, 1, 4] y, float[2, 1, 4] y2, float[2, 3, 1] y3, float y4)
+        <int64[1] one = {1}, int64[1] two = {2}>
+        {
+            y = ReduceL2 (x, one)
+            y2 = ReduceL2 (x2, one)
+            y3 = ReduceL2 (x, two)
+            y4 = ReduceL2 <keepdims = 0> (x2)
+        }
+    """
+    model = parse(text)
+    for index, node in enumerate(model.graph.node):
+        node.name = f"node {index}" if index != 1 else ""
+    data = [sample(np.float32, seed=seed) for seed in (0, 1)]
+    expected = [
+        reduced("ReduceL2", data[0], [1], 1, None),
+        reduced("ReduceL2", data[1], [1], 1, None),
+        reduced("ReduceL2", data[0], [2], 1, None),
+        reduced("ReduceL2", data[1], None, 0, None),
+    ]
+    for converted in (
+        reducelower.convert_version(model, 11),
+        reducelower.expand(model, rules="stable"),
+        reducelower.expand(model, rules="spec"),
+    ):
+        checker.check_model(converted, full_check=True)
+        results = run(converted, {"x": data[0], "x2": data[1]})
+        for result, wanted in zip(results, expected, strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=2e-6)
+        names = [node.name for node in converted.graph.node if node.name]
+        assert len(names) == len(set(names))
+    assert [node.name for node in reducelower.convert_version(model, 11).graph.node] == [
+        "node 0",
+        "",
+        "node 2",
+        "node 3",
+    ]
+
+
+def test_like_nodes_of_different_element_types_get_their_own_replacements() -> None:
+    graph = helper.make_graph(
+        [
+            helper.make_node("ReduceLogSumExp", [f"x{element}"], [f"y{element}"], keepdims=0)
+            for element in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+        ],
+        "g",
+        [helper.make_tensor_value_info(f"x{element}", element, [3]) for element in (1, 11, 10)],
+        [helper.make_tensor_value_info(f"y{element}", element, []) for element in (1, 11, 10)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    expanded = reducelower.expand(model, rules="stable")
+    checker.check_model(expanded, full_check=True)
+    feeds = {
+        "x1": np.array([1000, 999, 0], np.float32),
+        "x11": np.array([1000, 999, 0], np.float64),
+        "x10": np.array([12, 11, 0], np.float16),
+    }
+    results = run(expanded, feeds)
+    for result, values, tolerance in zip(results, feeds.values(), (1e-6, 1e-14, 2e-3), strict=True):
+        exact = values.astype(np.longdouble)
+        wanted = exact.max() + np.log(np.exp(exact - exact.max()).sum())
+        np.testing.assert_allclose(result, float(wanted), rtol=tolerance)
+
+
+def test_marks_stay_with_their_nodes() -> None:
+    model = parse(
+        """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[2, 3] x) => (float[2, 1] y, float[2, 1] z) <int64[1] one = {1}>
+        { y = ReduceL1 (x, one)  z = ReduceL1 (x, one) }
+        """
+    )
+    for node, text in zip(model.graph.node, ("first", "second"), strict=True):
+        node.doc_string = text
+        node.metadata_props.add(key="name", value=text)
+    for converted in (reducelower.convert_version(model, 13), reducelower.expand(model)):
+        marked = [node for node in converted.graph.node if node.doc_string]
+        assert [node.doc_string for node in marked] == ["first", "second"]
+        assert [node.metadata_props[0].value for node in marked] == ["first", "second"]
+        assert [node.output[0] for node in marked] == ["y", "z"]
