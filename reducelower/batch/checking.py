@@ -42,7 +42,7 @@ def check_file(path: str, settings: Settings) -> Checked:
     source = None
     try:
         source = read_model(path)
-        if wrong := what_is_wrong(source.model, external=bool(source.external)):
+        if wrong := what_is_wrong(source.model, external=source.is_partial):
             return Checked(path, REFUSED, problems=(f"{path}: {wrong}",))
         plan = check(
             source.model,

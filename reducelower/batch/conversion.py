@@ -83,7 +83,7 @@ def _convert(task: Task, settings: Settings, source: LoadedModel, on_progress: O
     }
     resolve_destination(task.output, **rights)
     data_sets = read_data_sets(settings, source.model) if settings.verify else ()
-    external = bool(source.external)
+    external = source.is_partial
     if wrong := what_is_wrong(source.model, external=external):
         return _refused(task, wrong)
     legalized = legalize(
@@ -135,7 +135,7 @@ def _refused(task: Task, reason: str) -> Outcome:
 
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, wrong: str) -> Outcome:
     """Say whose fault an invalid result is: the input's, that of an option, or ours."""
-    if already := what_is_wrong(source.model, external=bool(source.external), full=True):
+    if already := what_is_wrong(source.model, external=source.is_partial, full=True):
         return _refused(task, already)
     if isinstance(settings.ir_version, int):
         return _refused(task, f"at IR version {settings.ir_version} the result is not valid: {wrong}")

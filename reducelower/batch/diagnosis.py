@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
 from google.protobuf.message import Message
-from onnx import ModelProto, TensorProto, ValueInfoProto, checker
-from onnx.helper import make_tensor_type_proto
+from onnx import ModelProto, TensorProto, checker
 from onnx.shape_inference import InferenceError
 
-from reducelower.files import all_graphs, external_tensors
+from reducelower.batch.stand_ins import without_external_tensors
 
 __all__ = ["what_is_odd", "what_is_wrong"]
 
@@ -22,8 +20,6 @@ _NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\S*)", re.DOT
 
 
 _ELEMENT_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
-_LARGEST_ELEMENT = 16
-_LARGEST_STAND_IN = 1 << 26
 
 
 def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = False) -> str:
@@ -38,7 +34,7 @@ def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = Fal
         One sentence that says what the checker found; empty when the model is valid.
     """
     try:
-        checker.check_model(_without_external_tensors(model) if external else model, full_check=full)
+        checker.check_model(without_external_tensors(model) if external else model, full_check=full)
     except (checker.ValidationError, InferenceError) as error:
         return _plainly(str(error), model)
     except UnicodeDecodeError:
@@ -102,27 +98,3 @@ def _unknown_operator(operator: str, opset: int) -> str:
 def _first_line(text: str) -> str:
     stripped = text.replace("[ShapeInferenceError] ", "").strip()
     return stripped.splitlines()[0].rstrip(". ") if stripped else "no reason given"
-
-
-def _without_external_tensors(model: ModelProto) -> ModelProto:
-    """A copy in which graph inputs stand for external initializers: type and shape are what the checker asks for."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
-    known = {value.name for value in copy.graph.input}
-    for graph in list(all_graphs(copy)):
-        for position in reversed(range(len(graph.initializer))):
-            tensor = graph.initializer[position]
-            if tensor.data_location != TensorProto.EXTERNAL:
-                continue
-            if tensor.name not in known:
-                known.add(tensor.name)
-                value_type = make_tensor_type_proto(tensor.data_type, list(tensor.dims))
-                copy.graph.input.append(ValueInfoProto(name=tensor.name, type=value_type))
-            del graph.initializer[position]
-    for tensor in external_tensors(copy):  # those of attributes
-        size = math.prod(tensor.dims) * _LARGEST_ELEMENT
-        if size <= _LARGEST_STAND_IN:
-            tensor.data_location = TensorProto.DEFAULT
-            del tensor.external_data[:]
-            tensor.raw_data = bytes(size)
-    return copy

@@ -45,7 +45,7 @@ def verify_models(
     """
     from reducelower.verification import combined, verify, verify_sites
 
-    right = result if isinstance(result, ModelProto) else result.path if result.external else result.model
+    right = result if isinstance(result, ModelProto) else result.path if result.is_partial else result.model
     tolerances = settings.tolerances or None
     sites: tuple[SiteVerification, ...] = ()
     if plan is not None:
@@ -54,7 +54,7 @@ def verify_models(
     end = time.monotonic() + settings.budget
     found = [
         verify(
-            source.path if source.external else source.model,
+            source.path if source.is_partial else source.model,
             right,
             inputs=data.inputs,
             expected=data.outputs or None,
@@ -63,7 +63,7 @@ def verify_models(
             runtimes=settings.runtimes,
             tolerances=tolerances,
             budget=max(end - time.monotonic(), 0.001),
-            base_dir=source.folder if source.external else None,
+            base_dir=source.folder if source.is_partial else None,
         )
         for data in data_sets
     ]

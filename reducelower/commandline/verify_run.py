@@ -65,7 +65,7 @@ def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[Run
     """One comparison per runtime and set of inputs."""
     return [
         compare_runtimes(
-            source.path if source.external else source.model,
+            source.path if source.is_partial else source.model,
             runtime,
             inputs=data.inputs,
             seed=seed,

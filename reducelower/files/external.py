@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -35,11 +35,18 @@ def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
     return (tensor for tensor in _tensors(model) if tensor.data_location == TensorProto.EXTERNAL)
 
 
-def external_files(model: ModelProto, path: Path) -> tuple[ExternalFile, ...]:
+def external_files(
+    model: ModelProto, path: Path, is_inline: Callable[[TensorProto], bool] = lambda _: False
+) -> tuple[ExternalFile, ...]:
     """Find the files that a model's tensors lie in, opening none of them.
 
     A location has to stay in the model's folder: the one of the path as given or, where that is a link, the one of
     the file it leads to (the layout of a Hugging Face cache).
+
+    Args:
+        model: the model.
+        path: its file.
+        is_inline: says of a tensor that what it refers to is the model's own file.
 
     Raises:
         UnreadableModelError: a location is absolute, leaves the folder, is missing, no regular file, or too small.
@@ -48,6 +55,8 @@ def external_files(model: ModelProto, path: Path) -> tuple[ExternalFile, ...]:
     folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 (resolve() would follow the link)
     roots = {Path(os.path.realpath(folder)), Path(os.path.realpath(path)).parent}
     for tensor in external_tensors(model):
+        if is_inline(tensor):
+            continue
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")
         what = f"{path}: tensor {tensor.name!r} has its data in {location!r}, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
+from typing import NoReturn
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
@@ -12,7 +13,7 @@ from onnx.serialization import registry
 
 from reducelower.errors import UnreadableModelError
 
-__all__ = ["LARGEST_MESSAGE", "check_writable", "format_of", "parse", "serialize"]
+__all__ = ["LARGEST_MESSAGE", "check_writable", "format_of", "is_binary", "parse", "refuse_size", "serialize"]
 
 LARGEST_MESSAGE = 2**31 - 1
 """Bytes of the largest protobuf message, and so of the largest model without external data."""
@@ -36,6 +37,11 @@ _NOT_ONNX = (
 def format_of(path: str | os.PathLike[str]) -> str:
     """Return the name of the format that goes with a file's extension; unknown extensions are binary protobuf."""
     return registry.get_format_from_file_extension(Path(path).suffix) or _BINARY
+
+
+def is_binary(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's extension stands for protobuf's binary format."""
+    return format_of(path) == _BINARY
 
 
 def parse(data: bytes, path: str | os.PathLike[str]) -> ModelProto:
@@ -81,11 +87,20 @@ def serialize(model: ModelProto, path: str | os.PathLike[str]) -> bytes:
     except Exception:  # protobuf's EncodeError is no public name in every version
         if model.ByteSize() <= LARGEST_MESSAGE:
             raise
-        raise UnreadableModelError(
-            f"cannot write {os.fspath(path)}: the model would be over 2 GiB, protobuf's limit; "
-            "store its weights as external data first"
-        ) from None
+        refuse_size(path)
     return bytes(content)
+
+
+def refuse_size(path: str | os.PathLike[str]) -> NoReturn:
+    """Refuse to write a model that nobody could read.
+
+    Raises:
+        UnreadableModelError: always.
+    """
+    raise UnreadableModelError(
+        f"cannot write {os.fspath(path)}: the model would be over 2 GiB, protobuf's limit; "
+        "store its weights as external data first"
+    ) from None
 
 
 def _parse_binary(data: bytes, name: str) -> ModelProto:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 from onnx import ModelProto
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile, external_files
-from reducelower.files.formats import LARGEST_MESSAGE, parse
+from reducelower.files.formats import LARGEST_MESSAGE, is_binary, parse
+from reducelower.files.inline import InlineWeights, lift
+from reducelower.files.wire import MalformedError
 
 __all__ = ["LoadedModel", "read_model"]
+
+_WORTH_LIFTING = 1 << 24
+"""Bytes from which on weights stay in a model's file; below, reading everything takes no time."""
 
 
 @dataclass(frozen=True)
@@ -22,18 +28,27 @@ class LoadedModel:
 
     Attributes:
         path: the file as the user named it.
-        model: the model; external tensors hold their location, never their data.
+        model: the model; tensors with data in other files, and large ones in its own, hold where that is.
         external: the files that tensors lie in, all of them inside the model's folder.
+        inline: the weights that stayed in the model's own file, where any did.
     """
 
     path: Path
     model: ModelProto
     external: tuple[ExternalFile, ...] = ()
+    inline: InlineWeights | None = None
 
     @property
     def folder(self) -> Path:
-        """The folder that external data locations start from."""
+        """The folder that external data locations, and references to the model's own file, start from."""
+        if self.inline is not None and not self.external:
+            return self.inline.path.parent
         return Path(os.path.abspath(self.path)).parent  # noqa: PTH100 (resolve() would follow the link)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether tensors of the model have their data elsewhere."""
+        return bool(self.external) or self.inline is not None
 
 
 def read_model(path: str | os.PathLike[str]) -> LoadedModel:
@@ -44,14 +59,6 @@ def read_model(path: str | os.PathLike[str]) -> LoadedModel:
             where it should not. The message is one sentence: which file, what is wrong, what to do.
     """
     path = Path(path)
-    data = _content(path)
-    model = parse(data, path)
-    # Every external tensor names its location under this key, so most models need no walk over their tensors.
-    external = external_files(model, path) if b"location" in data else ()
-    return LoadedModel(path, model, external)
-
-
-def _content(path: Path) -> bytes:
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
@@ -62,10 +69,36 @@ def _content(path: Path) -> bytes:
             raise UnreadableModelError(
                 f"{path} is over 2 GiB, protobuf's limit; store its weights as external data first"
             )
-        return path.read_bytes()
+        if status.st_size >= _WORTH_LIFTING and is_binary(path):
+            return _read_without_weights(path)
+        return _read_whole(path)
     except FileNotFoundError:
         raise UnreadableModelError(f"{path}: no such file") from None
     except (OSError, ValueError) as error:
         if isinstance(error, UnreadableModelError):
             raise
         raise UnreadableModelError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _read_whole(path: Path) -> LoadedModel:
+    data = path.read_bytes()
+    model = parse(data, path)
+    # Every external tensor names its location under this key, so most models need no walk over their tensors.
+    return LoadedModel(path, model, external_files(model, path) if b"location" in data else ())
+
+
+def _read_without_weights(path: Path) -> LoadedModel:
+    """Read a model and leave its large tensors in the file."""
+    inline = InlineWeights(Path(os.path.realpath(path)), FileIO(path))
+    try:
+        data = lift(inline)
+    except MalformedError:
+        return _read_whole(path)
+    if not inline.weights:
+        return _read_whole(path)
+    model = parse(data, path)
+    external = external_files(model, path, inline.owns)
+    if external and path.is_symlink():
+        # One folder cannot be both the one of the link, for external data, and the one of the file.
+        return _read_whole(path)
+    return LoadedModel(path, model, external, inline)

@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-__all__ = ["fill"]
+__all__ = ["append", "fill"]
 
 _FICLONE = 0x40049409
 """Linux: let one file share the blocks of another (btrfs, XFS, bcachefs ...)."""
@@ -27,7 +27,8 @@ def fill(descriptor: int, source: Path) -> None:
         if not _share_blocks(descriptor, origin.fileno()):
             os.ftruncate(descriptor, size)
             for start, end in _extents(origin.fileno(), size):
-                _copy(origin.fileno(), descriptor, start, end)
+                os.lseek(descriptor, start, os.SEEK_SET)
+                append(descriptor, origin.fileno(), start, end)
         status = os.fstat(origin.fileno())
     if os.utime in os.supports_fd:
         os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -63,25 +64,27 @@ def _extents(origin: int, size: int) -> list[tuple[int, int]]:
     return extents
 
 
-def _copy(origin: int, descriptor: int, start: int, end: int) -> None:
-    os.lseek(origin, start, os.SEEK_SET)
-    os.lseek(descriptor, start, os.SEEK_SET)
+def append(descriptor: int, origin: int, start: int, end: int) -> None:
+    """Copy a range of an open file to where another one stands.
+
+    Raises:
+        OSError: the range could not be copied, or is not there any more.
+    """
     position = start
     in_kernel = hasattr(os, "copy_file_range")
     while position < end:
         length = min(_CHUNK, end - position)
         if in_kernel:
             try:
-                copied = os.copy_file_range(origin, descriptor, length)
+                copied = os.copy_file_range(origin, descriptor, length, offset_src=position)
             except OSError as error:
                 if error.errno not in _NO_KERNEL_COPY:
                     raise
                 in_kernel = False
                 continue
         else:
-            chunk = os.read(origin, min(length, _BUFFER))
-            copied = os.write(descriptor, chunk)
-            os.lseek(origin, position + copied, os.SEEK_SET)
+            os.lseek(origin, position, os.SEEK_SET)
+            copied = os.write(descriptor, os.read(origin, min(length, _BUFFER)))
         if not copied:
             raise OSError(errno.EIO, "the file became shorter while it was copied")
         position += copied

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from onnx import ModelProto
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
-from reducelower.files.formats import check_writable, serialize
+from reducelower.files.formats import LARGEST_MESSAGE, check_writable, is_binary, refuse_size, serialize
+from reducelower.files.inline import InlineWeights
 from reducelower.files.pending import PendingFile, sync_folder
 from reducelower.files.reading import LoadedModel
-from reducelower.files.transfer import fill
+from reducelower.files.splicing import Piece, length_of, splice
+from reducelower.files.transfer import append, fill
+from reducelower.files.wire import Window
 
 __all__ = ["EXTERNAL_DATA_MODES", "resolve_destination", "write_model"]
 
@@ -106,14 +110,14 @@ def write_model(
     real = resolve_destination(
         destination, source=source, overwrite=overwrite, in_place=in_place, make_folder=make_folder
     )
-    content = serialize(model, destination)
+    content = _content(model, destination, source.inline)
     try:
         with ExitStack() as stack:
             undo = stack.enter_context(ExitStack())
             if make_folder:
                 _make_folders(real.parent, undo)
             output = stack.enter_context(PendingFile(real))
-            output.write(content)
+            _write(output, content, source)
             if external_data != "keep":
                 _bring(source.external, real.parent, external_data, overwrite, undo)
             output.publish(overwrite=overwrite or in_place)
@@ -124,6 +128,31 @@ def write_model(
     except OSError as error:
         raise UnreadableModelError(f"cannot write {destination}: {error.strerror or error}") from None
     return real
+
+
+def _content(model: ModelProto, destination: str | os.PathLike[str], inline: InlineWeights | None) -> list[Piece]:
+    """What goes into the file: bytes, and weights that are copied from the source's."""
+    if inline is None:
+        return [serialize(model, destination)]
+    pieces = splice(model.SerializeToString(), inline)
+    if length_of(pieces) > LARGEST_MESSAGE:
+        refuse_size(destination)
+    if is_binary(destination):
+        return pieces
+    window = Window(inline.descriptor)
+    whole = (piece if isinstance(piece, bytes) else window.read(piece.start, piece.end) for piece in pieces)
+    return [serialize(ModelProto.FromString(b"".join(whole)), destination)]
+
+
+def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel) -> None:
+    for piece in content:
+        if isinstance(piece, bytes):
+            output.write(piece)
+        else:
+            assert source.inline is not None
+            append(output.descriptor, source.inline.descriptor, piece.start, piece.end)
+    if source.inline is not None and not source.inline.is_unchanged():
+        raise UnreadableModelError(f"{source.path} changed while it was converted; run again")
 
 
 def _bring(files: tuple[ExternalFile, ...], folder: Path, mode: str, overwrite: bool, undo: ExitStack) -> None:

@@ -1,0 +1,72 @@
+"""Stand-ins for tensors whose data is not at hand, so that the ONNX checker can judge the rest of a model.
+
+The checker looks for external data in files, and does not find what an offset, a link or a working directory hides
+from it; references to weights in the model's own file it knows nothing of. Of either kind it needs type and shape.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx.helper import make_node, make_tensor_type_proto
+
+from reducelower.files import all_graphs, external_tensors
+
+__all__ = ["without_external_tensors"]
+
+_LARGEST_ELEMENT = 16
+_LARGEST_STAND_IN = 1 << 26
+
+
+def without_external_tensors(model: ModelProto) -> ModelProto:
+    """A copy in which graph inputs stand for external initializers: type and shape are what the checker asks for."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    known = {value.name for value in copy.graph.input}
+    for graph in list(all_graphs(copy)):
+        for position in reversed(range(len(graph.initializer))):
+            tensor = graph.initializer[position]
+            if tensor.data_location != TensorProto.EXTERNAL:
+                continue
+            if tensor.name not in known:
+                known.add(tensor.name)
+                value_type = make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+                copy.graph.input.append(ValueInfoProto(name=tensor.name, type=value_type))
+            del graph.initializer[position]
+    for graph in list(all_graphs(copy)):
+        _shrink_constants(graph)
+    for function in copy.functions:
+        _shrink_constants(function)
+    for tensor in external_tensors(copy):  # those of attributes
+        size = math.prod(tensor.dims) * _LARGEST_ELEMENT
+        if size > _LARGEST_STAND_IN:
+            tensor.dims[:], size = [0], 0
+        tensor.data_location = TensorProto.DEFAULT
+        del tensor.external_data[:]
+        tensor.raw_data = bytes(size)
+    return copy
+
+
+def _shrink_constants(holder: GraphProto | FunctionProto) -> None:
+    """Let Expand make what a Constant node would hold, where that is large: type and shape are the same."""
+    for position in reversed(range(len(holder.node))):
+        node = holder.node[position]
+        if node.op_type != "Constant" or len(node.attribute) != 1:
+            continue
+        tensor = node.attribute[0].t
+        external = tensor.data_location == TensorProto.EXTERNAL
+        if not external or math.prod(tensor.dims) * _LARGEST_ELEMENT <= _LARGEST_STAND_IN:
+            continue
+        name = node.output[0]
+        one = TensorProto(data_type=tensor.data_type, raw_data=bytes(_LARGEST_ELEMENT))
+        shape = numpy_helper.from_array(np.array(tensor.dims, np.int64))
+        small = [
+            make_node("Constant", [], [f"{name}/stand_in/one"], value=one),
+            make_node("Constant", [], [f"{name}/stand_in/shape"], value=shape),
+            make_node("Expand", [f"{name}/stand_in/one", f"{name}/stand_in/shape"], [name], name=node.name),
+        ]
+        del holder.node[position]
+        for made in reversed(small):
+            holder.node.insert(position, made)

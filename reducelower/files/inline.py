@@ -1,0 +1,210 @@
+"""Weights inside a model file, left where they are.
+
+The bytes of a large tensor are not read: in the model that the engine sees, the tensor refers to its own place in the
+file, as ONNX external data does (location, offset, length). Such a model is a valid one by itself, which onnxruntime
+can run from the model's folder, and whatever copies, moves or drops a tensor does so with its reference. When the
+model is written, each reference becomes the bytes again (see `splicing`).
+
+References are told from external data proper by their ``checksum`` entry, which holds a number drawn at random when
+the file is read, so no model can bring any along.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+from onnx import StringStringEntryProto, TensorProto
+
+from reducelower.files.wire import LENGTH, Field, MalformedError, Window, varint
+
+__all__ = ["CHILDREN", "InlineWeights", "Weight", "lift"]
+
+_LARGE = 1 << 19
+"""Bytes from which on a tensor stays in the file; the engine reads the values of smaller ones, such as axes."""
+
+_DEEPEST = 100
+"""Messages inside each other that protobuf reads."""
+
+CHILDREN: Mapping[str, Mapping[int, str]] = {
+    "Model": {7: "Graph", 20: "Training", 25: "Function"},
+    "Graph": {1: "Node", 5: "Tensor"},
+    "Training": {1: "Graph", 2: "Graph"},
+    "Function": {7: "Node", 11: "Attribute"},
+    "Node": {5: "Attribute"},
+    "Attribute": {5: "Tensor", 6: "Graph", 10: "Tensor", 11: "Graph"},
+}
+"""Fields of onnx.proto through which one comes to tensors: message, field number, message inside.
+
+Sparse tensors are left out: the checker reads their indices, and onnxruntime takes none from other files.
+"""
+
+_TENSOR_OF_ATTRIBUTE = 5
+
+_DATA_TYPE, _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 2, 9, 13, 14
+
+# Packed numbers that lie in the file as raw data would: field, and the element types whose values it holds.
+_AS_RAW = {
+    4: (TensorProto.FLOAT, TensorProto.COMPLEX64),
+    10: (TensorProto.DOUBLE, TensorProto.COMPLEX128),
+}
+_VALUES = frozenset({4, 5, 6, 7, _RAW_DATA, 10, 11})
+_VARINT = 0
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The values of one tensor in a file.
+
+    Attributes:
+        field: number of the field of TensorProto that holds them.
+        start, end: where they lie.
+        states_location: whether the tensor says ``data_location: DEFAULT``, which goes without saying.
+    """
+
+    field: int
+    start: int
+    end: int
+    states_location: bool
+
+
+class InlineWeights:
+    """A model file that stays open, and the weights in it that are referred to.
+
+    Attributes:
+        path: the file, links followed.
+        weights: what the references stand for.
+    """
+
+    def __init__(self, path: Path, file: FileIO) -> None:
+        """Take over an open file."""
+        self.path = path
+        self.weights: list[Weight] = []
+        self._file = file
+        self._token = secrets.token_hex(16)
+        self._status = self._identity()
+
+    @property
+    def descriptor(self) -> int:
+        """The open file."""
+        return self._file.fileno()
+
+    @property
+    def mark(self) -> bytes:
+        """What every reference holds."""
+        return self._token.encode()
+
+    def owns(self, tensor: TensorProto) -> bool:
+        """Whether a tensor refers to a weight of this file."""
+        return any(self.weight_of(entry) is not None for entry in tensor.external_data)
+
+    def weight_of(self, entry: StringStringEntryProto) -> Weight | None:
+        """The weight that an entry of external data refers to, if it is the one that does."""
+        token, _, number = entry.value.partition(":")
+        return self.weights[int(number)] if entry.key == "checksum" and token == self._token else None
+
+    def refer(self, weight: Weight) -> bytes:
+        """The fields of a TensorProto that refer to a weight."""
+        entries = {
+            "location": self.path.name,
+            "offset": str(weight.start),
+            "length": str(weight.end - weight.start),
+            "checksum": f"{self._token}:{len(self.weights)}",
+        }
+        self.weights.append(weight)
+        tensor = TensorProto(data_location=TensorProto.EXTERNAL)
+        for key, value in entries.items():
+            tensor.external_data.add(key=key, value=value)
+        return tensor.SerializeToString()
+
+    def is_unchanged(self) -> bool:
+        """Whether nobody wrote to the file since it was opened."""
+        return self._identity() == self._status
+
+    def _identity(self) -> tuple[int, int]:
+        status = os.fstat(self._file.fileno())
+        return status.st_size, status.st_mtime_ns
+
+
+def lift(weights: InlineWeights) -> bytes:
+    """The bytes of the model in a file, with references in place of large tensors.
+
+    Raises:
+        MalformedError: the file holds no message that can be taken apart; it is to be parsed as a whole, which
+            says what is wrong, if anything is.
+    """
+    window = Window(weights.descriptor)
+    pieces = _Lifting(window, weights).message("Model", 0, window.size, 0)
+    return window.read(0, window.size) if pieces is None else b"".join(pieces)
+
+
+class _Lifting:
+    def __init__(self, window: Window, weights: InlineWeights) -> None:
+        self._window = window
+        self._weights = weights
+
+    def message(self, name: str, start: int, end: int, depth: int) -> list[bytes] | None:
+        """The pieces of a message; None where it holds no large tensor and stays as it is."""
+        if depth > _DEEPEST:
+            raise MalformedError("messages too deep inside each other")
+        if name == "Tensor":
+            return self._tensor(start, end)
+        if name == "Attribute" and self._is_in_parts(start, end):
+            return None
+        pieces: list[bytes] = []
+        copied = start
+        children = CHILDREN[name]
+        for field in self._window.fields(start, end, _LARGE):
+            child = children.get(field.number)
+            if child is None or field.kind != LENGTH:
+                continue
+            inside = self.message(child, field.value, field.end, depth + 1)
+            if inside is None:
+                continue
+            head = varint(field.number << 3 | LENGTH) + varint(sum(map(len, inside)))
+            pieces += [self._window.read(copied, field.start), head, *inside]
+            copied = field.end
+        if not pieces:
+            return None
+        pieces.append(self._window.read(copied, end))
+        return pieces
+
+    def _is_in_parts(self, start: int, end: int) -> bool:
+        """Whether the tensor of an attribute occurs more than once, as parts that protobuf would merge."""
+        return sum(field.number == _TENSOR_OF_ATTRIBUTE for field in self._window.fields(start, end)) > 1
+
+    def _tensor(self, start: int, end: int) -> list[bytes] | None:
+        fields = list(self._window.fields(start, end))
+        held = [field for field in fields if field.number in _VALUES]
+        if len(held) == 1 and self._can_stay(held[0], fields):
+            (values,) = held
+            weight = Weight(values.number, values.value, values.end, any(f.number == _DATA_LOCATION for f in fields))
+            before, after = self._window.read(start, values.start), self._window.read(values.end, end)
+            return [before, after, self._weights.refer(weight)]
+        return None
+
+    def _can_stay(self, values: Field, fields: list[Field]) -> bool:
+        """Whether a tensor is plainly one that could as well be external data."""
+        if values.kind != LENGTH or values.end - values.value < _LARGE:
+            return False
+        if any(field.number == _EXTERNAL_DATA for field in fields):
+            return False
+        if any(location != TensorProto.DEFAULT for location in self._numbers(_DATA_LOCATION, fields)):
+            return False
+        element_types = self._numbers(_DATA_TYPE, fields)
+        if len(element_types) != 1:
+            return False
+        return values.number == _RAW_DATA or element_types[0] in _AS_RAW.get(values.number, ())
+
+    def _numbers(self, number: int, fields: list[Field]) -> list[int]:
+        """The values of a field that holds a small integer; -1 stands for anything else."""
+        found = []
+        for field in fields:
+            if field.number == number:
+                plain = field.kind == _VARINT and field.end == field.value + 1
+                found.append(self._window.read(field.value, field.end)[0] if plain else -1)
+        return found
