@@ -26,6 +26,8 @@ def _lower_shorthand(node: NodeProto, scope: Scope) -> Outcome:
     """``value_int`` and its like are short for a tensor."""
     if attribute_of(node, "value") is not None or attribute_of(node, "sparse_value") is not None:
         return False
+    if not node.attribute:
+        raise RefusedError("it holds no value, so the model is not valid", "mend the model")
     attribute = node.attribute[0]
     if attribute.ref_attr_name:
         raise RefusedError(

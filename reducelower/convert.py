@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from onnx import ModelProto
 
 from reducelower.bodies import Rules
-from reducelower.errors import ConversionError
+from reducelower.errors import ConversionError, Refusal
 from reducelower.fitting import name_oldest_fitting
 from reducelower.inference import skeleton
 from reducelower.plan import Plan
 from reducelower.run import Book, IrVersion, Settings, attempt, attempt_in_place
+from reducelower.soundness import what_is_odd
 from reducelower.target import Target
 
 __all__ = ["Legalized", "check", "convert_version", "expand", "legalize"]
@@ -169,13 +171,29 @@ def check(
         The plan; its `refusals` are filled where `convert_version` would raise.
 
     Raises:
+        ConversionError: the model is not valid, and the engine stumbled over it.
         ValueError: the target makes no sense.
     """
     settings = Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     goal = target if target is not None else Target(target_version)
-    bare = skeleton(model)
-    plan = attempt(bare, goal, settings, report=True)[1]
-    return name_oldest_fitting(plan, _fits(bare, goal, settings)) if plan.refusals else plan
+    with _suspecting(model):
+        bare = skeleton(model)
+        plan = attempt(bare, goal, settings, report=True)[1]
+        return name_oldest_fitting(plan, _fits(bare, goal, settings)) if plan.refusals else plan
+
+
+@contextmanager
+def _suspecting(model: ModelProto) -> Iterator[None]:
+    """Turn whatever a model that is not valid brings about into a refusal that says what is wrong with it."""
+    try:
+        yield
+    except ConversionError:
+        raise
+    except Exception as error:
+        reason = what_is_odd(model)
+        if not reason:
+            raise
+        raise ConversionError([Refusal("graph", "", "", reason, "the model is not valid")]) from error
 
 
 def _fits(bare: ModelProto, target: Target, settings: Settings) -> Callable[[int], bool]:
@@ -184,11 +202,12 @@ def _fits(bare: ModelProto, target: Target, settings: Settings) -> Callable[[int
 
 
 def _legalize(model: ModelProto, target: Target, settings: Settings, *, in_place: bool, report: bool) -> Legalized:
-    if in_place:
-        plan = attempt_in_place(model, target, settings, report=report)
-        result = model
-    else:
-        result, plan = attempt(model, target, settings, report=report)
-    if plan.refusals:
-        raise ConversionError(name_oldest_fitting(plan, _fits(skeleton(model), target, settings)).refusals)
-    return Legalized(result, plan)
+    with _suspecting(model):
+        if in_place:
+            plan = attempt_in_place(model, target, settings, report=report)
+            result = model
+        else:
+            result, plan = attempt(model, target, settings, report=report)
+        if plan.refusals:
+            raise ConversionError(name_oldest_fitting(plan, _fits(skeleton(model), target, settings)).refusals)
+        return Legalized(result, plan)

@@ -103,11 +103,13 @@ class Inference:
         return self._types.get(key, {})
 
     def omits(self, function: FunctionProto, attribute: str) -> bool:
-        """Whether a call of a function leaves out an attribute that has no default."""
+        """Whether a call of a function leaves out an attribute, or the function declares none of that name."""
         from reducelower.calls import omitted_attributes
 
         if self._omitted is None:
             self._omitted = omitted_attributes(self._source)
+        if all(known.name != attribute for known in function.attribute_proto) and attribute not in function.attribute:
+            return True
         return (function.domain, function.name, function.overload, attribute) in self._omitted
 
     def holder(self, key: GraphKey) -> GraphProto | FunctionProto:

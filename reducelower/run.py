@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from onnx import ModelProto
+from onnx import FunctionProto, GraphProto, ModelProto, shape_inference
 
 from reducelower.bodies import Rules
 from reducelower.census import Census
 from reducelower.errors import Refusal
-from reducelower.inference import Inference, skeleton, weight_bytes
+from reducelower.inference import Inference, skeleton, subgraphs, weight_bytes
 from reducelower.ir_version import ir_version_of_opset, needed_ir_version
 from reducelower.legalize import Legalizer
 from reducelower.names import Names
 from reducelower.plan import Plan
 from reducelower.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.scope import Ground
+from reducelower.soundness import what_is_wrong_with_calls
 from reducelower.target import Target
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
 """A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
 
 IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
+
+_BRANCHES_MAY_DIFFER = 11
 
 # With weights up to this size a model is copied by way of its bytes, which then also answer which names are free.
 _SEARCHABLE = 64 << 20
@@ -130,6 +133,8 @@ def _run(
     opset, problem = _source_opset([entry.version for entry in imports])
     goal = _goal(target, opset)
     old_ir = model.ir_version
+    if not problem and (wrong := what_is_wrong_with_calls(model)):
+        problem = Refusal("graph", "", "", wrong, "inline the functions first")
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
@@ -146,8 +151,33 @@ def _run(
     sites = legalizer.splice(report=report)
     for entry in imports:
         entry.version = goal.opset
+    if goal.opset < _BRANCHES_MAY_DIFFER <= opset and _has_branches(model):
+        problem = _unlike_branches(model)
+        if problem:
+            return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     model.ir_version = _new_ir(model, census, settings.ir_version, opset, goal.opset)
     return Plan(opset, goal, tuple(sites), (), legalizer.nodes - len(sites), (old_ir, model.ir_version), notes)
+
+
+def _has_branches(model: ModelProto) -> bool:
+    holders: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
+    while holders:
+        for node in holders.pop().node:
+            if node.op_type == "If":
+                return True
+            holders.extend(graph for _, _, graph in subgraphs(node))
+    return False
+
+
+def _unlike_branches(model: ModelProto) -> Refusal | None:
+    """Look for branches that turn out to give different shapes now that more is constant than before."""
+    try:
+        shape_inference.infer_shapes(skeleton(model), strict_mode=True)
+    except Exception as error:  # inference has several kinds of its own
+        if "op_type:If" in str(error):
+            reason = f"the branches of an If give different shapes: {' '.join(str(error).split())}"
+            return Refusal("graph", "", "", reason, f"opset {_BRANCHES_MAY_DIFFER} is the oldest that allows it")
+    return None
 
 
 def _ground(
@@ -180,8 +210,9 @@ def _source_opset(imported: list[int]) -> tuple[int, Refusal | None]:
         reason = "it imports no opset of the default domain, so it cannot be told what its operators mean"
         return 0, Refusal("graph", "", "", reason, "set opset_import")
     opset = imported[0]
-    if len(set(imported)) > 1:
-        reason = f"it imports the default domain more than once, at opsets {' and '.join(map(str, imported))}"
+    different = sorted(set(imported))
+    if len(different) > 1:
+        reason = f"it imports the default domain more than once, at opsets {' and '.join(map(str, different[:9]))}"
         return opset, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
     if not 1 <= opset <= latest_opset():
         reason = f"it imports opset {opset}, and the onnx installed knows opsets 1 to {latest_opset()}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reducelower.batch.diagnosis import what_is_odd, what_is_wrong
+from reducelower.batch.diagnosis import what_is_wrong
 from reducelower.batch.settings import Settings
 from reducelower.convert import check
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model
 from reducelower.plan import Plan
+from reducelower.soundness import what_is_odd
 
 if TYPE_CHECKING:
     from reducelower.reports.details import Details

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from reducelower.batch.diagnosis import what_is_odd, what_is_wrong
+from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong
 from reducelower.batch.input_values import read_data_sets
 from reducelower.batch.settings import Settings, Task
 from reducelower.convert import legalize
@@ -15,6 +15,7 @@ from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.plan import Plan
+from reducelower.soundness import what_is_odd
 
 if TYPE_CHECKING:
     from reducelower.batch.verifying import OnProgress
@@ -97,7 +98,7 @@ def _convert(task: Task, settings: Settings, source: LoadedModel, on_progress: O
         base_dir=source.folder,
     )
     if wrong := what_is_wrong(legalized.model, external=external, full=True):
-        return _invalid_result(task, settings, source, wrong)
+        return _invalid_result(task, settings, source, legalized.model, wrong)
     verification = None
     if settings.verify:
         from reducelower.batch.verifying import verify_models
@@ -133,10 +134,14 @@ def _refused(task: Task, reason: str) -> Outcome:
     return Outcome(task.source, REFUSED, problems=(f"{task.source}: {reason}",))
 
 
-def _invalid_result(task: Task, settings: Settings, source: LoadedModel, wrong: str) -> Outcome:
+def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: ModelProto, wrong: str) -> Outcome:
     """Say whose fault an invalid result is: the input's, that of an option, or ours."""
     if already := what_is_wrong(source.model, external=source.is_partial, full=True):
         return _refused(task, already)
+    if odd := what_is_odd(source.model):
+        return _refused(task, odd)
+    if contradicts_itself(result, external=source.is_partial):
+        return _refused(task, f"the shapes it states do not fit what its nodes yield ({wrong})")
     if isinstance(settings.ir_version, int):
         return _refused(task, f"at IR version {settings.ir_version} the result is not valid: {wrong}")
     problem = f"{task.source}: reducelower itself failed: its result is not valid ({wrong}); please report this"

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from google.protobuf.message import Message
-from onnx import ModelProto, TensorProto, checker
+from onnx import ModelProto, checker
 from onnx.shape_inference import InferenceError
 
+from reducelower.batch.axes import what_is_wrong_with_axes
 from reducelower.batch.stand_ins import without_external_tensors
+from reducelower.files import all_graphs
+from reducelower.soundness import what_is_wrong_with_calls
 
-__all__ = ["what_is_odd", "what_is_wrong"]
+__all__ = ["contradicts_itself", "what_is_wrong"]
 
 _UNKNOWN_OPERATOR = re.compile(r"No Op registered for (\S+) with domain_version of (-?\d+)")
 _UNDEFINED = re.compile(r"however input '(.*?)' of node: \nname: (.*?) OpType: (\S*)", re.DOTALL)
 _DEFINED_TWICE = re.compile(r"however '(.*?)' has been used as .* multiple times", re.DOTALL)
 _NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\S*)", re.DOTALL)
-
-
-_ELEMENT_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
 
 
 def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = False) -> str:
@@ -33,6 +31,9 @@ def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = Fal
     Returns:
         One sentence that says what the checker found; empty when the model is valid.
     """
+    # The checker and inference would follow calls without end, or take forever.
+    if problem := what_is_wrong_with_calls(model):
+        return problem
     try:
         checker.check_model(without_external_tensors(model) if external else model, full_check=full)
     except (checker.ValidationError, InferenceError) as error:
@@ -41,29 +42,25 @@ def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = Fal
         return "it holds a name or text that is not UTF-8"
     except (ValueError, RuntimeError, TypeError) as error:
         return f"the ONNX checker cannot read it: {_first_line(str(error))}"
-    return ""
+    return what_is_wrong_with_axes(model)
 
 
-def what_is_odd(model: ModelProto) -> str:
-    """Look for what protobuf and the checker let pass though no model should hold it.
-
-    This walks through every field, so it is for finding out why something failed, not for every run.
-
-    Returns:
-        One sentence; empty when there is nothing odd.
-    """
-    element_types = set(TensorProto.DataType.values())
-    pending: list[Message] = [model]
-    while pending:
-        for field, value in pending.pop().ListFields():
-            values: Any = [value] if isinstance(value, (Message, str, bytes, int, float)) else value
-            if field.message_type is not None:
-                pending.extend(values)
-            elif field.type == field.TYPE_STRING and any(isinstance(item, bytes) for item in values):
-                return "it holds a name or text that is not UTF-8"
-            elif field.name in _ELEMENT_TYPE_FIELDS and not element_types.issuperset(values):
-                return f"it uses element type {value}, which the onnx installed does not know"
-    return ""
+def contradicts_itself(model: ModelProto, *, external: bool = False) -> bool:
+    """Whether a model is valid but for the shapes it states of values inside its graphs."""
+    bare = ModelProto()
+    bare.CopyFrom(model)
+    for graph in all_graphs(bare):
+        del graph.value_info[:]
+        for value in graph.output:
+            if value.type.HasField("tensor_type"):
+                value.type.tensor_type.ClearField("shape")
+    # The outputs of the model itself have to state a shape: one of no known sizes contradicts nothing.
+    for ours, theirs in zip(bare.graph.output, model.graph.output, strict=True):
+        for _ in theirs.type.tensor_type.shape.dim:
+            ours.type.tensor_type.shape.dim.add()
+        if theirs.type.HasField("tensor_type"):
+            ours.type.tensor_type.shape.SetInParent()
+    return not what_is_wrong(bare, external=external, full=True)
 
 
 def _plainly(text: str, model: ModelProto) -> str:

@@ -17,6 +17,7 @@ from onnx import NodeProto, TensorProto
 from reducelower.absent import expresses
 from reducelower.attributes import attribute_of, set_attribute, value_of
 from reducelower.crossings import Outcome, raises
+from reducelower.errors import RefusedError
 from reducelower.scope import Scope
 from reducelower.writing import Writer
 
@@ -38,7 +39,10 @@ def _axes(node: NodeProto, scope: Scope) -> list[int]:
     axis = int(value_of(node, "axis", -1))
     if axis < 0:
         return list(range(axis, 0))
-    return list(range(axis, scope.needed_rank(node.input[0])))
+    rank = scope.needed_rank(node.input[0])
+    if axis >= rank:
+        raise RefusedError(f"its axis {axis} is out of range for rank {rank}", "mend the model")
+    return list(range(axis, rank))
 
 
 def _cast(body: Writer, name: str, source: int, goal: int, tail: str) -> str:

@@ -1,0 +1,97 @@
+"""Constant axes of Reduce nodes that no checker looks at, because it does not know what is constant around a subgraph.
+
+A node that no boundary changes is carried over unseen; whoever hands over a file is still told that it makes no sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+
+from reducelower.inference import subgraphs
+from reducelower.reductions import REDUCTIONS
+from reducelower.scope import tensor_of
+
+__all__ = ["what_is_wrong_with_axes"]
+
+_OPERATORS = frozenset(REDUCTIONS)
+_MOST_AXES = 1024
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known in a graph: constants that may be axes, and ranks, by name."""
+
+    constants: Mapping[str, tuple[int, ...]]
+    ranks: Mapping[str, int]
+
+
+def what_is_wrong_with_axes(model: ModelProto) -> str:
+    """Look for axes that name a dimension twice or that the data does not have.
+
+    Returns:
+        One sentence; empty when there are none.
+    """
+    nothing = _Known({}, {})
+    pending: list[tuple[GraphProto | FunctionProto, _Known]] = [(model.graph, nothing)]
+    pending += [(function, nothing) for function in model.functions]
+    while pending:
+        holder, around = pending.pop()
+        known: _Known | None = None
+        for index, node in enumerate(holder.node):
+            is_reduction = node.op_type in _OPERATORS
+            inner = () if is_reduction else [graph for _, _, graph in subgraphs(node)]
+            if not is_reduction and not inner:
+                continue
+            known = known or _known(holder, around)
+            pending.extend((graph, known) for graph in inner)
+            if is_reduction and (wrong := _wrong(node, known)):
+                return f"{node.op_type} {node.name or f'#{index}'!r} {wrong}"
+    return ""
+
+
+def _known(holder: GraphProto | FunctionProto, around: _Known) -> _Known:
+    constants, ranks = dict(around.constants), dict(around.ranks)
+    for node in holder.node:
+        if node.op_type == "Constant" and node.output:
+            _note(constants, node.output[0], tensor_of(node))
+    if isinstance(holder, FunctionProto):
+        return _Known(constants, ranks)
+    for tensor in holder.initializer:
+        _note(constants, tensor.name, tensor)
+    for value in (*holder.input, *holder.value_info):
+        # A caller may hand in other axes than the default.
+        constants.pop(value.name, None)
+        if value.type.tensor_type.HasField("shape"):
+            ranks[value.name] = len(value.type.tensor_type.shape.dim)
+    return _Known(constants, ranks)
+
+
+def _note(constants: dict[str, tuple[int, ...]], name: str, tensor: TensorProto | None) -> None:
+    constants.pop(name, None)
+    if tensor is None or tensor.data_type != TensorProto.INT64 or tensor.data_location == TensorProto.EXTERNAL:
+        return
+    if len(tensor.dims) == 1 and 0 <= tensor.dims[0] <= _MOST_AXES:
+        try:
+            constants[name] = tuple(numpy_helper.to_array(tensor).tolist())
+        except ValueError:  # the engine refuses it where it is needed
+            return
+
+
+def _wrong(node: NodeProto, known: _Known) -> str:
+    axes: tuple[int, ...] | None = None
+    for attribute in node.attribute:
+        if attribute.name == "axes" and attribute.type == AttributeProto.INTS and not attribute.ref_attr_name:
+            axes = tuple(attribute.ints)
+    if len(node.input) > 1 and node.input[1]:
+        axes = known.constants.get(node.input[1])
+    if not axes or not node.input:
+        return ""
+    rank = known.ranks.get(node.input[0])
+    if rank is not None and not all(-rank <= axis < rank for axis in axes):
+        return f"has axes {list(axes[:9])}, and its data has {rank} dimensions"
+    if len({axis % rank if rank else axis for axis in axes}) < len(axes):
+        return f"has axes {list(axes[:9])}, which name a dimension twice"
+    return ""
