@@ -423,11 +423,16 @@ class Scope:
             tensor = tensor_of(self.constant_nodes[name][1])
         if tensor is None or int(np.prod(tensor.dims, dtype=np.float64)) > LARGEST:
             return None
+        folder = ""
         if tensor.data_location == TensorProto.EXTERNAL:
             if self.ground.base_dir is None:
                 return None
-            return numpy_helper.to_array(tensor, str(self.ground.base_dir))
-        return numpy_helper.to_array(tensor)
+            folder = str(self.ground.base_dir)
+        try:
+            return numpy_helper.to_array(tensor, folder)
+        except Exception as error:  # numpy and onnx have several kinds of their own
+            reason = " ".join(str(error).split())
+            raise RefusedError(f"the tensor {name!r} cannot be read: {reason}", "mend the model") from error
 
     def _known_types(self) -> Mapping[str, TypeProto]:
         """Types that the graph itself states, by name."""
