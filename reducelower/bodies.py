@@ -17,7 +17,10 @@ from reducelower.scope import Scope, tensor_of
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule, RuleBook
 
-__all__ = ["Rules", "instantiate", "instantiate_function"]
+__all__ = ["SHIPPED", "Rules", "instantiate", "instantiate_function"]
+
+SHIPPED = ("spec", "stable", "core")
+"""The rule books for Reduce operators that come with the package."""
 
 
 class Rules:

@@ -261,7 +261,11 @@ class Legalizer:
         if treatment.refusal:
             raise RefusedError(treatment.refusal)
         if treatment.expand:
-            return self._expand(node, opset, scope, self.rules.find(node, scope))
+            before = node.SerializeToString()
+            try:
+                return self._expand(node, opset, scope, self.rules.find(node, scope))
+            except RefusedError as refused:
+                raise self._naming_a_book(refused, before, opset, scope) from None
         if treatment.absent:
             return self._replace_absent(node, opset, scope)
         changed, labels = False, ""
@@ -367,6 +371,18 @@ class Legalizer:
             return self._settle_all(body, rule.opset, scope), label
         finally:
             self._expanding.pop()
+
+    def _naming_a_book(self, refused: RefusedError, node: bytes, opset: int, scope: Scope) -> RefusedError:
+        """The refusal of a rule with a shipped rule book in its hint that can do what the chosen one cannot."""
+        for name in bodies.SHIPPED:
+            copy = NodeProto.FromString(node)
+            try:
+                self._expand(copy, opset, scope, bodies.Rules(name).find(copy, scope))
+            except RefusedError:
+                continue
+            hint = f"--rules {name} works here"
+            return RefusedError(refused.reason, f"{refused.hint}; {hint}" if refused.hint else hint)
+        return refused
 
     def _replace_absent(self, node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], str]:
         # They are written for an opset version that may not take all the types which the operator takes at its own.

@@ -205,3 +205,13 @@ def test_the_stable_rules_give_every_finite_answer(name: str, opset: int) -> Non
     expanded = reducelower.expand(Case(op_type, opset, "several", axes=(2,)).model(), rules="stable")
     (result,) = run(expanded, {"x": data})
     np.testing.assert_allclose(result.reshape(-1), [expected], rtol=4 * np.finfo(np.float32).eps)
+
+
+def test_opset_1_takes_rules_without_cast_and_broadcasting_and_the_refusal_names_them() -> None:
+    case = Case("ReduceLogSum", 1, "one")
+    with pytest.raises(ConversionError, match="--rules spec works here"):
+        reducelower.expand(case.model(), rules="stable")
+    expanded = reducelower.expand(case.model(), rules="spec")
+    checker.check_model(expanded, full_check=True)
+    assert all_operators(expanded) == {"ReduceSum", "Log"}
+    assert all_operators(reducelower.expand(Case("ReduceL1", 1, "one").model(), rules="stable")) == {"Abs", "ReduceSum"}
