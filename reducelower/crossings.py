@@ -8,7 +8,7 @@ What a schema cannot say (the same node means something else) is registered by t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
@@ -22,10 +22,19 @@ from reducelower.meanings import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE
 from reducelower.schemas import parse_element_type, schema, versions
 from reducelower.scope import Scope
 
-__all__ = ["Crossing", "Outcome", "Rewrite", "crossings", "lowers", "raises"]
+__all__ = ["Crossing", "Outcome", "Replacement", "Rewrite", "crossings", "lowers", "raises"]
 
 Outcome: TypeAlias = "bool | list[NodeProto]"
 """What came of a node: False as it was, True changed in place, a list the nodes that replace it."""
+
+
+class Replacement(list[NodeProto]):
+    """Nodes that replace another, with a name of their own for reports where the boundary's says too little."""
+
+    def __init__(self, nodes: Iterable[NodeProto], label: str) -> None:
+        super().__init__(nodes)
+        self.label = label
+
 
 Rewrite: TypeAlias = Callable[[NodeProto, Scope], Outcome]
 

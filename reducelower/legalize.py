@@ -16,7 +16,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, de
 
 from reducelower import absent, bodies, casts, constants, operators, reductions
 from reducelower.census import Census
-from reducelower.crossings import crossings
+from reducelower.crossings import Replacement, crossings
 from reducelower.dynamic_axes import BodyWantedError
 from reducelower.edits import Edit
 from reducelower.errors import Refusal, RefusedError
@@ -274,10 +274,13 @@ class Legalizer:
             try:
                 outcome = crossing.cross(node, scope)
             except BodyWantedError:
-                return self._expand(node, crossing.boundary, scope, self.rules.find_simpler(node, scope))
+                rule = self.rules.find_simpler(node, scope)
+                nodes, label = self._expand(node, crossing.boundary, scope, rule)
+                return nodes, f"{label}, for axes known at run time"
             if outcome is False:
                 continue
-            labels = f"{labels}; {crossing.label}" if labels else crossing.label
+            label = outcome.label if isinstance(outcome, Replacement) else crossing.label
+            labels = f"{labels}; {label}" if labels else label
             if isinstance(outcome, list):
                 lost = self._table(opset).dropped.get(node.op_type)
                 mistyped = mistyped or any(scope.type_string(name) in lost for name in inputs if lost and name)

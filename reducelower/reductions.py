@@ -11,7 +11,7 @@ from onnx import FunctionProto, NodeProto, TensorProto
 
 from reducelower.attributes import attribute_of, set_attribute
 from reducelower.build import copy_marks, make_node
-from reducelower.crossings import Outcome, lowers, raises
+from reducelower.crossings import Outcome, Replacement, lowers, raises
 from reducelower.dynamic_axes import BodyWantedError, reduce_by_condition
 from reducelower.errors import RefusedError
 from reducelower.schemas import schema, versions
@@ -115,7 +115,8 @@ def _ask_the_callers(node: NodeProto, scope: Scope) -> None:
 def _lower_dynamic(node: NodeProto, scope: Scope) -> Outcome:
     """Cross with axes that are known at run time only."""
     if node.op_type in _PLAIN:
-        return reduce_by_condition(node, scope)
+        nodes = reduce_by_condition(node, scope)
+        return Replacement(nodes, f"axes known at run time: {scope.rank(node.input[0])} conditional reductions")
     raise BodyWantedError(
         f"its axes {node.input[1]!r} are computed at run time, and no rule says what {node.op_type} is made of",
         f"make {node.input[1]!r} a constant",

@@ -407,3 +407,10 @@ def test_a_function_of_an_older_opset_than_the_model() -> None:
         data = sample(np.float32)
         np.testing.assert_array_equal(y, data.max(0, keepdims=True))
         np.testing.assert_array_equal(z, data.max(-1, keepdims=True))
+
+
+def test_the_plan_says_what_dynamic_axes_cost() -> None:
+    (site,) = reducelower.check(dynamic_model("ReduceMax", 18, None, None), 13).sites
+    assert site.rule == "axes known at run time: 3 conditional reductions"
+    (site,) = reducelower.check(dynamic_model("ReduceL1", 18, None, None), 13).sites
+    assert site.rule == "stable/ReduceL1, for axes known at run time"
