@@ -108,8 +108,9 @@ def _convert(task: Task, settings: Settings, source: LoadedModel, on_progress: O
         )
     outcome = Outcome(task.source, plan=legalized.plan, verification=verification)
     outcome = _with_details(outcome, settings, source, legalized.model)
-    if verification is not None and not verification.equivalent:
-        problem = f"{task.source}: the converted model does not compute the same, so it was not written: {verification}"
+    if verification is not None and not (verification.equivalent and (verification.complete or not settings.strict)):
+        what = "could not be verified" if verification.equivalent else "does not compute the same"
+        problem = f"{task.source}: the converted model {what}, so it was not written: {verification}"
         return replace(outcome, status=REFUSED, problems=(problem,))
     written = write_model(legalized.model, task.output, external_data=settings.external_data, **rights)
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from onnx import ModelProto, checker
-from onnx.shape_inference import InferenceError
+from onnx.shape_inference import InferenceError, infer_shapes
 
 from reducelower.batch.axes import what_is_wrong_with_axes
 from reducelower.batch.stand_ins import without_external_tensors
 from reducelower.files import all_graphs
+from reducelower.inference import skeleton
 from reducelower.soundness import what_is_wrong_with_calls
 
 __all__ = ["contradicts_itself", "what_is_wrong"]
@@ -45,22 +46,19 @@ def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = Fal
     return what_is_wrong_with_axes(model)
 
 
-def contradicts_itself(model: ModelProto, *, external: bool = False) -> bool:
-    """Whether a model is valid but for the shapes it states of values inside its graphs."""
-    bare = ModelProto()
-    bare.CopyFrom(model)
+def contradicts_itself(model: ModelProto) -> bool:
+    """Whether shape inference is content with a model once the shapes it states of computed values are gone."""
+    bare = skeleton(model)
     for graph in all_graphs(bare):
         del graph.value_info[:]
         for value in graph.output:
             if value.type.HasField("tensor_type"):
                 value.type.tensor_type.ClearField("shape")
-    # The outputs of the model itself have to state a shape: one of no known sizes contradicts nothing.
-    for ours, theirs in zip(bare.graph.output, model.graph.output, strict=True):
-        for _ in theirs.type.tensor_type.shape.dim:
-            ours.type.tensor_type.shape.dim.add()
-        if theirs.type.HasField("tensor_type"):
-            ours.type.tensor_type.shape.SetInParent()
-    return not what_is_wrong(bare, external=external, full=True)
+    try:
+        infer_shapes(bare, check_type=True, strict_mode=True)
+    except Exception:  # inference has several kinds of its own
+        return False
+    return True
 
 
 def _plainly(text: str, model: ModelProto) -> str:

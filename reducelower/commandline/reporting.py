@@ -50,7 +50,9 @@ def write_reports(command: Command, models: Sequence[ModelReport], paths: Sequen
 def of_conversion(outcome: Outcome) -> ModelReport:
     """The section about a converted model."""
     checked = outcome.verification
-    verdict: Verdict = "different" if checked is not None and not checked.equivalent else _stopped(outcome.status)
+    verdict: Verdict = _stopped(outcome.status)
+    if checked is not None and outcome.status == REFUSED:
+        verdict = "unverified" if checked.equivalent else "different"
     if outcome.status == DONE:
         verdict = "converted"
     return ModelReport(

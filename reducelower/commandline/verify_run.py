@@ -42,12 +42,11 @@ def verify_files(before: str, after: str | None, options: Mapping[str, Any]) -> 
     comparisons: list[RuntimeComparison] = []
     if after is None:
         comparisons = _in_runtimes(source, settings, options["seed"])
-        passed = all(item.agrees and (item.ran or not settings.strict) for item in comparisons)
-        ran = any(item.ran for item in comparisons)
+        same, complete = all(item.agrees for item in comparisons), all(item.ran for item in comparisons)
     else:
         data_sets = read_data_sets(settings, source.model)
         found = verify_models(source, read_model(after), settings, data_sets, seed=options["seed"])
-        passed, ran = found.equivalent, found.ran
+        same, complete = found.equivalent, found.complete
     if not options["quiet"]:
         for item in [found] if found is not None else comparisons:
             console.result(console.one_line(str(item)))
@@ -55,10 +54,11 @@ def verify_files(before: str, after: str | None, options: Mapping[str, Any]) -> 
         from reducelower.commandline.reporting import write_reports
         from reducelower.reports import ModelReport
 
-        verdict: Verdict = "different" if not passed else "equivalent" if ran else "not verified"
+        unproven: Verdict = "unverified" if settings.strict else "not verified"
+        verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
         model = ModelReport(before, verdict, after or "", verification=found, comparisons=tuple(comparisons))
         write_reports("verify", [model], reports)
-    return DONE if passed else REFUSED
+    return DONE if same and (complete or not settings.strict) else REFUSED
 
 
 def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[RuntimeComparison]:

@@ -19,7 +19,16 @@ __all__ = ["Command", "ModelReport", "Report", "Verdict", "versions"]
 Command = Literal["convert", "expand", "check", "verify"]
 
 Verdict = Literal[
-    "legal", "rewrite", "converted", "equivalent", "not verified", "different", "refused", "unreadable", "failed"
+    "legal",
+    "rewrite",
+    "converted",
+    "equivalent",
+    "not verified",
+    "unverified",
+    "different",
+    "refused",
+    "unreadable",
+    "failed",
 ]
 
 _PASSED: tuple[Verdict, ...] = ("legal", "converted", "equivalent", "not verified")
@@ -32,8 +41,9 @@ class ModelReport:
     Attributes:
         path: the model as the user named it.
         verdict: ``legal`` (nothing to do), ``rewrite`` (a check found work), ``converted``, ``equivalent``,
-            ``not verified`` (nothing could be run), ``different`` (it computes something else), ``refused``,
-            ``unreadable`` or ``failed`` (a fault of reducelower).
+            ``not verified`` (something could not be run), ``unverified`` (the same, where that is a failure),
+            ``different`` (it computes something else), ``refused``, ``unreadable`` or ``failed`` (a fault of
+            reducelower).
         output: the file that was written, or the second model of a comparison; empty when there is none.
         problems: sentences that say why there is no output.
         plan: what was or would be done; None when it did not come to that.
@@ -75,7 +85,7 @@ class ModelReport:
             return f"converted ({versions(plan)}): {_nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
         if self.verdict == "different":
             return "computes something else"
-        return {"equivalent": "gives the same numbers", "not verified": "could not be compared"}.get(self.verdict, "")
+        return "gives the same numbers" if self.verdict == "equivalent" else "could not be verified"
 
     @property
     def verified(self) -> str:

@@ -96,7 +96,7 @@ def _cases(model: ModelReport) -> Iterator[_Case]:
         yield from _outputs(verification.outputs)
         if not verification.ran:
             # Where not being run is a failure, nothing else says so.
-            outcome = "failure" if model.verdict == "different" else "skipped"
+            outcome = "failure" if model.verdict in ("different", "unverified") else "skipped"
             yield _Case("output", "whole model", outcome, "not run", verification.reason or "it could not be run")
     elif model.plan is not None and not model.refusals:
         for site in model.plan.sites:

@@ -127,6 +127,11 @@ class Verification:
     sites: tuple[SiteVerification, ...] = ()
     cases: int = 0
 
+    @property
+    def complete(self) -> bool:
+        """Whether everything could be run: the whole models and every site."""
+        return self.ran and all(site.status != "not run" for site in self.sites)
+
     def __str__(self) -> str:
         """One paragraph: the verdict, what it rests on, and every mismatch."""
         return " ".join([self._headline(), *self._mismatches(), *self.notes])

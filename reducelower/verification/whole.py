@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from onnx import ModelProto
@@ -120,9 +120,7 @@ def combined(found: Sequence[Verification], sites: tuple[SiteVerification, ...],
     """
     ran = all(item.ran for item in found)
     equivalent = all(item.equivalent for item in found) and all(site.ok for site in sites)
-    if strict and not (ran and all(site.status != "not run" for site in sites)):
-        equivalent = False
-    return Verification(
+    found_all = Verification(
         equivalent,
         ran,
         ", ".join(dict.fromkeys(item.runtime for item in found if item.runtime)),
@@ -132,6 +130,7 @@ def combined(found: Sequence[Verification], sites: tuple[SiteVerification, ...],
         sites,
         max((item.cases for item in found), default=0),
     )
+    return replace(found_all, equivalent=False) if strict and not found_all.complete else found_all
 
 
 def _verify_in(question: _Question) -> Verification:

@@ -22,10 +22,16 @@ selenium = pytest.importorskip("selenium")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="there is no Chromium with its driver")
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +180,8 @@ def contrast(browser: Any, selector: str) -> float:
         const element = document.querySelector(arguments[0]);
         const style = (item) => getComputedStyle(item);
         let behind = element;
-        while (behind.parentElement && style(behind).backgroundColor === "rgba(0, 0, 0, 0)") behind = behind.parentElement;
+        const clear = (item) => style(item).backgroundColor === "rgba(0, 0, 0, 0)";
+        while (behind.parentElement && clear(behind)) behind = behind.parentElement;
         return [style(element).color, style(behind).backgroundColor].map((text) => text.match(/[\\d.]+/g).map(Number));
         """,
         selector,

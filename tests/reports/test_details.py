@@ -7,7 +7,8 @@ from pathlib import Path
 import onnx
 from onnx import helper
 
-from reducelower import Target, legalize
+from reducelower import Target
+from reducelower.convert import legalize
 from reducelower.reports.details import describe_models
 from reducelower.reports.fragments import Fragment
 from reducelower.verification import Verification, verify_sites

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reducelower import Target, legalize
+from reducelower import Target
+from reducelower.convert import legalize
 from reducelower.reports import ModelReport, Report, render
 from reducelower.reports.details import describe_models
 

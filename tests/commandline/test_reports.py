@@ -1,0 +1,225 @@
+"""Reports and verification settings from the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+Cli = Callable[..., Any]
+
+FORMS = ["json", "xml", "md", "html"]
+
+
+@pytest.fixture
+def model(models: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(models / "skl_gmm_20.onnx", tmp_path / "model.onnx"))
+
+
+def save(path: Path, text: str, opset: int = 18) -> Path:
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {text}'), path)
+    return path
+
+
+def refused(path: Path) -> Path:
+    return save(path, 'g (string[2] x) => (bool[2] y) { y = RegexFullMatch <pattern = "a+"> (x) }', 20)
+
+
+def verdicts(path: Path) -> list[str]:
+    return [item["verdict"] for item in json.loads(path.read_text())["models"]]
+
+
+def test_every_form_in_one_run(cli: Cli, model: Path, tmp_path: Path) -> None:
+    reports = [tmp_path / f"report.{form}" for form in FORMS]
+    arguments = [item for path in reports for item in ("--report", path)]
+    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13, *arguments)
+    assert (ran.status, ran.err) == (0, "")
+    assert verdicts(reports[0]) == ["converted"]
+    assert ElementTree.parse(reports[1]).getroot().get("failures") == "0"
+    assert reports[2].read_text().startswith("## ✅")
+    assert "<svg" in reports[3].read_text()
+
+
+def test_expand_reports_too(cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("expand", model, "-o", tmp_path / "out.onnx", "--report", tmp_path / "report.json")
+    assert ran.status == 0
+    assert json.loads((tmp_path / "report.json").read_text())["command"] == "expand"
+
+
+def test_a_refused_model_has_a_report(cli: Cli, tmp_path: Path) -> None:
+    refused(tmp_path / "refused.onnx")
+    for command in (["convert", "-o", tmp_path / "out.onnx"], ["check"]):
+        report = tmp_path / f"{command[0]}.json"
+        ran = cli(*command, tmp_path / "refused.onnx", "--opset", 13, "--report", report)
+        assert ran.status == 1
+        assert verdicts(report) == ["refused"]
+        (refusal,) = json.loads(report.read_text())["models"][0]["refusals"]
+        assert refusal["operator"] == "RegexFullMatch"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_many_models_share_one_report(cli: Cli, model: Path, tmp_path: Path, jobs: int) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    shutil.copy(model, folder / "a.onnx")
+    refused(folder / "b.onnx")
+    (folder / "c.onnx").write_bytes(b"no model")
+    report, page = tmp_path / "report.json", tmp_path / "report.html"
+    arguments = ("--opset", 13, "--jobs", jobs, "--report", report, "--report", page)
+    assert cli("convert", folder, "--output-dir", tmp_path / "out", *arguments).status == 2
+    assert verdicts(report) == ["converted", "refused", "unreadable"]
+    assert page.read_text().count('class="model"') == 3
+    assert cli("check", folder, *arguments).status == 2
+    assert verdicts(report) == ["rewrite", "refused", "unreadable"]
+
+
+def test_the_report_of_a_check_is_what_the_check_prints(cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("check", model, "--opset", 13, "--format", "json", "--report", tmp_path / "report.json")
+    assert ran.out == (tmp_path / "report.json").read_text()
+    ran = cli("check", model, "--opset", 13, "--format", "junit", "--report", tmp_path / "report.xml")
+    assert ran.out == (tmp_path / "report.xml").read_text()
+
+
+def test_verify_reports_both_models(cli: Cli, model: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    assert cli("verify", model, model, "--report", report).status == 0
+    (found,) = json.loads(report.read_text())["models"]
+    assert (found["verdict"], found["output"]) == ("equivalent", str(model))
+    assert {item["name"] for item in found["verification"]["outputs"]} == {"label", "probabilities"}
+
+
+@pytest.mark.parametrize(
+    ("name", "phrase"),
+    [
+        ("report.pdf", "ends in one of"),
+        ("report", "ends in one of"),
+        ("nowhere/report.json", "no folder"),
+        ("model.json", "replace a model"),
+        ("folder.json", "is a folder"),
+    ],
+)
+def test_a_report_that_cannot_be_written_stops_the_run_before_any_work(
+    cli: Cli, model: Path, tmp_path: Path, name: str, phrase: str
+) -> None:
+    cli("convert", model, "-o", tmp_path / "model.json", "--opset", 13, "--no-verify")
+    (tmp_path / "folder.json").mkdir()
+    source = tmp_path / "model.json"
+    before = source.read_bytes()
+    for command in (["convert", source, "-o", tmp_path / "out.onnx"], ["check", source], ["verify", source, source]):
+        opset = [] if command[0] == "verify" else ["--opset", 11]
+        ran = cli(*command, *opset, "--report", tmp_path / name)
+        assert ran.status == 2
+        assert phrase in ran.err
+        assert len(ran.err.splitlines()) == 1
+    assert not (tmp_path / "out.onnx").exists()
+    assert source.read_bytes() == before
+
+
+@pytest.fixture
+def mean(tmp_path: Path) -> Path:
+    text = "g (float[batch, 3] x) => (float[batch, 1] y) <int64[1] a = {1}> { y = ReduceMean (x, a) }"
+    return save(tmp_path / "mean.onnx", text)
+
+
+def test_an_unknown_symbol_is_an_error(cli: Cli, mean: Path, tmp_path: Path) -> None:
+    wrong = cli("convert", mean, "-o", tmp_path / "out.onnx", "--opset", 13, "--dim", "bach=4")
+    assert wrong.status == 2
+    assert "there is no symbolic dimension 'bach'; did you mean 'batch'?" in wrong.err
+    assert not (tmp_path / "out.onnx").exists()
+    assert cli("verify", mean, mean, "--dim", "bach=4").status == 2
+    assert cli("verify", mean, "--runtime", "reference", "--dim", "bach=4").status == 2
+    assert cli("convert", mean, "-o", tmp_path / "out.onnx", "--opset", 13, "--dim", "batch=4").status == 0
+
+
+def data_folder(folder: Path, expected: float) -> Path:
+    data = folder / "data" / "test_data_set_0"
+    data.mkdir(parents=True)
+    for name, value in (("input_0", np.ones((2, 3), np.float32)), ("output_0", np.full((2, 1), expected, np.float32))):
+        (data / f"{name}.pb").write_bytes(numpy_helper.from_array(value).SerializeToString())
+    return data.parent
+
+
+def test_outputs_of_test_data_are_compared(cli: Cli, mean: Path, tmp_path: Path) -> None:
+    arguments = ("convert", mean, "-o", tmp_path / "out.onnx", "--opset", 13, "--force", "--test-data")
+    assert cli(*arguments, data_folder(tmp_path / "right", 1.0)).status == 0
+    wrong = cli(*arguments, data_folder(tmp_path / "wrong", 2.0))
+    assert wrong.status == 1
+    assert "expected" in wrong.err
+    nothing = cli(*arguments, tmp_path)
+    assert nothing.status == 2
+    assert "test_data_set_0" in nothing.err
+
+
+def test_a_tolerance_decides_what_is_equal(cli: Cli, tmp_path: Path) -> None:
+    one = save(tmp_path / "one.onnx", "g (float[2] x) => (float[2] y) <float c = {1.0}> { y = Mul (x, c) }")
+    more = save(tmp_path / "more.onnx", "g (float[2] x) => (float[2] y) <float c = {1.01}> { y = Mul (x, c) }")
+    assert cli("verify", one, more).status == 1
+    assert cli("verify", one, more, "--tolerance", "float=0.1").status == 0
+    assert cli("verify", one, more, "--tolerance", "float32=9abs").status == 0
+    assert cli("verify", one, more, "--tolerance", "float=1ulp,0.1").status == 0
+    assert cli("verify", one, more, "--tolerance", "double=0.1").status == 1
+
+
+@pytest.mark.parametrize("value", ["float", "float=x", "float=-1", "float=1.5ulp", "flot=1", "float=nan", "float="])
+def test_a_tolerance_that_is_none_is_bad_usage(cli: Cli, mean: Path, value: str) -> None:
+    ran = cli("verify", mean, mean, "--tolerance", value)
+    assert ran.status == 2
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_strictness_makes_a_model_that_cannot_run_a_failure(cli: Cli, tmp_path: Path) -> None:
+    given = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18, "mine": 1]> g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {1}>'
+        " { z = mine.Unknown (x) y = ReduceMean (z, a) }"
+    )
+    onnx.save(given, tmp_path / "custom.onnx")
+    arguments = ("convert", tmp_path / "custom.onnx", "-o", tmp_path / "out.onnx", "--opset", 13)
+    strict = cli(*arguments, "--verify-strict", "--report", tmp_path / "report.json")
+    assert strict.status == 1
+    assert "could not be verified" in strict.err
+    assert verdicts(tmp_path / "report.json") == ["unverified"]
+    assert not (tmp_path / "out.onnx").exists()
+    lenient = cli(*arguments)
+    assert lenient.status == 0
+    assert "1 of 1 distinct rewrites" in " ".join(lenient.out.split())
+
+
+def test_one_model_in_several_runtimes(cli: Cli, mean: Path) -> None:
+    ran = cli("verify", mean, "--runtime", "reference", "--runtime", "onnxruntime")
+    assert ran.status == 0
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["reference", "onnxruntime"]
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceLogSum", "ReduceLogSumExp"])
+def test_what_openvino_gets_wrong_is_found_and_named(cli: Cli, tmp_path: Path, op_type: str) -> None:
+    pytest.importorskip("openvino")
+    path = save(
+        tmp_path / "model.onnx",
+        f"g (float[4, 3] x) => (float[4, 1] y) {{ p = Exp (x) r = Neg (p) n = {op_type} <axes = [1]> (r) y = Neg (n) }}"
+        if op_type != "ReduceLogSum"
+        else f"g (float[4, 3] x) => (float[4, 1] y) {{ p = Exp (x) n = {op_type} <axes = [1]> (p) y = Neg (n) }}",
+        13,
+    )
+    report = tmp_path / "report.json"
+    ran = cli("verify", path, "--runtime", "openvino", "--report", report)
+    assert ran.status == 1, ran.out
+    assert f"first at {op_type}" in ran.out
+    (comparison,) = json.loads(report.read_text())["models"][0]["comparisons"]
+    assert comparison["first"]["op_type"] == op_type
+
+
+def test_a_runtime_that_is_not_installed_is_said_at_once(cli: Cli, mean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    ran = cli("verify", mean, "--runtime", "openvino")
+    assert ran.status == 2
+    assert "reducelower[openvino]" in ran.err
