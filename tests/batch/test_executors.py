@@ -1,0 +1,103 @@
+"""Many files on any executor: threads, processes, a Dask cluster."""
+
+from __future__ import annotations
+
+import runpy
+import shutil
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from reducelower.batch import check_files, convert_files
+from reducelower.target import Target
+
+
+@pytest.fixture
+def folder(models: Path, tmp_path: Path) -> Path:
+    root = tmp_path / "models"
+    (root / "deep").mkdir(parents=True)
+    shutil.copy(models / "torch_mean_dyn_18.onnx", root / "mean.onnx")
+    shutil.copy(models / "skl_gmm_20.onnx", root / "deep" / "gmm.onnx")
+    (root / "broken.onnx").write_bytes(b"no model")
+    return root
+
+
+def opset(path: str) -> int:
+    return next(item.version for item in onnx.load(path).opset_import if item.domain == "")
+
+
+def assert_converted(outcomes: list[Any], root: Path) -> None:
+    found = {str(Path(item.source).relative_to(root)): item for item in outcomes}
+    assert {name: item.status for name, item in found.items()} == {"broken.onnx": 2, "deep/gmm.onnx": 0, "mean.onnx": 0}
+    assert "not an ONNX model" in found["broken.onnx"].problems[0]
+    for name in ("deep/gmm.onnx", "mean.onnx"):
+        assert opset(found[name].output) == 13
+        assert found[name].verification.equivalent
+
+
+def test_threads(folder: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(2) as executor:
+        outcomes = list(convert_files([folder], 13, output_dir=tmp_path / "out", executor=executor))
+        assert executor.submit(int, "1").result() == 1  # it is still the caller's
+    assert_converted(outcomes, folder)
+
+
+def test_processes_of_our_own(folder: Path, tmp_path: Path) -> None:
+    assert_converted(list(convert_files([folder], Target(13), output_dir=tmp_path / "out", jobs=2)), folder)
+
+
+def test_outcomes_come_in_the_order_of_the_paths(folder: Path, tmp_path: Path) -> None:
+    paths = [folder / "mean.onnx", folder / "deep" / "gmm.onnx"]
+    for jobs in (1, 2):
+        outcomes = convert_files(paths, 13, output_dir=tmp_path / f"out{jobs}", jobs=jobs, verify=False)
+        assert [item.source for item in outcomes] == list(map(str, paths))
+
+
+def test_checks_run_on_executors_too(folder: Path) -> None:
+    with ThreadPoolExecutor(2) as executor:
+        found = list(check_files([folder], 13, executor=executor))
+    assert [item.status for item in found] == [2, 1, 1]
+
+
+class _LosesJobs(Executor):
+    """An executor whose workers are gone."""
+
+    def submit(self, work: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(RuntimeError("the worker died"))
+        return future
+
+
+def test_a_lost_worker_loses_only_its_models(folder: Path, tmp_path: Path) -> None:
+    outcomes = list(convert_files([folder], 13, output_dir=tmp_path / "out", executor=_LosesJobs()))
+    assert [item.status for item in outcomes] == [3, 3, 3]
+    assert all("made the process end" in item.problems[0] for item in outcomes)
+
+
+def test_two_models_for_one_output_are_refused_before_any_work(folder: Path, tmp_path: Path) -> None:
+    shutil.copy(folder / "mean.onnx", folder / "deep" / "mean.onnx")
+    with pytest.raises(ValueError, match="both be written"):
+        convert_files([folder / "mean.onnx", folder / "deep" / "mean.onnx"], 13, output_dir=tmp_path / "out")
+
+
+def test_a_dask_cluster(folder: Path, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "dask")
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        outcomes = list(convert_files([folder], 13, output_dir=tmp_path / "out", executor=client.get_executor()))
+    assert_converted(outcomes, folder)
+
+
+def test_the_example_of_a_cluster(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "cluster.py"))
+    outcomes = example["main"]("", str(tmp_path / "out"))
+    assert len(outcomes) == 3
+    assert all(item.status == 0 for item in outcomes)
