@@ -332,7 +332,11 @@ class Scope:
                 "inline the function first",
             )
         function = self.root.holder
-        assert isinstance(function, FunctionProto)
+        if not isinstance(function, FunctionProto):
+            raise RefusedError(
+                f"it refers to an attribute {attribute.ref_attr_name!r}, and there is no function around it",
+                "mend the model",
+            )
         if self.ground.source.omits(function, attribute.ref_attr_name):
             raise RefusedError(
                 f"it refers to {attribute.ref_attr_name!r} of the function, which a call leaves out; "

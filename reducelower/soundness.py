@@ -173,15 +173,37 @@ def _odd_node(model: ModelProto) -> str:
     for function in model.functions:
         own = next((entry.version for entry in function.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
         holders.append((function, own))
+    references = {(entry.domain, entry.name, entry.overload): _references(entry) for entry in model.functions}
     while holders:
         holder, opset = holders.pop()
         defined: set[str] = set()
         for index, node in enumerate(holder.node):
-            odd = _what_is_odd_about(node, opset, defined)
+            wanted = references.get((node.domain, node.op_type, node.overload), {})
+            odd = _what_is_odd_about(node, opset, defined) or _what_is_odd_about_call(node, wanted)
             if odd:
                 return f"{node.op_type} {node.name or f'#{index}'!r} {odd}"
             defined.update(filter(None, node.output))
             holders.extend((graph, opset) for _, _, graph in subgraphs(node))
+    return ""
+
+
+def _references(function: FunctionProto) -> dict[str, set[int]]:
+    """The types that the nodes of a function take its attributes for."""
+    found: dict[str, set[int]] = {}
+    pending: list[Iterable[NodeProto]] = [function.node]
+    while pending:
+        for node in pending.pop():
+            pending.extend(graph.node for _, _, graph in subgraphs(node))
+            for attribute in node.attribute:
+                if attribute.ref_attr_name:
+                    found.setdefault(attribute.ref_attr_name, set()).add(attribute.type)
+    return found
+
+
+def _what_is_odd_about_call(node: NodeProto, wanted: dict[str, set[int]]) -> str:
+    for attribute in node.attribute:
+        if wanted.get(attribute.name, set()) - {attribute.type}:
+            return f"has an attribute {attribute.name} of another type than the function takes it for"
     return ""
 
 
@@ -203,9 +225,9 @@ def _what_is_odd_about(node: NodeProto, opset: int, defined: set[str]) -> str:
         formal = found.attributes.get(attribute.name)
         if formal is not None and attribute.type != int(formal.type):  # type: ignore[call-overload]  # see crossings
             return f"has an attribute {attribute.name} of the wrong type"
-        if attribute.name in _ELEMENT_TYPE_ATTRIBUTES and attribute.type == AttributeProto.INT:
-            if attribute.i not in TensorProto.DataType.values() and not attribute.ref_attr_name:
-                return f"asks for element type {attribute.i}, which the onnx installed does not know"
+        asks = attribute.name in _ELEMENT_TYPE_ATTRIBUTES and not attribute.ref_attr_name
+        if asks and attribute.type == AttributeProto.INT and attribute.i not in TensorProto.DataType.values():
+            return f"asks for element type {attribute.i}, which the onnx installed does not know"
     for formal in found.attributes.values():
         if formal.required and formal.name not in names:
             return f"lacks the attribute {formal.name}"

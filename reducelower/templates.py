@@ -131,7 +131,7 @@ class Template:
     def serialized_for(self, node: SerializedNode, names: Names) -> tuple[list[bytes], list[tuple[str, TypeProto]]]:
         """What stands in the place of another node of the kind, serialized, and the types of its new values."""
         coded = dict(zip(self._source_names, (node.inputs[0], *node.outputs), strict=True))
-        coded[""] = node.name
+        coded[""] = node.name or b"\0"  # a name that is set, to nothing
         types = []
         if self._derived:
             renamed: dict[str, str] = {}

@@ -141,7 +141,7 @@ def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result:
         return _refused(task, already)
     if odd := what_is_odd(source.model):
         return _refused(task, odd)
-    if contradicts_itself(result, external=source.is_partial):
+    if contradicts_itself(result):
         return _refused(task, f"the shapes it states do not fit what its nodes yield ({wrong})")
     if isinstance(settings.ir_version, int):
         return _refused(task, f"at IR version {settings.ir_version} the result is not valid: {wrong}")

@@ -111,3 +111,15 @@ def test_marks_stay_with_their_nodes() -> None:
         assert [node.doc_string for node in marked] == ["first", "second"]
         assert [node.metadata_props[0].value for node in marked] == ["first", "second"]
         assert [node.output[0] for node in marked] == ["y", "z"]
+
+
+def test_nodes_without_names_are_replaced_alike() -> None:
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, 3] x) => (float[P, Q] y) { a = ReduceL1 (x)  b = ReduceL1 (a)  c = ReduceL1 (b)  y = ReduceL1 (c) }
+        """
+    )
+    expanded = reducelower.expand(model)
+    checker.check_model(expanded, full_check=True)
+    assert [node.op_type for node in expanded.graph.node] == ["Abs", "ReduceSum"] * 4
