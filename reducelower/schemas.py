@@ -71,22 +71,24 @@ def since(op_type: str, opset: int) -> int | None:
 
 
 @cache
-def _histories() -> Mapping[str, tuple[int, ...]]:
-    history: dict[str, list[int]] = {}
-    for entry in defs.get_all_schemas_with_history():
-        if entry.domain == "":
-            history.setdefault(entry.name, []).append(entry.since_version)
-    return {op_type: tuple(sorted(numbers)) for op_type, numbers in history.items()}
-
-
 def all_operators() -> Collection[str]:
     """Every operator of the default domain that the installed onnx knows."""
-    return _histories().keys()
+    return frozenset(entry.name for entry in defs.get_all_schemas_with_history() if entry.domain == "")
 
 
+_ANY_OPSET = 1 << 30
+
+
+@cache
 def versions(op_type: str) -> tuple[int, ...]:
     """Every opset version of the default domain at which the operator changed, oldest first; empty if unknown."""
-    return _histories().get(op_type, ())
+    # Going back from version to version takes microseconds; listing all schemas with their history takes 15 ms.
+    found: list[int] = []
+    opset = _ANY_OPSET
+    while opset > 0 and (known := _schema(op_type, opset, "")) is not None:
+        found.append(known.since_version)
+        opset = known.since_version - 1
+    return tuple(reversed(found))
 
 
 @cache

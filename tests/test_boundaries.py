@@ -13,7 +13,7 @@ import reducelower.legalize  # registers every rewrite  # noqa: F401
 from reducelower import crossings
 from reducelower.crossings import Crossing
 from reducelower.meanings import MEANS_OTHERWISE, NEUTRAL, SAME_IN_PRACTICE, TAKES_MORE
-from reducelower.schemas import _histories, schema
+from reducelower.schemas import all_operators, schema, versions
 
 TABLES = (MEANS_OTHERWISE, TAKES_MORE, SAME_IN_PRACTICE)
 
@@ -30,7 +30,7 @@ def _reviewed() -> dict[tuple[str, int], str]:
 
 
 REVIEWED = _reviewed()
-INSTALLED = [(operator, version) for operator, versions in sorted(_histories().items()) for version in versions]
+INSTALLED = [(operator, version) for operator in sorted(all_operators()) for version in versions(operator)]
 BOUNDARIES = [
     (operator, version)
     for operator, version in INSTALLED

@@ -52,18 +52,21 @@ class Outcome:
     details: Details | None = None
 
 
-def convert_file(task: Task, settings: Settings, *, on_progress: OnProgress | None = None) -> Outcome:
+def convert_file(
+    task: Task, settings: Settings, *, on_progress: OnProgress | None = None, on_copied: OnProgress | None = None
+) -> Outcome:
     """Convert one model; whatever goes wrong is in the outcome, and then there is no output.
 
     Args:
         task: the model and where its output goes.
         settings: what holds for every model of the run.
         on_progress: called with (done, total) distinct rewrites that were verified.
+        on_copied: called with (done, total) bytes of weights that were copied.
     """
     source = None
     try:
         source = read_model(task.source)
-        return _convert(task, settings, source, on_progress)
+        return _convert(task, settings, source, on_progress, on_copied)
     except Exception as error:
         problems, status = describe(error, task.source)
         if status == FAULT and source is not None and (odd := what_is_odd(source.model)):
@@ -75,7 +78,13 @@ def convert_file(task: Task, settings: Settings, *, on_progress: OnProgress | No
         return _with_details(outcome, settings, source) if source is not None and refusals else outcome
 
 
-def _convert(task: Task, settings: Settings, source: LoadedModel, on_progress: OnProgress | None) -> Outcome:
+def _convert(
+    task: Task,
+    settings: Settings,
+    source: LoadedModel,
+    on_progress: OnProgress | None,
+    on_copied: OnProgress | None,
+) -> Outcome:
     rights: dict[str, Any] = {
         "source": source,
         "overwrite": settings.overwrite,
@@ -112,7 +121,9 @@ def _convert(task: Task, settings: Settings, source: LoadedModel, on_progress: O
         what = "could not be verified" if verification.equivalent else "does not compute the same"
         problem = f"{task.source}: the converted model {what}, so it was not written: {verification}"
         return replace(outcome, status=REFUSED, problems=(problem,))
-    written = write_model(legalized.model, task.output, external_data=settings.external_data, **rights)
+    written = write_model(
+        legalized.model, task.output, external_data=settings.external_data, on_copied=on_copied, **rights
+    )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))
 

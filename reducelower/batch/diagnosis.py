@@ -8,7 +8,6 @@ from onnx import ModelProto, checker
 from onnx.shape_inference import InferenceError, infer_shapes
 
 from reducelower.batch.axes import what_is_wrong_with_axes
-from reducelower.batch.stand_ins import without_external_tensors
 from reducelower.files import all_graphs
 from reducelower.inference import skeleton
 from reducelower.soundness import what_is_wrong_with_calls
@@ -36,7 +35,7 @@ def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = Fal
     if problem := what_is_wrong_with_calls(model):
         return problem
     try:
-        checker.check_model(without_external_tensors(model) if external else model, full_check=full)
+        checker.check_model(_bare(model) if external else model, full_check=full)
     except (checker.ValidationError, InferenceError) as error:
         return _plainly(str(error), model)
     except UnicodeDecodeError:
@@ -44,6 +43,12 @@ def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = Fal
     except (ValueError, RuntimeError, TypeError) as error:
         return f"the ONNX checker cannot read it: {_first_line(str(error))}"
     return what_is_wrong_with_axes(model)
+
+
+def _bare(model: ModelProto) -> ModelProto:
+    from reducelower.batch.stand_ins import without_external_tensors  # most models have none
+
+    return without_external_tensors(model)
 
 
 def contradicts_itself(model: ModelProto) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Literal
 
@@ -59,15 +60,29 @@ def convert_all(
 def _outcomes(tasks: Sequence[Task], settings: Settings, jobs: int, *, quiet: bool) -> Iterator[Outcome]:
     """What came of each model, with a bar for the models, or for the rewrites of the only one."""
     if len(tasks) == 1:
-        with progress("rewrites", None, quiet=quiet) as advance:
-            outcome = convert_file(tasks[0], settings, on_progress=advance)
-        yield outcome
+        yield _convert_one(tasks[0], settings, quiet=quiet)
         return
     with progress("models", len(tasks), quiet=quiet) as advance:
         work = partial(convert_file, settings=settings)
         for done, outcome in enumerate(run_all(work, tasks, jobs, conversion_crashed), 1):
             advance(done, len(tasks))
             yield outcome
+
+
+def _convert_one(task: Task, settings: Settings, *, quiet: bool) -> Outcome:
+    """Convert the only model, with a bar for the rewrites that are verified and then one for what is copied."""
+    with ExitStack() as bars:
+        verified = bars.enter_context(progress("rewrites", None, quiet=quiet))
+        show: Callable[[int, int], None] | None = None
+
+        def copied(done: int, total: int) -> None:
+            nonlocal show
+            if show is None:
+                bars.close()
+                show = bars.enter_context(progress("MiB copied", None, quiet=quiet))
+            show(done >> 20, total >> 20)
+
+        return convert_file(task, settings, on_progress=verified, on_copied=copied)
 
 
 def _settings(target: Target, options: Mapping[str, Any]) -> Settings:

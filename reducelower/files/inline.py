@@ -12,7 +12,6 @@ the file is read, so no model can bring any along.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import FileIO
@@ -85,7 +84,7 @@ class InlineWeights:
         self.path = path
         self.weights: list[Weight] = []
         self._file = file
-        self._token = secrets.token_hex(16)
+        self._token = os.urandom(16).hex()
         self._status = self._identity()
 
     @property

@@ -7,14 +7,16 @@ import stat
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile, external_files
 from reducelower.files.formats import LARGEST_MESSAGE, is_binary, parse
-from reducelower.files.inline import InlineWeights, lift
-from reducelower.files.wire import MalformedError
+
+if TYPE_CHECKING:
+    from reducelower.files.inline import InlineWeights
 
 __all__ = ["LoadedModel", "read_model"]
 
@@ -89,6 +91,9 @@ def _read_whole(path: Path) -> LoadedModel:
 
 def _read_without_weights(path: Path) -> LoadedModel:
     """Read a model and leave its large tensors in the file."""
+    from reducelower.files.inline import InlineWeights, lift  # most models are small and need none of this
+    from reducelower.files.wire import MalformedError
+
     inline = InlineWeights(Path(os.path.realpath(path)), FileIO(path))
     try:
         data = lift(inline)

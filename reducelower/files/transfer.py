@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
-__all__ = ["append", "fill"]
+__all__ = ["OnCopied", "append", "fill"]
 
 _FICLONE = 0x40049409
 """Linux: let one file share the blocks of another (btrfs, XFS, bcachefs ...)."""
@@ -15,9 +17,20 @@ _CHUNK = 1 << 26
 _BUFFER = 1 << 20
 _NO_KERNEL_COPY = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
 
+OnCopied: TypeAlias = Callable[[int], object]
 
-def fill(descriptor: int, source: Path) -> None:
+
+def _nobody(_: int) -> None:
+    """Told how many bytes were copied, do nothing."""
+
+
+def fill(descriptor: int, source: Path, on_copied: OnCopied = _nobody) -> None:
     """Fill an empty file with the content and the modification time of another; holes stay holes.
+
+    Args:
+        descriptor: the empty file.
+        source: the other one.
+        on_copied: called with the number of bytes that were dealt with, whenever there are some.
 
     Raises:
         OSError: the content could not be brought over; the file is to be discarded.
@@ -28,7 +41,7 @@ def fill(descriptor: int, source: Path) -> None:
             os.ftruncate(descriptor, size)
             for start, end in _extents(origin.fileno(), size):
                 os.lseek(descriptor, start, os.SEEK_SET)
-                append(descriptor, origin.fileno(), start, end)
+                append(descriptor, origin.fileno(), start, end, on_copied)
         status = os.fstat(origin.fileno())
     if os.utime in os.supports_fd:
         os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -64,7 +77,7 @@ def _extents(origin: int, size: int) -> list[tuple[int, int]]:
     return extents
 
 
-def append(descriptor: int, origin: int, start: int, end: int) -> None:
+def append(descriptor: int, origin: int, start: int, end: int, on_copied: OnCopied = _nobody) -> None:
     """Copy a range of an open file to where another one stands.
 
     Raises:
@@ -88,3 +101,4 @@ def append(descriptor: int, origin: int, start: int, end: int) -> None:
         if not copied:
             raise OSError(errno.EIO, "the file became shorter while it was copied")
         position += copied
+        on_copied(copied)

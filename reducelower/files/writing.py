@@ -5,21 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
 from reducelower.files.formats import LARGEST_MESSAGE, check_writable, is_binary, refuse_size, serialize
-from reducelower.files.inline import InlineWeights
 from reducelower.files.pending import PendingFile, sync_folder
 from reducelower.files.reading import LoadedModel
-from reducelower.files.splicing import Piece, length_of, splice
-from reducelower.files.transfer import append, fill
-from reducelower.files.wire import Window
+from reducelower.files.transfer import OnCopied, append, fill
+
+if TYPE_CHECKING:
+    from reducelower.files.inline import InlineWeights
+    from reducelower.files.splicing import Piece
 
 __all__ = ["EXTERNAL_DATA_MODES", "resolve_destination", "write_model"]
 
@@ -89,6 +91,7 @@ def write_model(
     in_place: bool = False,
     make_folder: bool = False,
     external_data: str = "copy",
+    on_copied: Callable[[int, int], object] | None = None,
 ) -> Path:
     """Write a model, and what it needs of its source's external data, or leave everything as it was.
 
@@ -100,6 +103,7 @@ def write_model(
         in_place: the output may be the input itself.
         make_folder: make the folder if it is missing.
         external_data: one of `EXTERNAL_DATA_MODES`; in the folder of the source nothing needs to be done.
+        on_copied: called with (done, total) bytes of what is copied from other files, holes not counted as done.
 
     Returns:
         The file that was written, links followed.
@@ -117,9 +121,11 @@ def write_model(
             if make_folder:
                 _make_folders(real.parent, undo)
             output = stack.enter_context(PendingFile(real))
-            _write(output, content, source)
+            _write(output, content, source, _counter(on_copied, _weight_bytes(content)))
             if external_data != "keep":
-                _bring(source.external, real.parent, external_data, overwrite, undo)
+                brought = sum(file.size for file in source.external)
+                counter = _counter(on_copied, brought)
+                _bring(source.external, real.parent, external_data, overwrite, undo, counter)
             output.publish(overwrite=overwrite or in_place)
             undo.pop_all()
         sync_folder(real.parent)
@@ -134,6 +140,9 @@ def _content(model: ModelProto, destination: str | os.PathLike[str], inline: Inl
     """What goes into the file: bytes, and weights that are copied from the source's."""
     if inline is None:
         return [serialize(model, destination)]
+    from reducelower.files.splicing import length_of, splice  # most models are small and need none of this
+    from reducelower.files.wire import Window
+
     pieces = splice(model.SerializeToString(), inline)
     if length_of(pieces) > LARGEST_MESSAGE:
         refuse_size(destination)
@@ -144,18 +153,37 @@ def _content(model: ModelProto, destination: str | os.PathLike[str], inline: Inl
     return [serialize(ModelProto.FromString(b"".join(whole)), destination)]
 
 
-def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel) -> None:
+def _weight_bytes(content: Iterable[Piece]) -> int:
+    return sum(piece.end - piece.start for piece in content if not isinstance(piece, bytes))
+
+
+def _counter(on_copied: Callable[[int, int], object] | None, total: int) -> OnCopied:
+    """Adds up what was copied, for whoever wants to know how far that is."""
+    done = 0
+
+    def count(copied: int) -> None:
+        nonlocal done
+        done += copied
+        if on_copied is not None:
+            on_copied(done, total)
+
+    return count
+
+
+def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel, on_copied: OnCopied) -> None:
     for piece in content:
         if isinstance(piece, bytes):
             output.write(piece)
         else:
             assert source.inline is not None
-            append(output.descriptor, source.inline.descriptor, piece.start, piece.end)
+            append(output.descriptor, source.inline.descriptor, piece.start, piece.end, on_copied)
     if source.inline is not None and not source.inline.is_unchanged():
         raise UnreadableModelError(f"{source.path} changed while it was converted; run again")
 
 
-def _bring(files: tuple[ExternalFile, ...], folder: Path, mode: str, overwrite: bool, undo: ExitStack) -> None:
+def _bring(
+    files: tuple[ExternalFile, ...], folder: Path, mode: str, overwrite: bool, undo: ExitStack, on_copied: OnCopied
+) -> None:
     """Bring external data to a folder: every file complete before the first of them gets its name."""
     with ExitStack() as stack:
         complete: list[PendingFile] = []
@@ -170,7 +198,7 @@ def _bring(files: tuple[ExternalFile, ...], folder: Path, mode: str, overwrite: 
                 undo.callback(_remove, target)
                 continue
             pending = stack.enter_context(PendingFile(target))
-            fill(pending.descriptor, file.path)
+            fill(pending.descriptor, file.path, on_copied)
             complete.append(pending)
         for pending in complete:
             if not pending.destination.exists():

@@ -339,3 +339,28 @@ def test_data_that_was_not_brought_along_is_named(heavy: LoadedModel, tmp_path: 
     assert ran.status == 0
     assert "bring along   data/weights.bin" in ran.out
     assert names(tmp_path / "to") == {"out.onnx"}
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="the system does not tell where files have holes")
+def test_twenty_gigabytes_of_holes_are_brought_along_as_holes(tmp_path: Path) -> None:
+    size = 20_000_000_000
+    (tmp_path / "out").mkdir()
+    with (tmp_path / "w.bin").open("wb") as file:
+        file.truncate(size)
+        file.seek(size // 2)
+        file.write(WEIGHTS)
+    source = read_model(model_with(tmp_path, location="w.bin", offset=size // 2, length=len(WEIGHTS)))
+    told: list[tuple[int, int]] = []
+    write_model(
+        source.model,
+        tmp_path / "out" / "m.onnx",
+        source=source,
+        on_copied=lambda done, total: told.append((done, total)),
+    )
+    brought = tmp_path / "out" / "w.bin"
+    assert brought.stat().st_size == size
+    assert brought.stat().st_blocks * 512 < 1 << 20
+    with brought.open("rb") as file:
+        file.seek(size // 2)
+        assert file.read(len(WEIGHTS)) == WEIGHTS
+    assert all(0 < done <= total == size for done, total in told)
