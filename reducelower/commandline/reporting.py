@@ -59,7 +59,7 @@ def of_conversion(outcome: Outcome) -> ModelReport:
         outcome.source,
         verdict,
         outcome.output,
-        outcome.problems,
+        _without_path(outcome.problems, outcome.source),
         outcome.plan,
         outcome.refusals,
         checked,
@@ -74,8 +74,18 @@ def of_check(found: Checked) -> ModelReport:
     if found.plan is not None:
         verdict = "refused" if refusals else "legal" if found.plan.changes_nothing else "rewrite"
     return ModelReport(
-        found.path, verdict, problems=found.problems, plan=found.plan, refusals=refusals, details=found.details
+        found.path,
+        verdict,
+        problems=_without_path(found.problems, found.path),
+        plan=found.plan,
+        refusals=refusals,
+        details=found.details,
     )
+
+
+def _without_path(problems: Sequence[str], path: str) -> tuple[str, ...]:
+    """The sentences as they stand under the model's name."""
+    return tuple(problem.removeprefix(f"{path}: ") for problem in problems)
 
 
 def _stopped(status: int) -> Verdict:
