@@ -26,20 +26,25 @@ LARGEST = 65_536
 
 _MOST_NODES = 256
 
-_SHAPES = frozenset({"Shape", "Size"})
-"""They need the shape of their input only, not its values."""
+_SELECTING = frozenset(
+    {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
+)
+"""They pass on some of their input's elements, whatever these are."""
+
+_UNKNOWN = np.iinfo(np.int64).min
+"""Stands for the size of a dimension that is not known; no dimension has it."""
 
 # The input that says how large the result is, checked before it is made.
 _SIZES = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1, "Reshape": None}
 
-_COMPUTABLE = _SHAPES | frozenset(
+_COMPUTABLE = frozenset(
     {
         "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat",
         "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Flatten", "Floor", "Gather", "GatherElements",
         "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg",
         "NonZero", "Not", "Or", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape",
-        "ScatterElements", "ScatterND", "Sign", "Slice", "Split", "Squeeze", "Sub", "Tile", "TopK", "Transpose",
-        "Unsqueeze", "Where", "Xor",
+        "ScatterElements", "ScatterND", "Shape", "Sign", "Size", "Slice", "Split", "Squeeze", "Sub", "Tile", "TopK",
+        "Transpose", "Unsqueeze", "Where", "Xor",
     }
 )  # fmt: skip
 
@@ -54,6 +59,11 @@ class Folding:
 
     def value(self, name: str, scope: Scope) -> Array | None:
         """The value of a name; None if it depends on more than constants and static shapes, or goes beyond bounds."""
+        found = self._value(name, scope)
+        return None if found is None or _is_partial(found) else found
+
+    def _value(self, name: str, scope: Scope) -> Array | None:
+        """The value of a name, with `_UNKNOWN` for sizes that are not known."""
         home = scope.home(name)
         known = home.stated_constant(name)
         if known is not None:
@@ -62,8 +72,12 @@ class Folding:
         if node is None or node.domain not in ("", "ai.onnx") or node.op_type not in _COMPUTABLE or self._left <= 0:
             return None
         self._left -= 1
+        if node.op_type == "Shape":
+            return self._shape(node, name, home)
         inputs = [self._input(node, given, home) if given else None for given in node.input]
         if any(given and found is None for given, found in zip(node.input, inputs, strict=True)):
+            return None
+        if node.op_type not in _SELECTING and any(given is not None and _is_partial(given) for given in inputs):
             return None
         if not _is_small(node, inputs):
             return None
@@ -73,13 +87,26 @@ class Folding:
         return result
 
     def _input(self, node: NodeProto, name: str, home: Scope) -> Array | None:
-        if node.op_type not in _SHAPES:
-            return self.value(name, home)
+        if node.op_type != "Size":
+            return self._value(name, home)
         shape = home.shape(name)
         if shape is None or None in shape:
             return None
         # A zero of that shape takes no memory.
         return np.broadcast_to(np.float32(0), [size or 0 for size in shape])
+
+    def _shape(self, node: NodeProto, name: str, home: Scope) -> Array | None:
+        shape = home.shape(node.input[0])
+        if shape is None:
+            return None
+        given = {attribute.name: attribute.i for attribute in node.attribute}
+        sizes = [_UNKNOWN if size is None else size for size in shape]
+        self.folded.append((home, name))
+        return np.array(sizes[given.get("start", 0) : given.get("end", len(sizes))], np.int64)
+
+
+def _is_partial(value: Array) -> bool:
+    return value.dtype == np.int64 and bool((value == _UNKNOWN).any())
 
 
 def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:

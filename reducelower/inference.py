@@ -13,8 +13,11 @@ from onnx import (
     NodeProto,
     TensorProto,
     TypeProto,
+    defs,
     shape_inference,
 )
+
+from reducelower.schemas import parse_element_type
 
 __all__ = ["GraphKey", "Inference", "function_key", "infer_body", "skeleton", "subgraphs", "weight_bytes"]
 
@@ -266,7 +269,7 @@ def _has_long_vector(graph: GraphProto) -> bool:
 
 
 # Their results are like their data, but their schemas have no inference.
-_WITHOUT_INFERENCE = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
+_WITHOUT_INFERENCE = {"": ("GroupNormalization", "MeanVarianceNormalization"), "ai.onnx.ml": ("Imputer",)}
 
 
 def _ease(graph: GraphProto, constants: set[str]) -> None:
@@ -279,11 +282,24 @@ def _ease(graph: GraphProto, constants: set[str]) -> None:
             node.op_type = "Slice"
             node.input.append(node.input[1])
             del node.attribute[:]
-        elif node.op_type in _WITHOUT_INFERENCE and not node.domain:
-            node.op_type = "Identity"
+        elif node.op_type in _WITHOUT_INFERENCE.get(node.domain, ()):
+            node.op_type, node.domain = "Identity", ""
             del node.attribute[:], node.input[1:]
+        elif node.domain == "ai.onnx.ml":
+            _state_outputs(node, graph)
         for _, _, inner in subgraphs(node):
             _ease(inner, constants)
+
+
+def _state_outputs(node: NodeProto, graph: GraphProto) -> None:
+    """State the element types of outputs that have only one, which inference does not find where a schema has none."""
+    if not defs.has(node.op_type, node.domain):
+        return
+    for name, formal in zip(node.output, defs.get_schema(node.op_type, node.domain).outputs, strict=False):
+        if name and len(formal.types) == 1:
+            (only,) = formal.types
+            if only.startswith("tensor("):
+                graph.value_info.add(name=name).type.tensor_type.elem_type = parse_element_type(only)
 
 
 def _keeps_rank_only(node: NodeProto, constants: set[str]) -> bool:

@@ -37,6 +37,9 @@ def dropped_types(source: defs.OpSchema, goal: defs.OpSchema) -> frozenset[str]:
     return _dropped(source.name, source.since_version, goal.since_version)
 
 
+# What they yield where no attribute says; the other generators yield floats. Source: their operators' pages.
+_WITHOUT_CHOICE = {"Multinomial": "tensor(int32)", "QuantizeLinear": "tensor(uint8)"}
+
 # Their outputs come from graphs and constants that are looked at themselves.
 _HANDLED = frozenset({"If", "Loop", "Scan", "SequenceMap", "Constant"})
 
@@ -156,8 +159,7 @@ class Occurring:
 
     def _note_choice(self, node: NodeProto) -> None:
         """Take in the element type that an attribute of a node chooses for its output."""
-        # The random and constant generators yield floats, or int32 (Multinomial), unless an attribute says otherwise.
-        self._types |= {"tensor(float)", "tensor(int32)", "tensor(uint8)"}
+        self._types.add(_WITHOUT_CHOICE.get(node.op_type, "tensor(float)"))
         for attribute in node.attribute:
             if attribute.type == AttributeProto.TENSOR:
                 self._types.add(f"tensor({element_type_name(attribute.t.data_type)})")

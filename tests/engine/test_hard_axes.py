@@ -414,3 +414,58 @@ def test_the_plan_says_what_dynamic_axes_cost() -> None:
     assert site.rule == "axes known at run time: 3 conditional reductions"
     (site,) = reducelower.check(dynamic_model("ReduceL1", 18, None, None), 13).sites
     assert site.rule == "stable/ReduceL1, for axes known at run time"
+
+
+@pytest.mark.parametrize(
+    ("computed", "expected"),
+    [
+        ("s = Shape (x)  g = Gather <axis = 0> (s, one)  a = Sub (g, two)", [1]),
+        ("s = Shape <start = 1> (x)  g = Slice (s, zero, one)  a = Sub (g, two)", [1]),
+        ("s = Shape (x)  c = Concat <axis = 0> (s, one)  g = Gather <axis = 0> (c, last)  a = Identity (g)", [1]),
+    ],
+)
+def test_known_sizes_count_though_others_are_not_known(computed: str, expected: list[int]) -> None:
+    model = parse(
+        f"""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[N, 3, M] x) => (float[P, Q, R] y)
+        <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}, int64[1] last = {{-1}}>
+        {{ {computed}  y = ReduceMax (x, a) }}
+        """
+    )
+    converted = reducelower.convert_version(model, 13)
+    assert operators_of(converted.graph) == {"ReduceMax"}
+    data = sample(np.float32)
+    (y,) = run(converted, {"x": data})
+    np.testing.assert_array_equal(y, data.max(expected[0], keepdims=True))
+
+
+def test_a_size_that_is_not_known_is_no_constant() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, N, 4] x) => (float[P, Q, R] y) <int64[1] one = {1}, int64[1] three = {3}>
+        { s = Shape (x)  g = Gather <axis = 0> (s, one)  b = Sub (g, three)  a = Abs (b)  y = ReduceMax (x, a) }
+        """
+    )
+    converted = reducelower.convert_version(model, 13)
+    for size in (2, 3, 4, 5):
+        data = sample(np.float32, (2, size, 4))
+        (y,) = run(converted, {"x": data})
+        np.testing.assert_array_equal(y, data.max(abs(size - 3), keepdims=True))
+
+
+def test_types_behind_operators_of_machine_learning_are_known() -> None:
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 3]>
+        g (float[N, 2] x, uint8[2] u) => (float[N, 2] y, uint8[2] v)
+        {
+            a = ai.onnx.ml.Imputer <imputed_value_floats = [0.0, 0.0], replaced_value_float = 9.0> (x)
+            y = Add (a, a)
+            v = Identity (u)
+        }
+        """
+    )
+    converted = reducelower.convert_version(model, 13)
+    checker.check_model(converted, full_check=True)
