@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Child", "Line", "at_least", "at_most", "per_turn", "run_child", "take_turns"]
+__all__ = ["Line", "at_least", "at_most", "duration", "peak_memory", "per_turn", "run_child", "take_turns"]
 
 
 @dataclass(frozen=True)
@@ -77,33 +77,37 @@ def per_turn(run: Callable[[], object], rounds: int) -> float:
     return take_turns({"": run}, rounds)[""]
 
 
-@dataclass(frozen=True)
-class Child:
-    """What a child process took."""
+_LAUNCHER = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(status)
+"""
 
-    seconds: float
-    peak_bytes: int
-    status: int
 
-
-def run_child(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Child:
-    """Run a command to its end, with its wall time and peak resident memory.
+def run_child(command: Sequence[str]) -> None:
+    """Run a command to its end.
 
     Raises:
         RuntimeError: it failed; its output is in the message.
     """
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, **(environment or {})},
-    )
-    assert process.stdout is not None
-    output = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - start
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed: {output.decode(errors='replace')}")
-    return Child(seconds, usage.ru_maxrss * 1024, process.returncode)
+    _output_of(command)
+
+
+def peak_memory(command: Sequence[str]) -> int:
+    """The peak resident memory of a command, in bytes.
+
+    It is started by a small process: Linux counts what the parent had in memory as the child's own.
+
+    Raises:
+        RuntimeError: it failed; its output is in the message.
+    """
+    return int(_output_of([sys.executable, "-S", "-c", _LAUNCHER, *command]).split()[-1]) * 1024
+
+
+def _output_of(command: Sequence[str]) -> str:
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    output = ran.stdout.decode(errors="replace")
+    if ran.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed: {output}")
+    return output

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from commands import reducelower
-from measuring import Line, at_most, duration, run_child, take_turns
+from measuring import Line, at_most, duration, peak_memory, per_turn, run_child, take_turns
 from models import external_model, inline_model
 
 __all__ = ["external", "inline"]
@@ -20,27 +20,25 @@ def inline(folder: Path, *, quick: bool) -> Iterator[Line]:
     size, rounds = (8 << 20, 1) if quick else (1_500_000_000, 3)
     model, copy, output = folder / "inline.onnx", folder / "copy.onnx", folder / "converted.onnx"
     inline_model(model, size)
-    peaks = []
-
-    def convert() -> None:
-        peaks.append(run_child(reducelower("convert", model, "-o", output, *_NO_VERIFY)).peak_bytes)
+    convert = reducelower("convert", model, "-o", output, *_NO_VERIFY)
 
     times = take_turns(
         {
             "cp": partial(run_child, ["cp", "--reflink=never", str(model), str(copy)]),
             # What is converted is on disk when the command ends; cp leaves that to the system.
             "cp and sync": partial(run_child, ["sh", "-c", f"cp --reflink=never '{model}' '{copy}' && sync '{copy}'"]),
-            "ours": convert,
+            "ours": partial(run_child, convert),
         },
         rounds,
     )
     what = f"inline weights, {model.stat().st_size / 1e9:.3g} GB"
     yield at_most(f"{what}: time", times["ours"], times["cp"], "cp", 2)
     yield at_most(f"{what}: time", times["ours"], times["cp and sync"], "cp, then sync", None)
-    ratio = max(peaks) / model.stat().st_size
+    peak = peak_memory(convert)
+    ratio = peak / model.stat().st_size
     yield Line(
         f"{what}: peak memory",
-        f"{max(peaks) / 1e6:.0f} MB",
+        f"{peak / 1e6:.0f} MB",
         f"{model.stat().st_size / 1e6:.0f} MB the file",
         ratio,
         "<= 0.3x",
@@ -57,6 +55,6 @@ def external(folder: Path, *, quick: bool) -> Iterator[Line]:
     external_model(model, size)
     elsewhere.mkdir()
     for place, output in (("same folder", folder / "external18.onnx"), ("elsewhere", elsewhere / "external18.onnx")):
-        taken = run_child(reducelower("convert", model, "-o", output, *_NO_VERIFY)).seconds
+        taken = per_turn(partial(run_child, reducelower("convert", model, "-o", output, *_NO_VERIFY)), 1)
         what = f"external data, {size / 1e9:.3g} GB sparse, {place}"
         yield Line(what, duration(taken), "10 s", taken / 10, "<= 1x", taken <= 10)

@@ -82,6 +82,11 @@ class Census:
         """Whether any node carries metadata_props."""
         return bool(self._nodes.metadata_props)
 
+    @property
+    def inputs(self) -> list[bytes]:
+        """The inputs of all nodes, in order."""
+        return self._nodes.input[:]  # type: ignore[no-any-return]
+
     def uses(self, name: str) -> int:
         """How many inputs of nodes bear a name."""
-        return self._nodes.input[:].count(name.encode())  # type: ignore[no-any-return]
+        return self.inputs.count(name.encode())

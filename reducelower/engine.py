@@ -30,6 +30,7 @@ from reducelower.schemas import (
     schema,
 )
 from reducelower.scope import BodyScope, Ground, Scope
+from reducelower.sole_type import reads_and_yields_one_type
 from reducelower.target import Target
 from reducelower.templates import SerializedNode, Template, coded_text, read_node
 from reducelower.treatments import HOLDING_GRAPHS, Treatment, Treatments
@@ -406,9 +407,16 @@ class Legalizer:
             for table in tables
         }
         for edit in self._edits:
-            suspects = asked[edit.scope.opset]
+            suspects = {op for op in asked[edit.scope.opset] if not self._is_fit(op, edit.scope)}
             if suspects:
                 self._fit_edit(edit, suspects)
+
+    def _is_fit(self, op_type: str, scope: Scope) -> bool:
+        """Whether every node of an operator in a graph is of an element type that the target takes."""
+        sole = self.ground.source.sole_element_type if scope.key == () and not self.ground.element_types else None
+        if sole is None or not reads_and_yields_one_type(op_type, scope.opset):
+            return False
+        return f"tensor({element_type_name(sole)})" not in self._table(scope.opset).dropped[op_type]
 
     def _fit_edit(self, edit: Edit, suspects: set[str]) -> None:
         scope = edit.scope

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from math import prod
 
 from onnx import (
@@ -76,10 +77,22 @@ class Inference:
     up to 2 GiB). Subgraphs are covered, and bodies of model-local functions as far as their calls agree.
     """
 
-    def __init__(self, source: ModelProto) -> None:
+    def __init__(self, source: ModelProto, sole_type: Callable[[], int | None] = lambda: None) -> None:
+        """Prepare to answer about a model.
+
+        Args:
+            source: the model; it stays as it is.
+            sole_type: tells the element type of everything that nodes of the main graph yield, if it is but one.
+        """
         self._source = source
+        self._sole_type = sole_type
         self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
         self._omitted: frozenset[tuple[str, str, str, str]] | None = None
+
+    @cached_property
+    def sole_element_type(self) -> int | None:
+        """The element type of everything that nodes of the main graph yield; None where there may be several."""
+        return self._sole_type()
 
     @property
     def has_run(self) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -20,6 +21,7 @@ from reducelower.names import Names
 from reducelower.plan import Plan
 from reducelower.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.scope import Ground
+from reducelower.sole_type import sole_element_type
 from reducelower.soundness import what_is_wrong_with_calls
 from reducelower.target import Target
 
@@ -138,8 +140,9 @@ def _run(
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
-    ground = _ground(model, source, serialized, goal, settings, is_last_attempt=is_last_attempt)
     census = None if serialized is None else Census(serialized)
+    sole_type = partial(_sole_type, source, census, opset)
+    ground = _ground(model, source, serialized, goal, settings, sole_type, is_last_attempt=is_last_attempt)
     legalizer = Legalizer(model, goal, ground, Rules(settings.rules), census)
     legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
@@ -180,19 +183,24 @@ def _unlike_branches(model: ModelProto) -> Refusal | None:
     return None
 
 
+def _sole_type(source: ModelProto, census: Census | None, opset: int) -> int | None:
+    return None if census is None else sole_element_type(source.graph, census, opset)
+
+
 def _ground(
     model: ModelProto,
     source: ModelProto,
     serialized: bytes | None,
     target: Target,
     settings: Settings,
+    sole_type: Callable[[], int | None] = lambda: None,
     *,
     is_last_attempt: bool = False,
 ) -> Ground:
     assert target.opset is not None
     return Ground(
         Names(model, serialized),
-        Inference(source),
+        Inference(source, sole_type),
         opset=target.opset,
         element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
         ranks=settings.ranks or {},

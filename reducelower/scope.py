@@ -224,6 +224,9 @@ class Scope:
         declared = self.ground.element_types.get(name)
         if declared is not None:
             return f"tensor({element_type_name(declared)})"
+        sole = self._sole_element_type(name)
+        if sole is not None:
+            return f"tensor({element_type_name(sole)})"
         found = self.type(name)
         return None if found is None else type_string(found)
 
@@ -233,10 +236,20 @@ class Scope:
         declared = self.ground.element_types.get(name)
         if declared is not None:
             return declared
+        sole = self._sole_element_type(name)
+        if sole is not None:
+            return sole
         found = self.type(name)
         if found is None or found.WhichOneof("value") != "tensor_type":
             return None
         return found.tensor_type.elem_type or None
+
+    def _sole_element_type(self, name: str) -> int | None:
+        """The element type of a value that a node of the main graph yields, if that is plain without inference."""
+        ground, home = self.ground, self.home(name)
+        if home.key != () or ground.source.has_run or ground.names.is_new(name) or home._is_stated(name):
+            return None
+        return ground.source.sole_element_type
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown."""
