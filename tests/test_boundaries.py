@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import reducelower.legalize  # registers every rewrite  # noqa: F401
+import reducelower.engine  # registers every rewrite  # noqa: F401
 from reducelower import crossings
 from reducelower.crossings import Crossing
 from reducelower.meanings import MEANS_OTHERWISE, NEUTRAL, SAME_IN_PRACTICE, TAKES_MORE
