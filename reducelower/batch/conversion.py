@@ -155,7 +155,7 @@ def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result:
     # Versions of an operator differ in how closely inference looks at axes; no rewrite makes any up.
     if "axis must be in" in wrong:
         return _refused(task, wrong)
-    if contradicts_itself(result):
+    if not what_is_wrong(result, external=source.is_partial) and contradicts_itself(result):
         return _refused(task, f"the shapes it states do not fit what its nodes yield ({wrong})")
     if isinstance(settings.ir_version, int):
         return _refused(task, f"at IR version {settings.ir_version} the result is not valid: {wrong}")
