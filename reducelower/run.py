@@ -13,10 +13,10 @@ from onnx import FunctionProto, GraphProto, ModelProto, shape_inference
 
 from reducelower.bodies import Rules
 from reducelower.census import Census
+from reducelower.engine import Legalizer
 from reducelower.errors import Refusal
 from reducelower.inference import Inference, skeleton, subgraphs, weight_bytes
 from reducelower.ir_version import ir_version_of_opset, needed_ir_version
-from reducelower.engine import Legalizer
 from reducelower.names import Names
 from reducelower.plan import Plan
 from reducelower.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
