@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -73,6 +74,8 @@ COMMANDS = re.findall(r"`(reducelower [^`]*)`", README)
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_in_the_table_works(command: str, folder: Path) -> None:
+    if "openvino" in command and importlib.util.find_spec("openvino") is None:
+        pytest.skip("openvino is not installed")
     shutil.copytree(ROOT / "rules" / "spec", folder / "DIR")
     shell("reducelower convert model.onnx -o model13.onnx --opset 13 --no-verify", folder)
     result = shell(command, folder)
