@@ -152,7 +152,7 @@ def dynamic_model(
 
 
 @pytest.mark.parametrize("target", [17, 15, 13, 12, 11, 9])
-@pytest.mark.parametrize("source", [18, 20])
+@pytest.mark.parametrize("source", [18, 20, 21, 28])
 @pytest.mark.parametrize("op_type", OPERATORS)
 def test_dynamic_axes_keep_their_numbers(op_type: str, source: int, target: int) -> None:
     data = sample(np.float32)
