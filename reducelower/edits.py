@@ -9,6 +9,7 @@ from functools import partial
 from onnx import GraphProto, NodeProto, TypeProto
 
 from reducelower.scope import Scope
+from reducelower.templates import Patches
 
 __all__ = ["Edit"]
 
@@ -24,6 +25,7 @@ class Edit:
     scope: Scope
     replaced: dict[int, list[NodeProto]] = field(default_factory=dict)
     sites: dict[int, tuple[str, str]] = field(default_factory=dict)
+    patches: Patches = field(default_factory=dict)
 
     def splice(self) -> dict[int, tuple[int, int]]:
         """Put replacements in place without moving any other node; positions of sites: first node and count."""

@@ -32,7 +32,7 @@ from reducelower.schemas import (
 from reducelower.scope import BodyScope, Ground, Scope
 from reducelower.sole_type import reads_and_yields_one_type
 from reducelower.target import Target
-from reducelower.templates import SerializedNode, Template, coded_text, read_node
+from reducelower.templates import SerializedNode, Template, coded_text, patch_node, read_node
 from reducelower.treatments import HOLDING_GRAPHS, Treatment, Treatments
 
 if TYPE_CHECKING:
@@ -113,8 +113,16 @@ class Legalizer:
         nodes = scope.holder.node
         self.nodes += len(nodes)
         positions, serialized = self._to_look_at(scope, census)
+        patches, sites, released = edit.patches, edit.sites, self.ground.released
         for index in positions:
             data = serialized(index)
+            patched = patch_node(data, patches)
+            if patched is not None:
+                changed, template = patched
+                nodes[index].ParseFromString(changed)
+                sites[index] = template.site
+                released += template.released
+                continue
             read = read_node(data)
             if self._repeat(read, index, edit):
                 continue
@@ -187,6 +195,8 @@ class Legalizer:
         is_any_type = ground.asked_types.issubset(tail)
         known = None if is_any_type else self._data_type(source.input[0], edit.scope)
         self._templates.setdefault(read.kind(edit), {})[known] = template
+        if is_any_type:
+            template.add_to(edit.patches, read)
 
     def _repeat(self, node: SerializedNode, index: int, edit: Edit) -> bool:
         """Do to a node what was done to one of its kind; False if there was none."""
@@ -205,7 +215,7 @@ class Legalizer:
                 nodes[index].ParseFromString(made[0])
             else:
                 edit.replaced[index] = [NodeProto.FromString(data) for data in made]
-            edit.sites[index] = (template.op_type, template.label)
+            edit.sites[index] = template.site
             if template.released:
                 self.ground.released.extend(template.released)
             if types:

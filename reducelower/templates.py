@@ -8,14 +8,14 @@ several times faster than editing messages.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from onnx import NodeProto, TypeProto
 
 from reducelower.names import Names
 from reducelower.scope import Scope
 
-__all__ = ["SerializedNode", "Template", "coded_text", "read_node"]
+__all__ = ["Patches", "SerializedNode", "Template", "coded_text", "patch_node", "read_node"]
 
 # Field numbers of NodeProto in onnx.proto: input 1, output 2, name 3. Strings are of wire type 2.
 _INPUT, _OUTPUT, _NAME = 0x0A, 0x12, 0x1A
@@ -66,6 +66,47 @@ def read_node(data: bytes) -> SerializedNode:
     return SerializedNode(inputs, outputs, name, data[position:])
 
 
+class Patch(NamedTuple):
+    """A template for the commonest node: at most two inputs, one output, names shorter than 128 bytes.
+
+    The node keeps its names; what changes is the second input and everything behind the names.
+    """
+
+    second_input: bytes
+    rest: bytes
+    template: Template
+
+
+Patches: TypeAlias = "dict[tuple[bytes, bytes], Patch]"
+"""Patches of one graph, by the field of the second input and by what stands behind the names."""
+
+
+def patch_node(data: bytes, patches: Patches) -> tuple[bytes, Template] | None:
+    """A serialized node with the patch for its kind; None if there is none or the node is not of the common form."""
+    try:
+        first_end = inputs_end = data[1] + 2
+        if data[first_end] == _INPUT:
+            inputs_end = first_end + 2 + data[first_end + 1]
+        names_end = output_end = inputs_end + 2 + data[inputs_end + 1]
+        if data[output_end] == _NAME:
+            names_end = output_end + 2 + data[output_end + 1]
+        patch = patches.get((data[first_end:inputs_end], data[names_end:]))
+    except IndexError:
+        return None
+    # The ends are right only where every length is a single byte and every field the one expected.
+    if (
+        patch is None
+        or data[0] != _INPUT
+        or data[inputs_end] != _OUTPUT
+        or max(data[1], data[inputs_end + 1]) > 127
+        or (inputs_end > first_end and data[first_end + 1] > 127)
+        or (names_end > output_end and data[output_end + 1] > 127)
+    ):
+        return None
+    names = data[inputs_end:names_end]
+    return data[:first_end] + patch.second_input + names + patch.rest, patch.template
+
+
 def _coded(text: str) -> bytes:
     """A string as protobuf writes it behind its tag: the length as a varint, then UTF-8."""
     data = text.encode()
@@ -90,7 +131,7 @@ class Template:
 
     Attributes:
         label: what the report calls it; empty if nothing changed.
-        op_type: operator of the node.
+        site: operator of the node, and the label.
         in_place: whether the node itself changed, so that one node takes its place.
         released: constants the node ceases to read.
     """
@@ -118,7 +159,7 @@ class Template:
             types: types of the new values that are known.
         """
         self.label = label
-        self.op_type = source.op_type
+        self.site = (source.op_type, label)
         self.in_place = in_place
         self.released = released
         self._source_names = [source.input[0], *source.output]
@@ -146,6 +187,23 @@ class Template:
             for pieces in self._nodes
         ]
         return made, types
+
+    def add_to(self, patches: Patches, node: SerializedNode) -> None:
+        """Add the template as a patch, where the first node of the kind has the common form."""
+        pieces = self._nodes[0] if self.in_place and self.label and not self._derived else []
+        fields = [(pieces[place], pieces[place + 1]) for place in range(0, len(pieces) - 1, 2)]
+        tags = [tag for tag, _ in fields]
+        inputs = tags.count(bytes([_INPUT]))
+        names = [name for _, name in fields]
+        kept = [*self._source_names, *([""] if node.name else [])]
+        second = names[1:inputs]
+        if len(node.inputs) > 2 or len(node.outputs) != 1 or names[:1] + names[inputs:] != kept:
+            return
+        if any(isinstance(name, str) for name in second):
+            return
+        before = b"".join(bytes([_INPUT]) + name for name in node.inputs[1:])
+        after = b"".join(bytes([_INPUT]) + name for name in second if isinstance(name, bytes))
+        patches[before, node.rest] = Patch(after, bytes(pieces[-1]) if isinstance(pieces[-1], bytes) else b"", self)
 
 
 def _pieces(node: NodeProto, varying: Collection[str], source: NodeProto) -> list[bytes | str]:

@@ -123,3 +123,33 @@ def test_nodes_without_names_are_replaced_alike() -> None:
     expanded = reducelower.expand(model)
     checker.check_model(expanded, full_check=True)
     assert [node.op_type for node in expanded.graph.node] == ["Abs", "ReduceSum"] * 4
+
+
+@pytest.mark.parametrize("length", [1, 100, 127, 128, 200])
+def test_nodes_are_patched_whatever_the_length_of_their_names(length: int) -> None:
+    data = sample(np.float32)
+    for source, target in ((13, 18), (18, 13)):
+        axes = {"axes": [1]} if source == 13 else {}
+        inputs = [] if source == 13 else ["a" * length]
+        nodes = [
+            helper.make_node("ReduceMax", [x, *inputs], [f"{x}y"], name=name, keepdims=0, **axes)
+            for x, name in (("x" * length, ""), ("x", "n" * length), ("x", ""), ("x" * length, "m"))
+        ]
+        for number, node in enumerate(nodes):
+            node.output[0] = f"{'y' * length}{number}"
+        graph = helper.make_graph(
+            nodes,
+            "g",
+            [
+                helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3, 4])
+                for name in dict.fromkeys(["x", "x" * length])
+            ],
+            [helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, [2, 4]) for node in nodes],
+            [helper.make_tensor(name, TensorProto.INT64, [1], [1]) for name in inputs],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", source)], ir_version=8)
+        converted = reducelower.convert_version(model, target)
+        checker.check_model(converted, full_check=True)
+        assert [node.name for node in converted.graph.node] == [node.name for node in nodes]
+        for result in run(converted, {value.name: data for value in graph.input}):
+            np.testing.assert_array_equal(result, data.max(1))
