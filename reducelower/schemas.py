@@ -19,7 +19,6 @@ __all__ = [
     "latest_opset",
     "parse_element_type",
     "schema",
-    "since",
     "type_string",
     "versions",
     "withdrawn_at_once",
@@ -62,12 +61,6 @@ def withdrawn_at_once(op_type: str, opset: int) -> bool:
     """
     found = _schema(op_type, opset, "")
     return found is not None and found.deprecated and found.since_version == versions(op_type)[0]
-
-
-def since(op_type: str, opset: int) -> int | None:
-    """The opset version that introduced the schema in force at `opset`; None where there is none."""
-    found = schema(op_type, opset)
-    return None if found is None else found.since_version
 
 
 @cache
