@@ -45,16 +45,7 @@ def check_file(path: str, settings: Settings) -> Checked:
         source = read_model(path)
         if wrong := what_is_wrong(source.model, external=source.is_partial):
             return Checked(path, REFUSED, problems=(f"{path}: {wrong}",))
-        plan = check(
-            source.model,
-            target=settings.target,
-            rules=settings.rules,
-            ir_version=settings.ir_version,
-            freeze_defaults=settings.freeze_defaults,
-            element_types=settings.element_types,
-            ranks=settings.ranks,
-            base_dir=source.folder,
-        )
+        plan = check(source.model, **settings.for_engine(), base_dir=source.folder)
         details = _details(source, plan, settings) if settings.details else None
     except Exception as error:
         problems, status = describe(error, path)
@@ -73,14 +64,5 @@ def _details(source: LoadedModel, plan: Plan, settings: Settings) -> Details:
 
     if plan.refusals or not plan.sites:
         return describe_models(source.model, None, plan, plan.refusals, None)
-    legalized = legalize(
-        source.model,
-        settings.target,
-        rules=settings.rules,
-        ir_version=settings.ir_version,
-        freeze_defaults=settings.freeze_defaults,
-        element_types=settings.element_types,
-        ranks=settings.ranks,
-        base_dir=source.folder,
-    )
+    legalized = legalize(source.model, **settings.for_engine(), base_dir=source.folder)
     return describe_models(source.model, legalized.model, legalized.plan, (), None)

@@ -96,16 +96,7 @@ def _convert(
     external = source.is_partial
     if wrong := what_is_wrong(source.model, external=external):
         return _refused(task, wrong)
-    legalized = legalize(
-        source.model,
-        settings.target,
-        rules=settings.rules,
-        ir_version=settings.ir_version,
-        freeze_defaults=settings.freeze_defaults,
-        element_types=settings.element_types,
-        ranks=settings.ranks,
-        base_dir=source.folder,
-    )
+    legalized = legalize(source.model, **settings.for_engine(), base_dir=source.folder)
     if wrong := what_is_wrong(legalized.model, external=external, full=True):
         return _invalid_result(task, settings, source, legalized.model, wrong)
     verification = None

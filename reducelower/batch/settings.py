@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from reducelower.target import Target
 
@@ -55,6 +55,17 @@ class Settings:
     in_place: bool = False
     external_data: str = "copy"
     details: bool = False
+
+    def for_engine(self) -> Mapping[str, Any]:
+        """The settings that `reducelower.convert.legalize` and `check` take, by the names of their arguments."""
+        return {
+            "target": self.target,
+            "rules": self.rules,
+            "ir_version": self.ir_version,
+            "freeze_defaults": self.freeze_defaults,
+            "element_types": self.element_types,
+            "ranks": self.ranks,
+        }
 
 
 @dataclass(frozen=True)
