@@ -14,7 +14,7 @@ from reducelower.errors import ConversionError, Refusal
 from reducelower.fitting import name_oldest_fitting
 from reducelower.inference import skeleton
 from reducelower.plan import Plan
-from reducelower.run import Book, IrVersion, Settings, attempt, attempt_in_place
+from reducelower.run import Book, IrVersion, Settings, attempt, attempt_in_place, source_opset
 from reducelower.soundness import what_is_odd
 from reducelower.target import Target
 
@@ -178,7 +178,11 @@ def check(
     goal = target if target is not None else Target(target_version)
     with _suspecting(model):
         bare = skeleton(model)
+        goal = _with_opset(bare, goal, settings)
         plan = attempt(bare, goal, settings, report=True)[1]
+        if goal.runtime is not None and goal.opset != plan.source_opset and plan.source_opset in goal.runtime.reads:
+            own = replace(goal, opset=plan.source_opset)
+            plan = replace(plan, as_it_is=attempt(bare, own, settings, report=True)[1])
         return name_oldest_fitting(plan, _fits(bare, goal, settings)) if plan.refusals else plan
 
 
@@ -201,8 +205,19 @@ def _fits(bare: ModelProto, target: Target, settings: Settings) -> Callable[[int
     return lambda opset: not attempt(bare, replace(target, opset=opset), settings, report=False)[1].refusals
 
 
+def _with_opset(bare: ModelProto, target: Target, settings: Settings) -> Target:
+    """The target with the opset version that suits the runtime the model is for, if it is for one."""
+    if target.runtime is None:
+        return target
+    from reducelower.targets.opsets import opset_for
+
+    return opset_for(target, source_opset(bare), lambda goal: attempt(bare, goal, settings, report=True)[1])
+
+
 def _legalize(model: ModelProto, target: Target, settings: Settings, *, in_place: bool, report: bool) -> Legalized:
     with _suspecting(model):
+        if target.runtime is not None:
+            target = _with_opset(skeleton(model), target, settings)
         if in_place:
             plan = attempt_in_place(model, target, settings, report=report)
             result = model

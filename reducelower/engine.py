@@ -22,7 +22,7 @@ from reducelower.edits import Edit
 from reducelower.errors import Refusal, RefusedError
 from reducelower.inference import function_key, subgraphs
 from reducelower.occurring import Occurring
-from reducelower.plan import Site
+from reducelower.plan import Label, Site
 from reducelower.schemas import (
     DEFAULT_DOMAINS,
     element_type_name,
@@ -37,6 +37,8 @@ from reducelower.treatments import HOLDING_GRAPHS, Treatment, Treatments
 
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule
+    from reducelower.targets import Fact
+    from reducelower.targets.fitting import Way
 
 __all__ = ["Legalizer"]
 
@@ -46,6 +48,10 @@ _REGISTERING = (constants, operators, reductions)
 
 _TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64", "bool"))
 """Types that an operator which ever took them, or the like of them, always took."""
+
+
+_STEPS = 3
+"""How many equivalent forms may follow one from the other until one is right on a runtime."""
 
 
 class Legalizer:
@@ -75,6 +81,7 @@ class Legalizer:
         self._tables: dict[int, Treatments] = {}
         self._edits: list[Edit] = []
         self._expanding: list[str] = []
+        self._further_steps = _STEPS
         self._refused: list[tuple[Edit, int, Refusal]] = []
         self._new_types: dict[Scope, dict[str, TypeProto]] = {}
         self._templates: dict[Hashable, dict[bytes | None, Template]] = {}
@@ -297,7 +304,52 @@ class Legalizer:
                 mistyped = mistyped or any(scope.type_string(name) in lost for name in inputs if lost and name)
                 return self._settle_all(outcome, crossing.opset, scope, mistyped=mistyped), labels
             changed = True
+        if treatment.facts:
+            outcome, label = self._fit_runtime(node, scope, treatment.facts)
+            if outcome:
+                return outcome, _joined(labels, label)
         return changed, labels
+
+    def _fit_runtime(
+        self, node: NodeProto, scope: Scope, facts: tuple[Fact, ...]
+    ) -> tuple[bool | list[NodeProto], str]:
+        """Replace a node that the runtime gets wrong or refuses by what it gets right, if it is such a node.
+
+        Raises:
+            RefusedError: nothing equivalent will do either; the reason is the fact in the way.
+        """
+        from reducelower.targets.fitting import misfit, ways_out
+
+        runtime = self.target.runtime
+        assert runtime is not None
+        found = misfit(node, scope, facts)
+        if found is None:
+            return False, ""
+        before, allowed = node.SerializeToString(), self._further_steps
+        reasons: list[str] = []
+        try:
+            # What takes one step is tried before what takes two, so that the simplest way is found.
+            for self._further_steps in range(allowed):
+                for way in ways_out(NodeProto.FromString(before), scope, found, self.rules):
+                    mark = scope.mark()
+                    try:
+                        nodes = self._go(way, NodeProto.FromString(before), scope)
+                    except RefusedError as refused:
+                        scope.roll_back(mark)
+                        reasons.append(f"{way.name}: {refused.reason}")
+                        continue
+                    if nodes is not None:
+                        return nodes, Label(f"{way.name} for {runtime.name}", found.says)
+        finally:
+            self._further_steps = allowed
+        raise found.refusal(runtime, reasons)
+
+    def _go(self, way: Way, node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+        if way.rule is not None:
+            return self._expand(node, self.goal, scope, way.rule)[0]
+        assert way.remedy is not None
+        written = way.remedy(node, scope)
+        return None if written is None else self._settle_all(*written, scope)
 
     def _settle_all(
         self, nodes: list[NodeProto], opset: int, around: Scope, *, mistyped: bool = False
@@ -491,13 +543,25 @@ class Legalizer:
                 continue
             found.append(
                 [
-                    Site(path, names[index] or f"{op_type}#{index}", op_type, label, index, *positions[index])
+                    _site(path, names[index] or f"{op_type}#{index}", op_type, label, index, positions[index])
                     for index, (op_type, label) in sorted(edit.sites.items())
                 ]
             )
         for group in reversed(found):
             sites.extend(group)
         return sites
+
+
+def _joined(label: str, further: str) -> str:
+    """Both labels in one, with the reason that the further one has."""
+    if not label:
+        return further
+    return Label(f"{label}; {further}", further.because) if isinstance(further, Label) else f"{label}; {further}"
+
+
+def _site(graph: str, node: str, op_type: str, label: str, index: int, position: tuple[int, int]) -> Site:
+    because = label.because if isinstance(label, Label) else ""
+    return Site(graph, node, op_type, str(label), index, *position, because)
 
 
 def _can_be_template(source: NodeProto, nodes: list[NodeProto]) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
+from google.protobuf.message import Message
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, defs, helper
 
 from reducelower.census import Census
+from reducelower.inference import skeleton
 from reducelower.schemas import latest_opset, schema
 
-__all__ = ["ir_version_of_opset", "needed_ir_version"]
+__all__ = ["ir_version_of_opset", "ir_version_to_read", "needed_ir_version"]
 
 
 @cache
@@ -44,6 +46,22 @@ def needed_ir_version(model: ModelProto, most: int, census: Census | None) -> in
             needs a newer IR version than what they replace.
     """
     return min(_needed(model, census), most)
+
+
+def ir_version_to_read(model: ModelProto) -> int:
+    """The oldest IR version whose readers understand a model; they skip metadata, which came with IR version 10."""
+    bare = skeleton(model)
+    _clear_metadata(bare)
+    return _needed(bare, None)
+
+
+def _clear_metadata(message: Message) -> None:
+    if "metadata_props" in message.DESCRIPTOR.fields_by_name:
+        message.ClearField("metadata_props")
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for inner in [value] if isinstance(value, Message) else value:
+                _clear_metadata(inner)
 
 
 def _needed(model: ModelProto, census: Census | None) -> int:

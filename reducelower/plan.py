@@ -8,7 +8,24 @@ from dataclasses import dataclass, field
 from reducelower.errors import Refusal
 from reducelower.target import Target
 
-__all__ = ["Plan", "Site"]
+__all__ = ["Label", "Plan", "Site"]
+
+
+class Label(str):
+    """What answered for a site, with why it had to where a runtime is the reason.
+
+    Attributes:
+        because: the sentence of the fact about the runtime.
+    """
+
+    __slots__ = ("because",)
+    because: str
+
+    def __new__(cls, text: str, because: str) -> Label:
+        """Make a label of its text and its reason."""
+        label = super().__new__(cls, text)
+        label.because = because
+        return label
 
 
 @dataclass(frozen=True)
@@ -23,6 +40,9 @@ class Site:
         index: position of the source node among the nodes of its graph.
         first: position, in the converted graph, of the first node that stands in its place.
         count: how many nodes stand in its place.
+        because: what the runtime that the model is for would have made of the node; empty without such a runtime.
+        raised_from: positions of all source nodes, where several became one (see `reducelower.raise_reductions`); the
+            node meant by the rest is the last of them, and `op_type` the operator they became.
     """
 
     graph: str
@@ -32,6 +52,8 @@ class Site:
     index: int
     first: int
     count: int
+    because: str = ""
+    raised_from: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,6 +68,8 @@ class Plan:
         carried: how many nodes stayed untouched.
         ir_version: IR version before and after.
         notes: sentences about the model as a whole that a user should read.
+        as_it_is: with a runtime for which another opset version was chosen, what would have to be done at the model's
+            own; its sites and refusals are the nodes that come out wrong as the model is.
     """
 
     source_opset: int
@@ -55,6 +79,7 @@ class Plan:
     carried: int = 0
     ir_version: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = field(default=())
+    as_it_is: Plan | None = None
 
     @property
     def changes_nothing(self) -> bool:
@@ -70,3 +95,8 @@ class Plan:
     def rewritten(self) -> Counter[tuple[str, str]]:
         """How many sites each (operator type, rule) answered for."""
         return Counter((site.op_type, site.rule) for site in self.sites)
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """How many sites each fact about the runtime is the reason of."""
+        return Counter(site.because for site in self.sites if site.because)

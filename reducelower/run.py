@@ -16,7 +16,7 @@ from reducelower.census import Census
 from reducelower.engine import Legalizer
 from reducelower.errors import Refusal
 from reducelower.inference import Inference, skeleton, subgraphs, weight_bytes
-from reducelower.ir_version import ir_version_of_opset, needed_ir_version
+from reducelower.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.names import Names
 from reducelower.plan import Plan
 from reducelower.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
@@ -28,7 +28,7 @@ from reducelower.target import Target
 if TYPE_CHECKING:
     from reducelower.rulebook import RuleBook
 
-__all__ = ["Book", "IrVersion", "Settings", "attempt", "attempt_in_place"]
+__all__ = ["Book", "IrVersion", "Settings", "attempt", "attempt_in_place", "source_opset"]
 
 Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
 """A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
@@ -159,7 +159,14 @@ def _run(
         if problem:
             return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     model.ir_version = _new_ir(model, census, settings.ir_version, opset, goal.opset)
+    if problem := _too_new_an_ir(model, goal):
+        return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     return Plan(opset, goal, tuple(sites), (), legalizer.nodes - len(sites), (old_ir, model.ir_version), notes)
+
+
+def source_opset(model: ModelProto) -> int:
+    """The opset version of the default domain that a model imports; 0 where it imports none."""
+    return next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
 
 
 def _has_branches(model: ModelProto) -> bool:
@@ -243,6 +250,19 @@ def _goal(target: Target, source_opset: int) -> Target:
     for name in target.without_types:
         parse_element_type(name)
     return replace(target, opset=opset)
+
+
+def _too_new_an_ir(model: ModelProto, target: Target) -> Refusal | None:
+    """Bring the IR version down to the newest that the runtime reads; what needs a newer one is refused."""
+    newest = None if target.runtime is None else target.runtime.ir_version
+    if newest is None or model.ir_version <= newest:
+        return None
+    needed = ir_version_to_read(model)
+    if needed <= newest:
+        model.ir_version = newest
+        return None
+    reason = f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
+    return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
 
 
 def _new_ir_at_most(asked: IrVersion, old: int) -> int:

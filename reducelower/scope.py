@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from onnx import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-__all__ = ["BodyScope", "Ground", "Scope", "tensor_of"]
+__all__ = ["BodyScope", "Ground", "Mark", "Scope", "tensor_of"]
 
 # Inference reads shapes and axes, which are smaller still.
 _LARGEST_SHAPE = 64
@@ -110,6 +110,15 @@ def _tensor_type(tensor: TensorProto) -> TypeProto:
     for size in tensor.dims:
         shape.dim.add(dim_value=size)
     return stated
+
+
+class Mark(NamedTuple):
+    """How much had been added to a scope when something was tried."""
+
+    home: Scope
+    added: tuple[Hashable, ...]
+    released: int
+    derived: int
 
 
 class Scope:
@@ -276,6 +285,15 @@ class Scope:
         places = (place for place, other in enumerate(self._source_nodes()) if other.output == node.output)
         return self.ground.source.types((*self.key, next(places), number)).get(name)
 
+    def written_as(self, name: str) -> str:
+        """How a value comes about: ``initializer``, ``constant`` (a Constant node) or ``dynamic``, at run time."""
+        home = self.home(name)
+        if name in home.constant_nodes:
+            return "constant"
+        if name not in home._known_initializers() or home.is_overridable(name):
+            return "dynamic"
+        return "constant" if any(name in node.output for node in home.added_nodes) else "initializer"
+
     def has_type_at_hand(self, name: str) -> bool:
         """Whether the type of a value is to be had without inferring the types of the whole model."""
         home = self.home(name)
@@ -389,6 +407,30 @@ class Scope:
         self._known_initializers()[name] = tensor
         if self._defined is not None:
             self._defined.add(name)
+
+    def mark(self) -> Mark:
+        """How much has been added so far, to come back to if what is tried next does not work."""
+        ground, home = self.ground, self._writing()
+        return Mark(home, tuple(home._added), len(ground.released), len(ground.names.derived))
+
+    def roll_back(self, mark: Mark) -> None:
+        """Take back the constants added and released since."""
+        del self.ground.released[mark.released :]
+        del self.ground.names.derived[mark.derived :]
+        home = mark.home
+        for key in [key for key in home._added if key not in mark.added]:
+            name = home._added.pop(key)
+            del home._known_initializers()[name]
+            if home._defined is not None:
+                home._defined.discard(name)
+            for added in (home.holder.initializer if isinstance(home.holder, GraphProto) else (), home.added_nodes):
+                place = next((at for at in reversed(range(len(added))) if added[at].name == name), None)
+                if place is not None:
+                    del added[place]  # type: ignore[union-attr]
+
+    def _writing(self) -> Scope:
+        """The scope that what is added here goes to."""
+        return self
 
     # How it is found out
 
@@ -515,6 +557,10 @@ class BodyScope(Scope):
         self._body: GraphProto | None = None
         self._body_types: Mapping[str, TypeProto] = {}
         self.constant_nodes = {node.output[0]: (-1, node) for node in nodes if node.op_type == "Constant"}
+
+    def _writing(self) -> Scope:
+        assert self.parent is not None
+        return self.parent._writing()
 
     def _source_nodes(self) -> Iterable[NodeProto]:
         return self.nodes

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from reducelower.crossings import Crossing, crossings
 from reducelower.occurring import dropped_types
 from reducelower.schemas import is_deprecated, schema, versions, withdrawn_at_once
 from reducelower.target import Target
+
+if TYPE_CHECKING:
+    from reducelower.targets import Fact
 
 __all__ = ["HOLDING_GRAPHS", "Treatment", "Treatments"]
 
@@ -22,6 +26,7 @@ class Treatment:
         refusal: why no node of the operator can be made legal; empty if that depends on the node.
         absent: whether the target's opset version does not have the operator.
         dropped: element types, as schemas spell them, that the operator takes here and not at the target.
+        facts: what is known of the operator on the runtime the model is for, at the target's opset version.
     """
 
     crossings: tuple[Crossing, ...] = ()
@@ -29,11 +34,12 @@ class Treatment:
     refusal: str = ""
     absent: bool = False
     dropped: frozenset[str] = frozenset()
+    facts: tuple[Fact, ...] = ()
 
     @property
     def is_nothing(self) -> bool:
         """Whether every node may stay as it is, its element types apart."""
-        return not (self.crossings or self.expand or self.refusal or self.absent)
+        return not (self.crossings or self.expand or self.refusal or self.absent or self.facts)
 
 
 class Treatments(dict[str, "Treatment | None"]):
@@ -47,6 +53,9 @@ class Treatments(dict[str, "Treatment | None"]):
 
     def __missing__(self, op_type: str) -> Treatment | None:
         found = self._treatment(op_type)
+        if self.target.runtime is not None:
+            assert self.target.opset is not None
+            found = replace(found, facts=self.target.runtime.facts_about(op_type, self.target.opset))
         if found.dropped:
             self.dropped[op_type] = found.dropped
         # If, Loop and Constant are looked at for what they hold.

@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from reducelower.commandline.options import IR_VERSION_OPTION, OPERATOR, OPSET, conversion_options, report_option
+from reducelower.commandline.options import (
+    FOR_OPTION,
+    IR_VERSION_OPTION,
+    OPERATOR,
+    OPSET,
+    conversion_options,
+    report_option,
+    target_of,
+)
 
 __all__ = ["command"]
 
@@ -14,6 +22,7 @@ __all__ = ["command"]
 @click.command("check")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @click.option("--opset", type=OPSET, help="Opset version that the models should have.  [default: the model's own]")
+@FOR_OPTION
 @click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; can be given many times.")
 @click.option(
     "--format",
@@ -29,19 +38,28 @@ __all__ = ["command"]
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for many models.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but problems; the exit status tells.")
 @click.option("-v", "--verbose", is_flag=True, help="List every node that would be rewritten.")
-def command(models: tuple[str, ...], opset: int | None, without: tuple[str, ...], **options: Any) -> int:
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    models: tuple[str, ...],
+    opset: int | None,
+    runtime: Any,
+    without: tuple[str, ...],
+    **options: Any,
+) -> int:
     """Say what a conversion would rewrite and what it would refuse; nothing is written.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 when every model is legal
     as it is, 1 when one is not, 2 when one cannot be read.
 
     \b
-    Example:
+    Examples:
       reducelower check models/ --opset 13 --format github
+      reducelower check model.onnx --for openvino
     """
-    if opset is None and not without:
-        raise click.UsageError("say what to check for: --opset N, --without NAME or both")
+    if opset is None and runtime is None and not without:
+        raise click.UsageError("say what to check for: --opset N, --for NAME, --without NAME or several of them", ctx)
     from reducelower.commandline.check_run import check_all
-    from reducelower.target import Target
 
-    return check_all(models, Target(opset, frozenset(without), frozenset(options["without_types"])), options)
+    return check_all(models, target_of(runtime, opset, without, options["without_types"], ctx), options)

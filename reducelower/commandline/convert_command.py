@@ -7,12 +7,14 @@ from typing import Any
 import click
 
 from reducelower.commandline.options import (
+    FOR_OPTION,
     IR_VERSION_OPTION,
     OPERATOR,
     OPSET,
     conversion_options,
     output_options,
     report_option,
+    target_of,
     verification_options,
 )
 
@@ -21,26 +23,36 @@ __all__ = ["command"]
 
 @click.command("convert")
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
-@click.option("--opset", type=OPSET, required=True, help="Opset version to convert to.")
+@click.option("--opset", type=OPSET, help="Opset version to convert to.  [default with --for: whichever suits it]")
+@FOR_OPTION
 @output_options
 @click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; can be given many times.")
 @conversion_options("spec")
 @IR_VERSION_OPTION
 @verification_options
 @report_option
-def command(models: tuple[str, ...], opset: int, without: tuple[str, ...], **options: Any) -> int:
-    """Convert models to another opset version, up or down, and verify them.
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    models: tuple[str, ...],
+    opset: int | None,
+    runtime: Any,
+    without: tuple[str, ...],
+    **options: Any,
+) -> int:
+    """Convert models to another opset version or for a runtime, and verify them.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'.
 
     \b
     Examples:
       reducelower convert model.onnx -o model13.onnx --opset 13
+      reducelower convert model.onnx -o for_openvino.onnx --for openvino
       reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4
     """
+    if opset is None and runtime is None:
+        raise click.UsageError("say what to convert to: --opset N, --for NAME or both", ctx)
     from reducelower.commandline.conversion_run import convert_all
-    from reducelower.target import Target
 
-    return convert_all(
-        "convert", models, Target(opset, frozenset(without), frozenset(options["without_types"])), options
-    )
+    return convert_all("convert", models, target_of(runtime, opset, without, options["without_types"], ctx), options)

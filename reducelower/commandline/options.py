@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 __all__ = [
+    "FOR_OPTION",
     "OPERATOR",
     "OPSET",
     "Pairs",
     "conversion_options",
     "output_options",
     "report_option",
+    "target_of",
     "verification_options",
 ]
 
@@ -57,6 +59,22 @@ class _Operator(ParamType):
 
             self.fail(f"ONNX has no operator {value!r}{did_you_mean(value, operator_names())}", param, ctx)
         return str(value)
+
+
+class _Runtime(ParamType):
+    """A runtime target: the name of a shipped one, or a file."""
+
+    name = "NAME|FILE.toml"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        from reducelower.targets import TargetError, load_runtime
+
+        try:
+            return load_runtime(value)
+        except TargetError as error:
+            self.fail(str(error), param, ctx)
 
 
 class _ElementType(ParamType):
@@ -198,6 +216,29 @@ def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
             _pairs("--rank", "ranks", click.IntRange(min=0), "NAME=N", "Rank of a value, where nothing states it."),
         ]
     )
+
+
+FOR_OPTION: Callable[[Decorated], Decorated] = click.option(
+    "--for",
+    "runtime",
+    type=_Runtime(),
+    help="Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten.",
+)
+
+
+def target_of(
+    runtime: Any, opset: int | None, without: Iterable[str], without_types: Iterable[str], ctx: click.Context
+) -> Any:
+    """The target that the options of a command describe.
+
+    Raises:
+        click.UsageError: the runtime does not read that opset version.
+    """
+    from reducelower.target import Target
+
+    if runtime is not None and opset is not None and opset not in runtime.reads:
+        raise click.UsageError(f"{runtime} reads opsets {runtime.reads}, not {opset}", ctx)
+    return Target(opset, frozenset(without), frozenset(without_types), runtime)
 
 
 IR_VERSION_OPTION: Callable[[Decorated], Decorated] = click.option(

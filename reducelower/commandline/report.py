@@ -24,7 +24,7 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
     if verbose:
         lines += [f"    {line}" for line in site_lines(plan.sites)]
     else:
-        lines += [f"    {line}" for line in _counts(plan)]
+        lines += [f"    {line}" for line in describe_plan(plan)]
     lines.append(f"  carried over  {nodes(plan.carried)}")
     for note in plan.notes:
         lines += _paragraph("note", note)
@@ -70,8 +70,15 @@ def describe_versions(plan: Plan) -> str:
 
 
 def describe_plan(plan: Plan) -> list[str]:
-    """What a conversion would rewrite, a line per operator and rule."""
-    return _counts(plan)
+    """What a conversion rewrites, a line per operator and rule, and why where a runtime is the reason."""
+    lines = _counts(plan)
+    runtime = plan.target.runtime
+    lines += [f"why: on {runtime}, {reason} ({nodes(count)})" for reason, count in sorted(plan.reasons.items())]
+    if plan.as_it_is is not None:
+        for reason, count in sorted(plan.as_it_is.reasons.items()):
+            lines.append(f"at its own opset {plan.source_opset}: on {runtime}, {reason} ({nodes(count)})")
+        lines += [f"at its own opset {plan.source_opset}: {one_line(str(each))}" for each in plan.as_it_is.refusals]
+    return lines
 
 
 def site_lines(sites: Iterable[Site]) -> list[str]:

@@ -1,0 +1,24 @@
+"""Runtime targets: what is legal on a runtime, as data.
+
+A target file (`rules/targets/NAME.toml`) says which opset versions a runtime reads and lists facts: which nodes come
+out wrong there or are refused, in which form, on which element types, and how that is known. The engine replaces every
+node that a fact is true of by an equivalent one that none is true of.
+"""
+
+from reducelower.targets.errors import TargetError
+from reducelower.targets.facts import Evidence, Fact, Is
+from reducelower.targets.ranges import Ranges
+from reducelower.targets.reading import load_runtime, read_runtime, shipped_names
+from reducelower.targets.runtime import Runtime
+
+__all__ = [
+    "Evidence",
+    "Fact",
+    "Is",
+    "Ranges",
+    "Runtime",
+    "TargetError",
+    "load_runtime",
+    "read_runtime",
+    "shipped_names",
+]

@@ -1,0 +1,130 @@
+"""Which fact a node runs into on a runtime, and the ways round it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto
+
+from reducelower import absent
+from reducelower.bodies import Rules
+from reducelower.errors import RefusedError
+from reducelower.reductions import REDUCTIONS
+from reducelower.scope import Scope
+from reducelower.targets.facts import Fact
+from reducelower.targets.features import Features
+from reducelower.targets.remedies import CASTS, REMEDIES, Written
+from reducelower.targets.runtime import Runtime
+
+if TYPE_CHECKING:
+    from reducelower.rulebook import Rule
+
+__all__ = ["Misfit", "Way", "misfit", "ways_out"]
+
+_OVERFLOWING_BODIES = frozenset({"ReduceLogSumExp"})
+"""Operators whose body in the specification overflows where every kernel written with care does not."""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A node that comes out wrong on a runtime or is refused there.
+
+    Attributes:
+        facts: the facts that are true of it; empty where what they ask for is not known.
+        unknown: what is not known, if anything.
+    """
+
+    facts: tuple[Fact, ...]
+    unknown: RefusedError | None = None
+
+    @property
+    def says(self) -> str:
+        """Why the node is no good, for people."""
+        return self.facts[0].says if self.facts else str(self.unknown)
+
+    @property
+    def overflows(self) -> bool:
+        """Whether large or small values are what goes wrong."""
+        return any(fact.outcome == "overflows" for fact in self.facts)
+
+    def refusal(self, runtime: Runtime, reasons: Sequence[str]) -> RefusedError:
+        """What to raise where no way out works.
+
+        Args:
+            runtime: the runtime.
+            reasons: why each way that was tried does not work.
+        """
+        if not self.facts and self.unknown is not None:
+            return self.unknown
+        last = f"; the last way tried was {reasons[-1]}" if reasons else ""
+        return RefusedError(
+            f"on {runtime} it is {self.facts[0].outcome}: {self.says}", f"nothing equivalent works{last}"
+        )
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to replace a node: by a rule, or by nodes that a remedy makes.
+
+    Attributes:
+        name: what the report calls it.
+        rule: the rule, if it is one.
+        remedy: what makes the nodes otherwise; they come with the opset version they are written for.
+    """
+
+    name: str
+    rule: Rule | None = None
+    remedy: Callable[[NodeProto, Scope], Written | None] | None = None
+
+
+def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | None:
+    """The facts that are true of a node written for the target's opset version; None if none is."""
+    features = Features(node, scope)
+    found = []
+    unknown = None
+    for fact in facts:
+        try:
+            if fact.when.matches(features):
+                found.append(fact)
+        except RefusedError as refused:
+            unknown = refused
+    return Misfit(tuple(found), unknown) if found or unknown is not None else None
+
+
+def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules) -> Iterator[Way]:
+    """What may be tried in place of a node, the least intrusive first.
+
+    Where values overflow, only what keeps them in range: the rules of the books made for that.
+    """
+    if node.op_type not in REDUCTIONS:
+        yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
+        return
+    if not found.overflows:
+        for name, remedy in REMEDIES.items():
+            yield Way(name, remedy=remedy)
+    for book in _books(node, found, rules):
+        try:
+            rule = book.find(node, scope)
+        except RefusedError:
+            continue
+        yield Way(rule.name, rule)
+    if not found.overflows:
+        for name, remedy in CASTS.items():
+            yield Way(name, remedy=remedy)
+
+
+def _books(node: NodeProto, found: Misfit, rules: Rules) -> Iterator[Rules]:
+    names = ["stable", "core"]
+    if not found.overflows and node.op_type not in _OVERFLOWING_BODIES:
+        names.append("spec")
+    if rules.book.name not in ("spec", *names):
+        yield rules
+    for name in names:
+        yield Rules(name)
+
+
+def _other_operators(node: NodeProto, scope: Scope) -> Written:
+    nodes, opset, _ = absent.replacement(node, scope.ground.opset, scope)
+    return nodes, opset

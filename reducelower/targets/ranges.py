@@ -1,0 +1,49 @@
+"""Sets of whole numbers as people write them: ``11-13, 18-``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Ranges"]
+
+_PART = re.compile(r"(\d+)?(-)?(\d+)?")
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Numbers from 0 on, as pairs of the first and the last one; None is no end."""
+
+    pairs: tuple[tuple[int, int | None], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Ranges:
+        """Read ``7``, ``7-17``, ``18-``, ``-12`` or several of them with commas between.
+
+        Raises:
+            ValueError: the text is none of these.
+        """
+        pairs = []
+        for part in text.split(","):
+            match = _PART.fullmatch(part.strip())
+            first, dash, last = match.groups() if match else (None, None, None)
+            if first is None and last is None:
+                raise ValueError(f"{text!r} is no range; write 13, 13-17, 18- or 11, 13-17")
+            low = int(first or 0)
+            high = low if dash is None else None if last is None else int(last)
+            if high is not None and high < low:
+                raise ValueError(f"{text!r} ends before it starts")
+            pairs.append((low, high))
+        return cls(tuple(pairs))
+
+    def __contains__(self, number: object) -> bool:
+        """Whether a number lies in any of the ranges."""
+        return isinstance(number, int) and any(
+            low <= number and (high is None or number <= high) for low, high in self.pairs
+        )
+
+    def __str__(self) -> str:
+        """As a target file writes it."""
+        return ", ".join(
+            str(low) if low == high else f"{low or ''}-{'' if high is None else high}" for low, high in self.pairs
+        )
