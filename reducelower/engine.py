@@ -38,7 +38,7 @@ from reducelower.treatments import HOLDING_GRAPHS, Treatment, Treatments
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule
     from reducelower.targets import Fact
-    from reducelower.targets.fitting import Way
+    from reducelower.targets.fitting import Misfit, Way
 
 __all__ = ["Legalizer"]
 
@@ -81,6 +81,7 @@ class Legalizer:
         self._tables: dict[int, Treatments] = {}
         self._edits: list[Edit] = []
         self._expanding: list[str] = []
+        self.unmended: dict[str, None] = {}
         self._further_steps = _STEPS
         self._refused: list[tuple[Edit, int, Refusal]] = []
         self._new_types: dict[Scope, dict[str, TypeProto]] = {}
@@ -318,31 +319,46 @@ class Legalizer:
         Raises:
             RefusedError: nothing equivalent will do either; the reason is the fact in the way.
         """
-        from reducelower.targets.fitting import misfit, ways_out
+        from reducelower.targets.fitting import misfit
 
         runtime = self.target.runtime
         assert runtime is not None
         found = misfit(node, scope, facts)
         if found is None:
             return False, ""
-        before, allowed = node.SerializeToString(), self._further_steps
         reasons: list[str] = []
+        for part in found.parts():
+            nodes = self._way_round(part, node.SerializeToString(), scope, reasons)
+            if nodes is not None:
+                label = f"{nodes.label} for {runtime.name}"
+                return nodes, Label(label, part.says)
+            if part.overflows and self._further_steps == _STEPS:
+                self.unmended[f"on {runtime}, {part.says}"] = None
+        if found.only_overflows:
+            return False, ""
+        raise found.refusal(runtime, reasons)
+
+    def _way_round(self, found: Misfit, node: bytes, scope: Scope, reasons: list[str]) -> Replacement | None:
+        """The first equivalent form that is right on the runtime; why others are not is added to the reasons."""
+        from reducelower.targets.fitting import ways_out
+
+        allowed = self._further_steps
         try:
             # What takes one step is tried before what takes two, so that the simplest way is found.
             for self._further_steps in range(allowed):
-                for way in ways_out(NodeProto.FromString(before), scope, found, self.rules):
+                for way in ways_out(NodeProto.FromString(node), scope, found, self.rules):
                     mark = scope.mark()
                     try:
-                        nodes = self._go(way, NodeProto.FromString(before), scope)
+                        nodes = self._go(way, NodeProto.FromString(node), scope)
                     except RefusedError as refused:
                         scope.roll_back(mark)
                         reasons.append(f"{way.name}: {refused.reason}")
                         continue
                     if nodes is not None:
-                        return nodes, Label(f"{way.name} for {runtime.name}", found.says)
+                        return Replacement(nodes, way.name)
         finally:
             self._further_steps = allowed
-        raise found.refusal(runtime, reasons)
+        return None
 
     def _go(self, way: Way, node: NodeProto, scope: Scope) -> list[NodeProto] | None:
         if way.rule is not None:

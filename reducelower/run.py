@@ -146,8 +146,9 @@ def _run(
     legalizer = Legalizer(model, goal, ground, Rules(settings.rules), census)
     legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
-    notes = tuple(
-        f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen
+    notes = (
+        *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
+        *(f"{says} Nothing equivalent mends that there." for says in legalizer.unmended),
     )
     if refusals:
         return Plan(opset, goal, refusals=refusals, ir_version=(old_ir, old_ir), notes=notes)

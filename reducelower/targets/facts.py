@@ -19,9 +19,9 @@ Is = Literal["wrong", "overflows", "refused", "absent"]
 ANY_OPERATOR = "*"
 """Stands for every operator in the list of a fact."""
 
-AXES_FORMS = ("attribute", "initializer", "constant", "dynamic", "absent", "empty")
+AXES_FORMS = ("attribute", "initializer", "constant", "dynamic", "absent", "omitted", "empty")
 """How the axes of a reduction are written: an attribute; an input that is an initializer, that a Constant node yields,
-that is computed or fed at run time; left out; or given and holding none."""
+that is computed or fed at run time; left out altogether; an input with an empty name; or given and holding none."""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class Features:
             return "attribute" if attribute.ints or attribute.ref_attr_name else "empty"
         name = self._axes_input
         if not name:
-            return "absent"
+            return "omitted" if len(self._node.input) > 1 else "absent"
         value = self._scope.constant(name)
         if value is not None and not value.size:
             return "empty"

@@ -49,6 +49,16 @@ class Misfit:
         """Whether large or small values are what goes wrong."""
         return any(fact.outcome == "overflows" for fact in self.facts)
 
+    @property
+    def only_overflows(self) -> bool:
+        """Whether the node is right but for large or small values."""
+        return bool(self.facts) and all(fact.outcome == "overflows" for fact in self.facts)
+
+    def parts(self) -> list[Misfit]:
+        """What to find a way round, in this order: all of it; where that is not to be had, all but the overflow."""
+        others = tuple(fact for fact in self.facts if fact.outcome != "overflows")
+        return [self, Misfit(others, self.unknown)] if self.overflows and others else [self]
+
     def refusal(self, runtime: Runtime, reasons: Sequence[str]) -> RefusedError:
         """What to raise where no way out works.
 
