@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from onnx import ModelProto
@@ -51,6 +52,9 @@ def verify_models(
     if plan is not None:
         after = result if isinstance(result, ModelProto) else result.model
         sites = verify_sites(source.model, after, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
+    runtimes, absent = _runtimes(
+        tuple(settings.runtimes), "" if settings.target.runtime is None else settings.target.runtime.name
+    )
     end = time.monotonic() + settings.budget
     found = [
         verify(
@@ -60,7 +64,7 @@ def verify_models(
             expected=data.outputs or None,
             seed=seed,
             dims=settings.dims,
-            runtimes=settings.runtimes,
+            runtimes=runtimes,
             tolerances=tolerances,
             budget=max(end - time.monotonic(), 0.001),
             base_dir=source.folder if source.is_partial else None,
@@ -69,7 +73,19 @@ def verify_models(
     ]
     # Strictness is for those who act on the verdict: that nothing was run is not that something differs.
     whole = combined(found, sites, strict=False)
-    return replace(whole, outputs=_merged(whole.outputs), cases=sum(item.cases for item in found))
+    notes = (*whole.notes, *([absent] if absent else []))
+    return replace(whole, outputs=_merged(whole.outputs), cases=sum(item.cases for item in found), notes=notes)
+
+
+@cache
+def _runtimes(runtimes: tuple[str, ...], target: str) -> tuple[tuple[str, ...], str]:
+    """Where the result is run, the runtime it is for among them where that is installed, and a note where it is not."""
+    from reducelower.verification.foreign import is_foreign, why_unusable
+
+    if not target or any(name.partition(":")[0] == target for name in runtimes):
+        return runtimes, ""
+    reason = why_unusable(target) if is_foreign(target) else "there is no adapter for it"
+    return (runtimes, f"Not verified on {target}: {reason}.") if reason else ((*runtimes, target), "")
 
 
 def _merged(outputs: Sequence[OutputComparison]) -> tuple[OutputComparison, ...]:

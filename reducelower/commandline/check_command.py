@@ -14,6 +14,7 @@ from reducelower.commandline.options import (
     conversion_options,
     report_option,
     target_of,
+    workers_options,
 )
 
 __all__ = ["command"]
@@ -35,7 +36,7 @@ __all__ = ["command"]
 @conversion_options("spec")
 @IR_VERSION_OPTION
 @report_option
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for many models.")
+@workers_options
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but problems; the exit status tells.")
 @click.option("-v", "--verbose", is_flag=True, help="List every node that would be rewritten.")
 @click.pass_context

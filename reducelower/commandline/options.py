@@ -18,6 +18,7 @@ __all__ = [
     "report_option",
     "target_of",
     "verification_options",
+    "workers_options",
 ]
 
 if TYPE_CHECKING:
@@ -167,12 +168,21 @@ def _by_element_type(ctx: click.Context, param: click.Parameter, pairs: Iterable
 
 
 def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, ...]) -> tuple[str, ...]:
-    """The runtimes, of which one is optional: asking for it where it is not there is no verification."""
-    if "openvino" in runtimes:
-        from importlib.util import find_spec
+    """The runtimes, most of which are optional: asking for one that is not there is no verification."""
+    for name in runtimes:
+        if name in ("onnxruntime", "reference"):
+            continue
+        from reducelower.verification.foreign import ADAPTERS, is_foreign, why_unusable
 
-        if find_spec("openvino") is None:
-            raise click.UsageError("openvino is not installed; pip install 'reducelower[openvino]'", ctx)
+        if not is_foreign(name):
+            from reducelower.suggestions import did_you_mean
+
+            known = sorted({"onnxruntime", "reference", *ADAPTERS})
+            raise click.UsageError(
+                f"no runtime is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}", ctx
+            )
+        if reason := why_unusable(name):
+            raise click.UsageError(f"{reason}; install it, or say {name.partition(':')[0]}:PYTHON", ctx)
     return runtimes
 
 
@@ -274,10 +284,11 @@ def verification_options(function: Decorated) -> Decorated:
             click.option(
                 "--runtime",
                 "runtimes",
-                type=click.Choice(["onnxruntime", "reference", "openvino"]),
+                metavar="NAME[:PYTHON]",
                 multiple=True,
                 callback=_installed,
-                help="Where the model is run; can be given many times.  [default: onnxruntime]",
+                help="Where the model is run: onnxruntime, reference, or a runtime that may be installed beside "
+                "another Python; can be given many times.  [default: onnxruntime, and what --for names]",
             ),
             click.option(
                 "--tolerance",
@@ -302,6 +313,22 @@ def verification_options(function: Decorated) -> Decorated:
     )(function)
 
 
+def workers_options(function: Decorated) -> Decorated:
+    """Options that say who does the work of a run over many models."""
+    return _all(
+        [
+            click.option(
+                "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for many models."
+            ),
+            click.option(
+                "--scheduler",
+                metavar="tcp://HOST:PORT",
+                help="Dask cluster that does the work; its workers must see the same files.",
+            ),
+        ]
+    )(function)
+
+
 def output_options(function: Decorated) -> Decorated:
     """Options that say where outputs go, and what is said about it."""
     return _all(
@@ -318,8 +345,19 @@ def output_options(function: Decorated) -> Decorated:
                 help="How external data comes to another folder: shared or copied blocks, hard links, or not at all.",
             ),
             click.option("--verify/--no-verify", default=True, help="Run both models and compare.  [default: verify]"),
+            workers_options,
             click.option(
-                "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for many models."
+                "--resume",
+                is_flag=True,
+                help="Keep records beside the outputs, and leave alone what came of the same model and options.",
+            ),
+            click.option(
+                "--format",
+                "form",
+                type=click.Choice(["text", "github"]),
+                default="text",
+                show_default=True,
+                help="Report for people, or problems as GitHub annotations.",
             ),
             click.option("-q", "--quiet", is_flag=True, help="Say nothing but problems."),
             click.option("-v", "--verbose", is_flag=True, help="List every rewritten node."),

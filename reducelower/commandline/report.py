@@ -15,6 +15,8 @@ __all__ = ["columns", "describe_plan", "full_report", "short_report", "site_line
 
 def full_report(outcome: Outcome, *, verbose: bool) -> str:
     """Everything about one converted model; with `verbose`, every site."""
+    if outcome.kept:
+        return short_report(outcome)
     plan = outcome.plan
     if plan is None:
         return ""
@@ -39,6 +41,8 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
 
 def short_report(outcome: Outcome) -> str:
     """One line about one of many converted models."""
+    if outcome.kept:
+        return f"{one_line(outcome.source)} -> {one_line(outcome.output)}: kept, converted by an earlier run"
     plan = outcome.plan
     if plan is None or outcome.status != DONE:
         return ""
@@ -52,9 +56,11 @@ def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
     """What came of many models, in numbers."""
     numbers = Counter(outcome.status for outcome in outcomes)
     converted = [outcome.plan for outcome in outcomes if outcome.status == DONE and outcome.plan is not None]
+    kept = sum(outcome.kept for outcome in outcomes)
     rows = [
         ("models", len(outcomes)),
-        ("converted", numbers[DONE]),
+        ("converted", numbers[DONE] - kept),
+        *([("kept", kept)] if kept else []),
         ("refused", numbers[REFUSED]),
         ("failed", len(outcomes) - numbers[DONE] - numbers[REFUSED]),
         ("nodes rewritten", sum(len(plan.sites) for plan in converted)),

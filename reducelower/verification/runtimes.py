@@ -224,12 +224,20 @@ RUNTIMES: Mapping[str, type[Runtime]] = {
 def runtime_named(name: str) -> Runtime:
     """The runtime with this name.
 
+    Args:
+        name: one of `RUNTIMES`, or one that `reducelower.probe` has an adapter for, which runs in a process of its
+            own; ``NAME:PYTHON`` where it is installed beside another Python.
+
     Raises:
         ValueError: there is none.
     """
-    if name not in RUNTIMES:
-        raise ValueError(f"no runtime is called {name!r}; there are {', '.join(RUNTIMES)}")
-    return RUNTIMES[name]()
+    if name in RUNTIMES:
+        return RUNTIMES[name]()
+    from reducelower.verification.foreign import ADAPTERS, ForeignRuntime, is_foreign
+
+    if not is_foreign(name):
+        raise ValueError(f"no runtime is called {name!r}; there are {', '.join(sorted({*RUNTIMES, *ADAPTERS}))}")
+    return ForeignRuntime(name)
 
 
 @contextmanager

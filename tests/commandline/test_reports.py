@@ -216,10 +216,13 @@ def test_what_openvino_gets_wrong_is_found_and_named(cli: Cli, tmp_path: Path, o
     assert comparison["first"]["op_type"] == op_type
 
 
-def test_a_runtime_that_is_not_installed_is_said_at_once(cli: Cli, mean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import importlib.util
-
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    ran = cli("verify", mean, "--runtime", "openvino")
+def test_a_runtime_that_is_not_installed_is_said_at_once(cli: Cli, mean: Path) -> None:
+    ran = cli("verify", mean, "--runtime", "openvino:/no/python")
     assert ran.status == 2
-    assert "reducelower[openvino]" in ran.err
+    assert "/no/python does not start" in ran.err
+
+
+def test_a_runtime_that_nobody_knows_is_told_with_the_nearest(cli: Cli, mean: Path) -> None:
+    ran = cli("verify", mean, "--runtime", "openvno")
+    assert ran.status == 2
+    assert "did you mean 'openvino'?" in ran.err
