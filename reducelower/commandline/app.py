@@ -13,6 +13,11 @@ _COMMANDS = {
     "expand": ("reducelower.commandline.expand_command", "Replace composite Reduce operators by simpler ones."),
     "check": ("reducelower.commandline.check_command", "Say what a conversion would change; for CI."),
     "verify": ("reducelower.commandline.verify_command", "Run two models and compare every output."),
+    "targets": (
+        "reducelower.commandline.targets_command",
+        "List the runtimes to convert for, and what is known of one.",
+    ),
+    "probe": ("reducelower.commandline.probe_command", "Measure what is legal on a runtime; write a target file."),
     "rules": ("reducelower.commandline.rules_command", "List the rule book, show a rule, test a folder of rules."),
 }
 

@@ -12,6 +12,7 @@ __all__ = [
     "FOR_OPTION",
     "OPERATOR",
     "OPSET",
+    "RUNTIME",
     "Pairs",
     "conversion_options",
     "output_options",
@@ -156,6 +157,7 @@ class Pairs(ParamType):
 
 OPSET = _Opset()
 OPERATOR = _Operator()
+RUNTIME = _Runtime()
 _ELEMENT_TYPE = _ElementType()
 
 
@@ -231,7 +233,7 @@ def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
 FOR_OPTION: Callable[[Decorated], Decorated] = click.option(
     "--for",
     "runtime",
-    type=_Runtime(),
+    type=RUNTIME,
     help="Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten.",
 )
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import date
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from reducelower.targets.ranges import Ranges
-
-if TYPE_CHECKING:
-    from reducelower.targets.features import Features
 
 __all__ = ["ANY_OPERATOR", "AXES_FORMS", "Evidence", "Fact", "Is", "When"]
 
@@ -17,7 +14,7 @@ Is = Literal["wrong", "overflows", "refused", "absent"]
 """How a node fails: silently wrong; wrong only for very large or small values; not taken; no such operator."""
 
 ANY_OPERATOR = "*"
-"""Stands for every operator in the list of a fact."""
+"""Stands for every operator in the list of a fact, and at the end of a name for the rest of it."""
 
 AXES_FORMS = ("attribute", "initializer", "constant", "dynamic", "absent", "omitted", "empty")
 """How the axes of a reduction are written: an attribute; an input that is an initializer, that a Constant node yields,
@@ -63,13 +60,29 @@ class When:
     rank: Ranges | None = None
     rank_out: Ranges | None = None
 
-    def matches(self, features: Features) -> bool:
+    def matches(self, features: object) -> bool:
         """Whether a node is written so; what a node says itself is asked before what has to be found out.
+
+        Args:
+            features: what the node is like, under the names of the conditions; see `targets.features.Features`.
 
         Raises:
             RefusedError: it depends on a rank or an element type that nothing tells.
         """
         return all(wanted is None or _is_among(getattr(features, field), wanted) for field, wanted in self.conditions())
+
+    def described(self) -> list[str]:
+        """The conditions for people, such as ``axes absent or empty``."""
+        texts = []
+        for name, wanted in self.conditions():
+            label = name.replace("_", " ")
+            if isinstance(wanted, bool):
+                texts.append(label if wanted else f"not {label}")
+            elif isinstance(wanted, frozenset):
+                texts.append(f"{label} {' or '.join(sorted(wanted))}")
+            elif wanted is not None:
+                texts.append(f"{label} {wanted}")
+        return texts
 
     def conditions(self) -> list[tuple[str, object]]:
         """The name and value of every condition, in the order in which they are asked."""
@@ -86,7 +99,8 @@ class Fact:
 
     Attributes:
         says: a sentence for people.
-        operators: operators of the default domain, or `ANY_OPERATOR`.
+        operators: operators of the default domain; ``Reduce*`` stands for all whose names start so, `ANY_OPERATOR` for
+            every one.
         outcome: how a node that this is true of fails.
         evidence: how it is known.
         opsets: opset versions of the model; None for all.
@@ -104,7 +118,9 @@ class Fact:
         """Whether nodes of an operator at an opset version may be affected."""
         if self.opsets is not None and opset not in self.opsets:
             return False
-        return op_type in self.operators or ANY_OPERATOR in self.operators
+        if op_type in self.operators:
+            return True
+        return any(name.endswith(ANY_OPERATOR) and op_type.startswith(name[:-1]) for name in self.operators)
 
 
 OUTCOMES: tuple[str, ...] = get_args(Is)

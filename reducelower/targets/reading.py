@@ -258,7 +258,7 @@ class _Reader:
             raise self._error(f"is {value!r}; it must be one of {', '.join(known)}", place)
 
     def _check_operator(self, name: str, place: str) -> None:
-        if name != ANY_OPERATOR and not versions(name):
+        if not name.endswith(ANY_OPERATOR) and not versions(name):
             from reducelower.suggestions import operator_names
 
             raise self._error(f"names {name!r}, which is no operator{did_you_mean(name, operator_names())}", place)

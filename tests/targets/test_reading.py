@@ -55,6 +55,14 @@ def test_a_whole_file() -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "concerned"), [("Reduce*", ["ReduceL1", "ReduceMax"]), ("*", ["ReduceL1", "ReduceMax", "Add"])]
+)
+def test_a_family_of_operators(written: str, concerned: list[str]) -> None:
+    (fact,) = read_runtime(HEAD + FACT.replace('["ReduceL1"]', f'["{written}"]')).facts
+    assert [name for name in ("ReduceL1", "ReduceMax", "Add") if fact.concerns(name, 13)] == concerned
+
+
+@pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("[runtime]", "[runtime", "is not TOML"),
