@@ -1,0 +1,81 @@
+"""A conformance case: one small model, what goes in, what must come out, and what is particular about it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Array", "Case", "Features"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a node says without being run, under the names and in the terms of target files (`targets.facts.When`).
+
+    Attributes:
+        element_types: the element type of the data.
+        rank: number of dimensions of the data.
+        rank_out: number of dimensions of the result; None where it is known at run time only.
+        axes: how the axes of a reduction are written; empty for other operators.
+        keepdims: ``0``, ``1`` or ``unset``.
+        noop: ``0``, ``1`` or ``unset``.
+        negative_axes: whether an axis is counted from the end; None where it is known at run time only.
+        axes_count: how many dimensions are reduced; None as above.
+        all_axes: whether every dimension is reduced; None as above.
+    """
+
+    element_types: str
+    rank: int
+    rank_out: int | None
+    axes: str = ""
+    keepdims: str = "unset"
+    noop: str = "unset"
+    negative_axes: bool | None = False
+    axes_count: int | None = 0
+    all_axes: bool | None = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model of a single node.
+
+    Attributes:
+        name: what it is, unique in the suite and the same in every run.
+        operator: the operator.
+        opset: opset version of the model.
+        features: what is particular about the node.
+        tag: what is particular about the values or sizes, which no look at the node tells: ``huge``, ``tiny``,
+            ``empty`` (a dimension of size 0) and so on; nothing for ordinary ones.
+        model: the model as bytes.
+        inputs: arrays by input name.
+        expected: what each output must be, from exact arithmetic.
+    """
+
+    name: str
+    operator: str
+    opset: int
+    features: Features
+    model: bytes
+    inputs: Mapping[str, Array]
+    expected: tuple[Array, ...]
+    tag: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of the model, its inputs and what is expected: results of another case do not pass for it."""
+        found = hashlib.sha256(self.model)
+        for name, value in self.inputs.items():
+            found.update(f"{name} {value.dtype} {value.shape}".encode())
+            found.update(np.ascontiguousarray(value).tobytes())
+        for value in self.expected:
+            found.update(f"{value.dtype} {value.shape}".encode())
+            found.update(np.ascontiguousarray(value).tobytes())
+        return found.hexdigest()[:16]

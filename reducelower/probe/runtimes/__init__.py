@@ -1,0 +1,25 @@
+"""One module per runtime, loaded by its path in the Python that has the runtime, and never imported by reducelower.
+
+Each has ``version()``, which raises ImportError where the runtime is not installed, and ``run(model, inputs)``, from
+bytes and arrays by name to the list of outputs. They import nothing of reducelower; some need onnx.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["RUNTIMES", "adapter"]
+
+RUNTIMES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py")))
+"""The runtimes that there is an adapter for."""
+
+
+def adapter(name: str) -> Path:
+    """The file of a runtime's adapter.
+
+    Raises:
+        KeyError: there is none of that name.
+    """
+    if name not in RUNTIMES:
+        raise KeyError(name)
+    return Path(__file__).parent / f"{name}.py"

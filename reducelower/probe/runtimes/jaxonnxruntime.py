@@ -1,0 +1,29 @@
+"""jaxonnxruntime: the model as a JAX function, with 64-bit types on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["run", "version"]
+
+
+def version() -> str:
+    """The version installed."""
+    from importlib.metadata import version as installed
+
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return installed("jaxonnxruntime")
+
+
+def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
+    """Convert and run a model."""
+    import numpy as np
+    import onnx
+    from jaxonnxruntime import call_onnx
+
+    read = onnx.load_from_string(model)
+    function, constants = call_onnx.call_onnx_model(read, inputs)
+    results = function(constants, inputs)
+    return [np.asarray(value) for value in (results if isinstance(results, (tuple, list)) else [results])]

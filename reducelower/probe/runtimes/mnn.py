@@ -1,0 +1,54 @@
+"""MNN: converted by its converter module and run through its expression interface.
+
+The ``mnnconvert`` program is not used: it reports each conversion to a server. The module it calls does not.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+__all__ = ["run", "version"]
+
+
+def version() -> str:
+    """The version installed."""
+    import MNN
+
+    return str(MNN.version())
+
+
+def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
+    """Convert and run a model; inputs are handed over in float32 or int32, the only ones that MNN computes in."""
+    import _tools
+    import MNN.nn
+    import numpy as np
+    import onnx
+
+    graph = onnx.load_from_string(model).graph
+    names, results = [value.name for value in graph.input], [value.name for value in graph.output]
+    with tempfile.TemporaryDirectory() as folder:
+        source, goal = Path(folder, "model.onnx"), Path(folder, "model.mnn")
+        source.write_bytes(model)
+        flags = ["-f", "ONNX", "--modelFile", str(source), "--MNNModel", str(goal), "--bizCode", "probe"]
+        _tools.mnnconvert(["mnnconvert", *flags])
+        if not goal.exists():
+            raise RuntimeError("the converter wrote no model")
+        module = MNN.nn.load_module_from_file(str(goal), names, results)
+        found = module.forward([_variable(inputs[name]) for name in names])
+        given = found if isinstance(found, (tuple, list)) else [found]
+        if len(given) != len(results):
+            raise RuntimeError("the module was loaded but gave no outputs")
+        return [np.array(value.read()) for value in given]
+
+
+def _variable(value: Any) -> Any:
+    import MNN.expr
+    import numpy as np
+
+    kind, number = (np.float32, MNN.expr.float) if value.dtype.kind == "f" else (np.int32, MNN.expr.int)
+    variable = MNN.expr.placeholder(list(value.shape), MNN.expr.NCHW, number)
+    if value.size:
+        variable.write(np.ascontiguousarray(value, kind))
+    return variable

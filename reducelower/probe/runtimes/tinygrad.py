@@ -1,0 +1,29 @@
+"""tinygrad on the CPU; its CPU device needs clang."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+__all__ = ["run", "version"]
+
+
+def version() -> str:
+    """The version installed."""
+    from importlib.metadata import version as installed
+
+    os.environ.setdefault("DEV", "CPU")
+    return installed("tinygrad")
+
+
+def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
+    """Run a model."""
+    import tempfile
+
+    from tinygrad.nn.onnx import OnnxRunner
+
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        file.write(model)
+        file.flush()
+        results = OnnxRunner(file.name)(inputs)
+    return [value.numpy() for value in results.values()]

@@ -1,0 +1,176 @@
+"""Runs models in a process of its own, for a parent that lives on when a runtime does not.
+
+    PYTHON worker.py --adapter FILE
+    PYTHON worker.py --python MODULE:FUNCTION [--path FOLDER]
+    PYTHON worker.py --command 'runner {model} {inputs} {outputs}'
+
+This file runs by its path in whatever Python (3.9 or newer) has the runtime, and needs numpy and nothing else.
+
+Messages are a length of eight bytes (big-endian) and an .npz archive. At the start the worker sends ``version``; then
+for each request (``model`` and one ``input:NAME`` for each input) it answers with one ``output:N`` for each output or
+with ``error``. What libraries print goes to stderr, never among the messages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import io
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+__all__ = ["pack", "read_message", "send_message", "unpack"]
+
+Arrays = dict[str, Any]
+Runner = Callable[[bytes, Arrays], list[Any]]
+
+_LONGEST_ERROR = 2000
+
+
+def pack(entries: Arrays) -> bytes:
+    """Arrays and texts as an .npz archive; element types that numpy lacks go as bytes beside their names."""
+    plain = {}
+    for name, value in entries.items():
+        array = np.asarray(value)
+        if array.dtype.kind == "V":
+            plain["type:" + name] = np.array(array.dtype.name)
+            array = array.view(f"V{array.dtype.itemsize}")
+        plain[name] = array
+    buffer = io.BytesIO()
+    np.savez(buffer, **plain)  # type: ignore[arg-type]  # numpy's types take the names for its own options
+    return buffer.getvalue()
+
+
+def unpack(data: bytes) -> Arrays:
+    """What `pack` packed."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def send_message(stream: IO[bytes], entries: Arrays) -> None:
+    """Write one message."""
+    data = pack(entries)
+    stream.write(len(data).to_bytes(8, "big") + data)
+    stream.flush()
+
+
+def read_message(stream: IO[bytes]) -> Arrays | None:
+    """Read one message; None at the end of the stream."""
+    head = stream.read(8)
+    if len(head) < 8:
+        return None
+    size = int.from_bytes(head, "big")
+    data = stream.read(size)
+    return unpack(data) if len(data) == size else None
+
+
+def _of_adapter(path: Path) -> tuple[Runner, str]:
+    name = f"reducelower_runtime_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is not a Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module.run, str(module.version())
+
+
+def _of_function(name: str) -> tuple[Runner, str]:
+    module_name, _, function = name.partition(":")
+    module = importlib.import_module(module_name)
+    return getattr(module, function), str(getattr(module, "__version__", ""))
+
+
+def _of_command(template: str) -> tuple[Runner, str]:
+    """A runner that hands over files: the model, an archive of inputs, and where to write one of outputs."""
+
+    def run(model: bytes, inputs: Arrays) -> list[Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            files = {name: Path(folder, name) for name in ("model.onnx", "inputs.npz", "outputs.npz")}
+            files["model.onnx"].write_bytes(model)
+            np.savez(files["inputs.npz"], **inputs)
+            words = shlex.split(template)
+            for name, path in files.items():
+                words = [word.replace("{" + Path(name).stem + "}", str(path)) for word in words]
+            done = subprocess.run(
+                words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
+            )
+            if done.returncode:
+                said = [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
+                status = "exit status" if done.returncode > 0 else "signal"
+                raise RuntimeError(f"{status} {abs(done.returncode)}: {said[-1] if said else 'it said nothing'}")
+            if not files["outputs.npz"].exists():
+                raise RuntimeError("the command ended well but wrote no outputs")
+            with np.load(files["outputs.npz"], allow_pickle=False) as archive:
+                return [archive[name] for name in archive.files]
+
+    return run, ""
+
+
+def _error_text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+
+
+def _runner(arguments: argparse.Namespace) -> tuple[Runner, str]:
+    if arguments.path:
+        sys.path.insert(0, arguments.path)
+    if arguments.adapter:
+        return _of_adapter(Path(arguments.adapter))
+    return _of_function(arguments.python) if arguments.python else _of_command(arguments.command)
+
+
+def _serve(requests: IO[bytes], answers: IO[bytes], arguments: argparse.Namespace) -> None:
+    try:
+        run, version = _runner(arguments)
+    except Exception as error:
+        send_message(answers, {"unusable": _error_text(error)})
+        return
+    send_message(answers, {"version": version})
+    while True:
+        request = read_message(requests)
+        if request is None:
+            return
+        model = request["model"].tobytes()
+        inputs = {name[len("input:") :]: value for name, value in request.items() if name.startswith("input:")}
+        try:
+            answer = {f"output:{at}": np.asarray(value) for at, value in enumerate(run(model, inputs))}
+            if any(value.dtype == object for value in answer.values()):
+                raise TypeError("an output is not an array")
+        except BaseException as error:
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+            answer = {"error": np.array(_error_text(error))}
+        send_message(answers, answer)
+
+
+def main() -> None:
+    """Serve requests on the standard streams until they end."""
+    parser = argparse.ArgumentParser()
+    kind = parser.add_mutually_exclusive_group(required=True)
+    kind.add_argument("--adapter")
+    kind.add_argument("--python")
+    kind.add_argument("--command")
+    parser.add_argument("--path")
+    arguments = parser.parse_args()
+    here = Path(__file__).resolve().parent
+    # This folder's modules are named after what they do; no runtime's import may find them in place of its own.
+    sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != here]
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests = os.fdopen(os.dup(0), "rb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    _serve(requests, answers, arguments)
+
+
+if __name__ == "__main__":
+    main()
