@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from reducelower.convert import check, convert_version, expand, legalize
+    from reducelower.convert import check, convert_bytes, convert_version, expand, expand_bytes, legalize
     from reducelower.errors import ConversionError, Refusal
     from reducelower.plan import Plan, Site
     from reducelower.target import Target
@@ -26,8 +26,10 @@ __all__ = [
     "Target",
     "Verification",
     "check",
+    "convert_bytes",
     "convert_version",
     "expand",
+    "expand_bytes",
     "legalize",
     "verify",
 ]
@@ -40,8 +42,10 @@ _HOME = {
     "Target": "reducelower.target",
     "Verification": "reducelower.verification",
     "check": "reducelower.convert",
+    "convert_bytes": "reducelower.convert",
     "convert_version": "reducelower.convert",
     "expand": "reducelower.convert",
+    "expand_bytes": "reducelower.convert",
     "legalize": "reducelower.convert",
     "verify": "reducelower.verification",
 }

@@ -1,76 +1,125 @@
-"""What the nodes of a model's main graph are, column by column, read straight from its bytes.
+"""What the nodes of a graph are, read straight from its bytes.
 
 Asking 50,000 node messages for their operator types one by one takes longer than parsing the whole model. So the bytes
-are parsed once more with a message type that has the field numbers of onnx.proto but takes all nodes of the graph as
-one: protobuf merges repeated occurrences of a singular message, and repeated fields inside it line up one by one.
+are parsed with message types that have the field numbers of onnx.proto but not its depth. One leaves every node as the
+bytes it is. The others take all nodes of the graph as one and give columns: protobuf merges repeated occurrences of a
+singular message, and repeated fields inside it line up one by one.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache, cached_property
+from itertools import compress
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-__all__ = ["Census"]
+__all__ = ["Census", "Columns", "graph_of"]
 
 _Field = descriptor_pb2.FieldDescriptorProto
 
+_CHUNK = 1 << 14
+"""Nodes asked at a time: few enough for their names to stay in the processor's cache, however large the model."""
+
+# Field numbers in onnx.proto: ModelProto.graph is 7, GraphProto.node is 1, these are of NodeProto.
+_COLUMNS: Mapping[str, Mapping[str, int]] = {
+    "Nodes": {"op_type": 4, "domain": 7, "overload": 8, "metadata_props": 9},
+    "Readers": {"input": 1},
+}
+
 
 @cache
-def _classes() -> tuple[Any, Any]:
-    """Two message types for ModelProto.graph (7) and GraphProto.node (1): nodes in columns, and nodes as they are."""
+def _class(name: str) -> Any:
+    """A message type: ``Apart`` for a model, ``ApartGraph``, ``NodesGraph`` and ``ReadersGraph`` for a graph."""
+    return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"reducelower.{name}"))
+
+
+@cache
+def _pool() -> descriptor_pool.DescriptorPool:
     file = descriptor_pb2.FileDescriptorProto(name="census.proto", package="reducelower", syntax="proto2")
-    columns = file.message_type.add(name="Nodes")
-    for name, number in (("input", 1), ("op_type", 4), ("domain", 7), ("overload", 8), ("metadata_props", 9)):
-        columns.field.add(name=name, number=number, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
-    for message, field, number, kind in (("Graph", "node", 1, "Nodes"), ("Model", "graph", 7, "Graph")):
-        file.message_type.add(name=message).field.add(
-            name=field,
-            number=number,
-            label=_Field.LABEL_OPTIONAL,
-            type=_Field.TYPE_MESSAGE,
-            type_name=f".reducelower.{kind}",
-        )
-    file.message_type.add(name="Apart").field.add(
-        name="node", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES
-    )
-    file.message_type.add(name="ModelApart").field.add(
-        name="graph", number=7, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_MESSAGE, type_name=".reducelower.Apart"
-    )
+    for kind, columns in _COLUMNS.items():
+        message = file.message_type.add(name=f"Columns{kind}")
+        for column, number in columns.items():
+            message.field.add(name=column, number=number, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
+        _add_singular(file, f"{kind}Graph", "node", 1, message.name)
+    apart = file.message_type.add(name="ApartGraph")
+    apart.field.add(name="node", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
+    _add_singular(file, "Apart", "graph", 7, "ApartGraph")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    columns_class, apart_class = (
-        message_factory.GetMessageClass(pool.FindMessageTypeByName(f"reducelower.{name}"))
-        for name in ("Model", "ModelApart")
+    return pool
+
+
+def _add_singular(file: Any, message: str, field: str, number: int, kind: str) -> None:
+    file.message_type.add(name=message).field.add(
+        name=field,
+        number=number,
+        label=_Field.LABEL_OPTIONAL,
+        type=_Field.TYPE_MESSAGE,
+        type_name=f".reducelower.{kind}",
     )
-    return columns_class, apart_class
 
 
-class Census:
-    """Columns over the nodes of the main graph; subgraphs and functions are not in it."""
+def graph_of(nodes: Iterable[bytes]) -> Any:
+    """A graph that holds serialized nodes, in its field ``node``, and nothing else."""
+    graph = _class("ApartGraph")()
+    graph.node.extend(nodes)
+    return graph
 
-    def __init__(self, serialized: bytes) -> None:
-        """Take the census of a serialized ModelProto."""
-        self._serialized = serialized
-        self._nodes = _classes()[0].FromString(serialized).graph.node
-        self._apart: Any = None
 
-    @property
-    def operators(self) -> list[bytes]:
-        """The operator types of all nodes, in order."""
-        return self._nodes.op_type[:]  # type: ignore[no-any-return]
+class _Known(dict[bytes, bool]):
+    """Answers about operators, each asked once."""
 
-    def node(self, index: int) -> bytes:
-        """A node in its serialized form."""
-        if self._apart is None:
-            self._apart = _classes()[1].FromString(self._serialized).graph.node
-        return self._apart[index]  # type: ignore[no-any-return]
+    def __init__(self, is_wanted: Callable[[str], bool]) -> None:
+        super().__init__()
+        self._is_wanted = is_wanted
 
-    @property
-    def has_domains(self) -> bool:
-        """Whether any node states a domain."""
-        return any(self._nodes.domain)
+    def __missing__(self, op_type: bytes) -> bool:
+        self[op_type] = self._is_wanted(op_type.decode())
+        return self[op_type]
+
+
+class Columns:
+    """What the nodes of a graph are, column by column."""
+
+    def __init__(self, graph: Any) -> None:
+        """Look at the nodes of a graph as `graph_of` makes it."""
+        self._count = len(graph.node)
+        self._serialized: bytes = graph.SerializeToString()
+
+    @cached_property
+    def _nodes(self) -> Any:
+        return _class("NodesGraph").FromString(self._serialized).node
+
+    @cached_property
+    def is_even(self) -> bool:
+        """Whether every node has one operator type, so that the n-th is that of the n-th node."""
+        return len(self._nodes.op_type) == self._count
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether no node states a domain either, so that operator types tell what nodes are."""
+        return self.is_even and not any(self._nodes.domain)
+
+    @cached_property
+    def operators(self) -> Collection[str]:
+        """The operator types there are."""
+        known = _Known(lambda _: True)
+        for start in range(0, len(self._nodes.op_type), _CHUNK):
+            all(map(known.__getitem__, self._nodes.op_type[start : start + _CHUNK]))
+        return {name.decode() for name in known}
+
+    def positions(self, is_wanted: Callable[[str], bool]) -> Iterable[int]:
+        """Positions of the nodes of some operators; of all nodes where the columns are not even."""
+        if not self.is_even:
+            return range(self._count)
+        known = _Known(is_wanted)
+        found: list[int] = []
+        for start in range(0, self._count, _CHUNK):
+            operators = self._nodes.op_type[start : start + _CHUNK]
+            found += compress(range(start, self._count), map(known.__getitem__, operators))
+        return found
 
     @property
     def has_overloads(self) -> bool:
@@ -82,11 +131,34 @@ class Census:
         """Whether any node carries metadata_props."""
         return bool(self._nodes.metadata_props)
 
-    @property
+    @cached_property
     def inputs(self) -> list[bytes]:
-        """The inputs of all nodes, in order."""
-        return self._nodes.input[:]  # type: ignore[no-any-return]
+        """The inputs of all nodes, in order; what graphs inside them read is not among them."""
+        return _class("ReadersGraph").FromString(self._serialized).node.input[:]  # type: ignore[no-any-return]
 
     def uses(self, name: str) -> int:
         """How many inputs of nodes bear a name."""
         return self.inputs.count(name.encode())
+
+
+class Census(Columns):
+    """The nodes of the main graph of a model; those of subgraphs and functions are not in it.
+
+    Attributes:
+        graph: a graph that holds nothing but the nodes, serialized, in its field ``node``.
+        rest: the bytes of the model without them; fields do not stand in the order of their numbers.
+    """
+
+    def __init__(self, serialized: bytes) -> None:
+        """Take the census of a serialized ModelProto.
+
+        Raises:
+            google.protobuf.message.DecodeError: the bytes are no message.
+        """
+        without = _class("Apart").FromString(serialized)
+        if without.HasField("graph"):
+            without.graph.ClearField("node")
+        self.rest: bytes = without.SerializeToString()
+        self.graph: Any = _class("Apart").FromString(serialized).graph
+        self.graph.DiscardUnknownFields()
+        super().__init__(self.graph)

@@ -14,6 +14,7 @@ from reducelower.census import Census
 from reducelower.crossings import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.inference import subgraphs
+from reducelower.nodelist import SerializedReplacement
 from reducelower.scope import Scope, tensor_of
 
 __all__ = ["Edited", "remove_unused"]
@@ -77,7 +78,7 @@ class Edited(Protocol):
     """A graph or function body and what becomes of its nodes."""
 
     scope: Scope
-    replaced: dict[int, list[NodeProto]]
+    replaced: dict[int, Sequence[NodeProto]]
     sites: dict[int, tuple[str, str]]
 
 
@@ -158,11 +159,9 @@ def _settled_by_census(
 def _read(edit: Edited) -> Iterator[str]:
     """Every name that a graph or function body reads, as its nodes will be."""
     holder = edit.scope.holder
-    for index, node in enumerate(holder.node):
-        replacement = edit.replaced.get(index)
-        if replacement is None:
-            yield from node.input
-        else:
+    yield from edit.scope.node_list.read(edit.replaced)
+    for replacement in edit.replaced.values():
+        if not isinstance(replacement, SerializedReplacement):
             for inner in replacement:
                 yield from _read_by(inner)
     yield from _read_outside_nodes(holder)
@@ -205,7 +204,7 @@ def _remove(
             edit.replaced[index] = []
             edit.sites.pop(index, None)
     computed = {name for name in names if (home, name) in folded}
-    for index, node in enumerate(holder.node if computed else ()):
+    for index, node in enumerate(home.node_list if computed else ()):
         if edit.replaced.get(index) != [] and not computed.isdisjoint(node.output) and names.issuperset(node.output):
             read = [name for inner in edit.replaced.get(index, [node]) for name in _read_by(inner) if name]
             edit.replaced[index] = []

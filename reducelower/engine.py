@@ -9,14 +9,14 @@ types that can occur in the model at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs
+from onnx import FunctionProto, GraphProto, NodeProto, TypeProto, defs
 
 from reducelower import absent, bodies, casts, constants, operators, reductions
-from reducelower.census import Census
 from reducelower.crossings import Replacement, crossings
+from reducelower.draft import Draft
 from reducelower.dynamic_axes import BodyWantedError
 from reducelower.edits import Edit
 from reducelower.errors import Refusal, RefusedError
@@ -32,7 +32,7 @@ from reducelower.schemas import (
 from reducelower.scope import BodyScope, Ground, Scope
 from reducelower.sole_type import reads_and_yields_one_type
 from reducelower.target import Target
-from reducelower.templates import SerializedNode, Template, coded_text, patch_node, read_node
+from reducelower.templates import SerializedNode, Template, coded_text, read_node
 from reducelower.treatments import HOLDING_GRAPHS, Treatment, Treatments
 
 if TYPE_CHECKING:
@@ -57,20 +57,17 @@ _STEPS = 3
 class Legalizer:
     """One run over one model."""
 
-    def __init__(
-        self, model: ModelProto, target: Target, ground: Ground, rules: bodies.Rules, census: Census | None
-    ) -> None:
+    def __init__(self, draft: Draft, target: Target, ground: Ground, rules: bodies.Rules) -> None:
         """Prepare a run.
 
         Args:
-            model: the model, edited in place.
+            draft: the model, edited in place.
             target: what to make it legal for; its opset is a number here.
             ground: what all scopes share.
             rules: the rule book.
-            census: the census of the model, where its bytes are at hand; it makes the run faster.
         """
         assert target.opset is not None
-        self.model = model
+        self.draft = draft
         self.target = target
         self.goal: int = target.opset
         self.ground = ground
@@ -86,14 +83,14 @@ class Legalizer:
         self._refused: list[tuple[Edit, int, Refusal]] = []
         self._new_types: dict[Scope, dict[str, TypeProto]] = {}
         self._templates: dict[Hashable, dict[bytes | None, Template]] = {}
-        self._census = census
 
     def run(self, source_opset: int) -> None:
         """Make the model legal; `refusals` says what cannot be, and the model is of no use then."""
-        self._walk(Scope(self.ground, self.model.graph, source_opset, "graph", key=()), self._census)
-        for number, function in enumerate(self.model.functions):
+        draft = self.draft
+        self._walk(Scope(self.ground, draft.model.graph, source_opset, "graph", key=(), nodes=draft.nodes))
+        for number, function in enumerate(draft.model.functions):
             self._walk_function(function, number)
-        constants.remove_unused(self.ground.released, self.ground.folded, self._edits, self._census)
+        constants.remove_unused(self.ground.released, self.ground.folded, self._edits, draft.census)
         self._treat_constants()
         self._fit_types()
         # A node that went, because nothing reads it any more, need not be legal.
@@ -115,19 +112,22 @@ class Legalizer:
 
     # One pass over the nodes
 
-    def _walk(self, scope: Scope, census: Census | None = None) -> None:
+    def _walk(self, scope: Scope) -> None:
         edit = Edit(scope)
         self._edits.append(edit)
-        nodes = scope.holder.node
+        nodes, table = scope.node_list, self._table(scope.opset)
         self.nodes += len(nodes)
-        positions, serialized = self._to_look_at(scope, census)
-        patches, sites, released = edit.patches, edit.sites, self.ground.released
-        for index in positions:
-            data = serialized(index)
-            patched = patch_node(data, patches)
-            if patched is not None:
-                changed, template = patched
-                nodes[index].ParseFromString(changed)
+        original, overwrite, shortcut = nodes.original, nodes.overwrite, edit.shortcuts.apply
+        replaced, sites, released = edit.replaced, edit.sites, self.ground.released
+        for index in nodes.positions(lambda op_type: table[op_type] is not None):
+            data = original(index)
+            known = shortcut(data)
+            if known is not None:
+                made, template = known
+                if isinstance(made, bytes):
+                    overwrite(index, made)
+                else:
+                    replaced[index] = made
                 sites[index] = template.site
                 released += template.released
                 continue
@@ -143,17 +143,6 @@ class Legalizer:
                     self._treat(node, index, edit, read)
             except RefusedError as refused:
                 self._refuse(edit, node, index, refused)
-
-    def _to_look_at(self, scope: Scope, census: Census | None) -> tuple[Iterable[int], Callable[[int], bytes]]:
-        """Positions of the nodes that may need something (all, where that is not told quickly), and their bytes."""
-        table = self._table(scope.opset)
-        nodes = scope.holder.node
-        if census is not None and not census.has_domains:
-            operators = census.operators
-            if len(operators) == len(nodes):
-                wanted = {name for name in set(operators) if table[name.decode()] is not None}
-                return [index for index, name in enumerate(operators) if name in wanted], census.node
-        return range(len(nodes)), lambda index: nodes[index].SerializeToString()
 
     def _treat(self, node: NodeProto, index: int, edit: Edit, read: SerializedNode) -> None:
         scope = edit.scope
@@ -183,28 +172,32 @@ class Legalizer:
         ground.asked_types.clear()
         released, derived = len(ground.released), len(ground.names.derived)
         self._apply(node, index, treatment, edit)
-        nodes = edit.replaced.get(index, [node])
+        nodes = list(edit.replaced.get(index, [node]))
         tail = source.input[1:]
-        if not _can_be_template(source, nodes) or not all(
-            name in tail or ground.names.is_new(name) for name in ground.asked_values
+        original = edit.scope.node_list.original(index)
+        # Only what protobuf itself would write falls into names and the rest as templates expect.
+        is_usual = NodeProto.FromString(original).SerializeToString() == original
+        if (
+            not is_usual
+            or not _can_be_template(source, nodes)
+            or not all(name in tail or ground.names.is_new(name) for name in ground.asked_values)
         ):
             return
-        noted = self._new_types.get(edit.scope, {})
-        names = ground.names.derived[derived:]
         template = Template(
             edit.sites[index][1] if index in edit.sites else "",
             nodes,
             source,
+            ground.names,
             in_place=index not in edit.replaced,
-            derived=names,
+            derived=ground.names.derived[derived:],
             released=ground.released[released:],
-            types=[(name, noted[name]) for _, _, name in names if name in noted],
+            types=self._new_types.get(edit.scope, {}),
         )
         is_any_type = ground.asked_types.issubset(tail)
         known = None if is_any_type else self._data_type(source.input[0], edit.scope)
         self._templates.setdefault(read.kind(edit), {})[known] = template
-        if is_any_type:
-            template.add_to(edit.patches, read)
+        if not known:
+            edit.shortcuts.add(template, read, needs_no_type_at_hand=not is_any_type)
 
     def _repeat(self, node: SerializedNode, index: int, edit: Edit) -> bool:
         """Do to a node what was done to one of its kind; False if there was none."""
@@ -217,17 +210,13 @@ class Legalizer:
         if template is None:
             return False
         if template.label:
-            made, types = template.serialized_for(node, self.ground.names)
-            nodes = edit.scope.holder.node
+            made = template.replacement(node)
             if template.in_place:
-                nodes[index].ParseFromString(made[0])
+                edit.scope.node_list.overwrite(index, made.data[0])
             else:
-                edit.replaced[index] = [NodeProto.FromString(data) for data in made]
+                edit.replaced[index] = made
             edit.sites[index] = template.site
-            if template.released:
-                self.ground.released.extend(template.released)
-            if types:
-                self._new_types[edit.scope].update(types)
+            self.ground.released.extend(template.released)
         return True
 
     def _data_type(self, name: str, scope: Scope) -> bytes:
@@ -478,7 +467,7 @@ class Legalizer:
         tables = list(self._tables.values())
         if not any(table.dropped for table in tables):
             return
-        self.occurring.note_holders(edit.scope.holder for edit in self._edits)
+        self.occurring.note_holders((edit.scope.holder, edit.scope.node_list) for edit in self._edits)
         possible = self.occurring.types({(op_type, table.opset) for table in tables for op_type in table})
         asked = {
             table.opset: {op for op, dropped in table.dropped.items() if possible is None or dropped & possible}
@@ -498,9 +487,8 @@ class Legalizer:
 
     def _fit_edit(self, edit: Edit, suspects: set[str]) -> None:
         scope = edit.scope
-        nodes = scope.holder.node
-        for index, node in zip(range(len(nodes)), nodes, strict=False):
-            if node.op_type not in suspects or index in edit.replaced or node.domain not in DEFAULT_DOMAINS:
+        for index, node in scope.node_list.of(suspects.__contains__):
+            if index in edit.replaced or node.domain not in DEFAULT_DOMAINS:
                 continue
             try:
                 fitted = self._fit(node, scope)
@@ -551,8 +539,8 @@ class Legalizer:
         found: list[list[Site]] = []
         # Subgraphs come after the graph around them, and must be done before their node is copied anywhere.
         for edit in reversed(self._edits):
-            holder, path = edit.scope.holder, edit.scope.path
-            names = {index: holder.node[index].name for index in edit.sites} if report else {}
+            path, nodes = edit.scope.path, edit.scope.node_list
+            names = {index: nodes.name(index) for index in edit.sites} if report else {}
             edit.state_types(self._new_types.get(edit.scope, {}))
             positions = edit.splice()
             if not report:

@@ -77,11 +77,11 @@ class Inference:
     up to 2 GiB). Subgraphs are covered, and bodies of model-local functions as far as their calls agree.
     """
 
-    def __init__(self, source: ModelProto, sole_type: Callable[[], int | None] = lambda: None) -> None:
+    def __init__(self, source: Callable[[], ModelProto], sole_type: Callable[[], int | None] = lambda: None) -> None:
         """Prepare to answer about a model.
 
         Args:
-            source: the model; it stays as it is.
+            source: gives the model, the same each time; it stays as it is.
             sole_type: tells the element type of everything that nodes of the main graph yield, if it is but one.
         """
         self._source = source
@@ -109,7 +109,7 @@ class Inference:
         if self._types is None:
             self._types = {}
             try:
-                model = _infer(skeleton(self._source))
+                model = _infer(skeleton(self._source()))
             except Exception:
                 # A model that inference itself rejects (an unknown operator, a wrong declared shape) has no inferred
                 # types; whoever needs one refuses and names the value.
@@ -123,16 +123,16 @@ class Inference:
         from reducelower.calls import omitted_attributes
 
         if self._omitted is None:
-            self._omitted = omitted_attributes(self._source)
+            self._omitted = omitted_attributes(self._source())
         if all(known.name != attribute for known in function.attribute_proto) and attribute not in function.attribute:
             return True
         return (function.domain, function.name, function.overload, attribute) in self._omitted
 
     def holder(self, key: GraphKey) -> GraphProto | FunctionProto:
         """The graph or function body at a key, as it was before any rewrite."""
-        holder: GraphProto | FunctionProto = self._source.graph
+        holder: GraphProto | FunctionProto = self._source().graph
         if key and key[0] < 0:
-            holder, key = self._source.functions[-1 - key[0]], key[1:]
+            holder, key = self._source().functions[-1 - key[0]], key[1:]
         for index, number in zip(key[::2], key[1::2], strict=True):
             holder = next(graph for place, _, graph in subgraphs(holder.node[index]) if place == number)
         return holder

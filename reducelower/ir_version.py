@@ -10,6 +10,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from reducelower.census import Census
 from reducelower.inference import skeleton
+from reducelower.nodelist import NodeList, ParsedNodes
 from reducelower.schemas import latest_opset, schema
 
 __all__ = ["ir_version_of_opset", "ir_version_to_read", "needed_ir_version"]
@@ -36,23 +37,24 @@ _TYPE_VERSIONS = {
 }
 
 
-def needed_ir_version(model: ModelProto, most: int, census: Census | None) -> int:
+def needed_ir_version(model: ModelProto, nodes: NodeList, most: int, census: Census | None) -> int:
     """The oldest IR version that has everything the model uses, apart from its operators.
 
     Args:
-        model: the model.
+        model: the model; the nodes of its main graph are not looked at.
+        nodes: those nodes.
         most: IR version it has; the answer is never above it.
         census: the census of the model as it was before conversion, where there is one. Rewrites add nothing that
             needs a newer IR version than what they replace.
     """
-    return min(_needed(model, census), most)
+    return min(_needed(model, nodes, census), most)
 
 
 def ir_version_to_read(model: ModelProto) -> int:
     """The oldest IR version whose readers understand a model; they skip metadata, which came with IR version 10."""
     bare = skeleton(model)
     _clear_metadata(bare)
-    return _needed(bare, None)
+    return _needed(bare, ParsedNodes(bare.graph.node), None)
 
 
 def _clear_metadata(message: Message) -> None:
@@ -64,7 +66,7 @@ def _clear_metadata(message: Message) -> None:
                 _clear_metadata(inner)
 
 
-def _needed(model: ModelProto, census: Census | None) -> int:
+def _needed(model: ModelProto, nodes: NodeList, census: Census | None) -> int:
     needed = _outside_nodes(model.graph)
     if model.functions:
         needed = max(needed, 8)
@@ -74,12 +76,12 @@ def _needed(model: ModelProto, census: Census | None) -> int:
         needed = max(needed, 10)
     if any(field.name == "configuration" for field, _ in model.ListFields()):
         needed = max(needed, 11)
-    if census is None or census.has_domains:
-        return max(needed, _nodes(model.graph.node), *(_nodes(function.node) for function in model.functions))
+    if census is None or not census.is_plain:
+        return max(needed, _nodes(nodes), *(_nodes(function.node) for function in model.functions))
     if census.has_metadata or census.has_overloads:
         needed = max(needed, 10)
-    if any(_may_hold(name.decode()) for name in set(census.operators)):
-        needed = max(needed, _nodes(node for node in model.graph.node if _may_hold(node.op_type)))
+    if any(map(_may_hold, census.operators)):
+        needed = max(needed, _nodes(node for _, node in nodes.of(_may_hold)))
     return max([needed, *(_nodes(function.node) for function in model.functions)])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+
 from onnx import FunctionProto, GraphProto, ModelProto
 
 from reducelower.inference import subgraphs
@@ -16,12 +18,18 @@ class Names:
     at hand they are searched instead, once per kind of name: a tail that occurs nowhere in them is part of no name.
     """
 
-    def __init__(self, model: ModelProto, serialized: bytes | None) -> None:
-        self._model = model
+    def __init__(self, source: Callable[[], ModelProto], serialized: bytes | None) -> None:
+        """Prepare to name what comes into a model.
+
+        Args:
+            source: gives the model as it was.
+            serialized: its bytes, where they are at hand.
+        """
+        self._source = source
         self._serialized = serialized
         self._free_tails: dict[str, bool] = {}
         self._taken: set[str] | None = None
-        self._given: set[str] = set()
+        self._given: set[bytes] = set()
         self.derived: list[tuple[str, str, str]] = []
         """Names made from a stem, in order: the stem, the tail, the name."""
 
@@ -33,22 +41,33 @@ class Names:
             while self._is_taken(f"{name}_{number}", tail):
                 number += 1
             name = f"{name}_{number}"
-        self._given.add(name)
+        self._given.add(name.encode())
         if stem:
             self.derived.append((stem, tail, name))
         return name
 
     def is_new(self, name: str) -> bool:
         """Whether the name was given out here rather than found in the model."""
-        return name in self._given
+        return name.encode() in self._given
+
+    def are_free(self, tails: Iterable[str]) -> bool:
+        """Whether names with any of these tails collide with nothing but names given before."""
+        return all(map(self._tail_is_free, tails))
+
+    def take(self, names: Sequence[bytes]) -> bool:
+        """Give out names, in UTF-8, whose tails are free; False if one was given before, and then none is given."""
+        if not self._given.isdisjoint(names):
+            return False
+        self._given.update(names)
+        return True
 
     def _is_taken(self, name: str, tail: str) -> bool:
-        if name in self._given:
+        if self.is_new(name):
             return True
         if self._tail_is_free(tail):
             return False
         if self._taken is None:
-            self._taken = _names_of(self._model)
+            self._taken = _names_of(self._source())
         return name in self._taken
 
     def _tail_is_free(self, tail: str) -> bool:

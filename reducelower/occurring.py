@@ -12,6 +12,7 @@ from functools import cache
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, defs
 
+from reducelower.nodelist import NodeList
 from reducelower.schemas import element_type_name, schema, type_string
 
 __all__ = ["Occurring", "dropped_types"]
@@ -96,7 +97,7 @@ class Occurring:
     def __init__(self) -> None:
         self.foreign: set[tuple[str, str]] = set()
         self._types: set[str] = set()
-        self._holders: list[GraphProto | FunctionProto] = []
+        self._nodes: list[NodeList] = []
 
     def note_constant(self, node: NodeProto) -> None:
         """Take in what a Constant node yields."""
@@ -112,10 +113,10 @@ class Occurring:
             elif attribute.type == AttributeProto.SPARSE_TENSOR:
                 self._types.add(f"tensor({element_type_name(attribute.sparse_tensor.values.data_type)})")
 
-    def note_holders(self, holders: Iterable[GraphProto | FunctionProto]) -> None:
-        """Take in what graphs and function bodies state and hold."""
-        for holder in holders:
-            self._holders.append(holder)
+    def note_holders(self, holders: Iterable[tuple[GraphProto | FunctionProto, NodeList]]) -> None:
+        """Take in what graphs and function bodies state and hold, each given with its nodes."""
+        for holder, nodes in holders:
+            self._nodes.append(nodes)
             for value in holder.value_info:
                 self._note(type_string(value.type))
             if isinstance(holder, GraphProto):
@@ -151,10 +152,9 @@ class Occurring:
             for found in produced[0]:
                 self._types |= _elements(found)
         if choosing:
-            for holder in self._holders:
-                for node in holder.node:
-                    if node.op_type in choosing:
-                        self._note_choice(node)
+            for nodes in self._nodes:
+                for _, node in nodes.of(choosing.__contains__):
+                    self._note_choice(node)
         return frozenset(self._types)
 
     def _note_choice(self, node: NodeProto) -> None:

@@ -13,9 +13,10 @@ from onnx import FunctionProto, GraphProto, ModelProto, shape_inference
 
 from reducelower.bodies import Rules
 from reducelower.census import Census
+from reducelower.draft import Draft, Source
 from reducelower.engine import Legalizer
 from reducelower.errors import Refusal
-from reducelower.inference import Inference, skeleton, subgraphs, weight_bytes
+from reducelower.inference import Inference, skeleton, subgraphs
 from reducelower.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.names import Names
 from reducelower.plan import Plan
@@ -37,9 +38,6 @@ IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
 
 _BRANCHES_MAY_DIFFER = 11
 
-# With weights up to this size a model is copied by way of its bytes, which then also answer which names are free.
-_SEARCHABLE = 64 << 20
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -53,21 +51,24 @@ class Settings:
     base_dir: str | os.PathLike[str] | None = None
 
 
-def attempt(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> tuple[ModelProto, Plan]:
-    """Make a copy of a model legal; where the plan has refusals, the copy is of no use.
+def attempt(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
+    """Make a draft of a model legal; where the plan has refusals, the draft is of no use.
 
     Raises:
         ValueError: the target makes no sense.
     """
-    copy, serialized = _copy(model)
-    plan = _run(copy, model, serialized, target, settings, report=report)
+    draft = Draft.of_source(source)
+    plan = _run(draft, source, target, settings, report=report)
     if plan.refusals and _in_functions(plan):
-        special, _ = _copy(model)
+        special = ModelProto()
+        special.CopyFrom(source.model)
         _specialize(special, plan, settings)
-        copy, serialized = _copy(special)
-        again = _run(copy, special, serialized, target, settings, report=report, is_last_attempt=True)
-        plan = plan if again.refusals else again
-    return copy, plan
+        special_source = Source(special)
+        second = Draft.of_source(special_source)
+        again = _run(second, special_source, target, settings, report=report, is_last_attempt=True)
+        if not again.refusals:
+            return second, again
+    return draft, plan
 
 
 def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
@@ -77,19 +78,21 @@ def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, r
         ValueError: the target makes no sense.
     """
     # Refusals are found on copies that carry no weights.
-    source = skeleton(model)
-    plan = _run(skeleton(source), source, None, target, settings)
+    bare = skeleton(model)
+    source = Source.of_message(bare)
+    plan = _run(Draft.of_source(source), source, target, settings)
     is_last_attempt = bool(_in_functions(plan))
     if is_last_attempt:
         first = plan
-        _specialize(source, plan, settings)
-        plan = _run(skeleton(source), source, None, target, settings, is_last_attempt=True)
+        _specialize(bare, plan, settings)
+        source = Source.of_message(bare)
+        plan = _run(Draft.of_source(source), source, target, settings, is_last_attempt=True)
         if plan.refusals:
             return first
         _specialize(model, first, settings)
     if plan.refusals:
         return plan
-    return _run(model, source, None, target, settings, report=report, is_last_attempt=is_last_attempt)
+    return _run(Draft(model), source, target, settings, report=report, is_last_attempt=is_last_attempt)
 
 
 def _in_functions(plan: Plan) -> set[str]:
@@ -105,45 +108,35 @@ def _specialize(model: ModelProto, plan: Plan, settings: Settings) -> None:
     """Give functions in which something was refused a copy for each way they are called."""
     from reducelower.specialize import specialize
 
-    specialize(model, _in_functions(plan), _ground(model, model, None, plan.target, settings))
-
-
-def _copy(model: ModelProto) -> tuple[ModelProto, bytes | None]:
-    if weight_bytes(model) <= _SEARCHABLE:
-        serialized = model.SerializeToString()
-        return ModelProto.FromString(serialized), serialized
-    copy = ModelProto()
-    copy.CopyFrom(model)
-    return copy, None
+    specialize(model, _in_functions(plan), _ground(model, Source.of_message(model), plan.target, settings))
 
 
 def _run(
-    model: ModelProto,
-    source: ModelProto,
-    serialized: bytes | None,
+    draft: Draft,
+    source: Source,
     target: Target,
     settings: Settings,
     *,
     report: bool = True,
     is_last_attempt: bool = False,
 ) -> Plan:
-    """Make `model` legal where it stands; `source` is the same model, which stays as it is.
+    """Make a draft legal; `source` is the same model as it was.
 
     The plan lists sites only where a report is wanted: on a large model listing them takes longer than the rest.
     """
+    model, census = draft.model, draft.census
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     opset, problem = _source_opset([entry.version for entry in imports])
     goal = _goal(target, opset)
     old_ir = model.ir_version
-    if not problem and (wrong := what_is_wrong_with_calls(model)):
+    if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.model)):
         problem = Refusal("graph", "", "", wrong, "inline the functions first")
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
-    census = None if serialized is None else Census(serialized)
-    sole_type = partial(_sole_type, source, census, opset)
-    ground = _ground(model, source, serialized, goal, settings, sole_type, is_last_attempt=is_last_attempt)
-    legalizer = Legalizer(model, goal, ground, Rules(settings.rules), census)
+    sole_type = partial(_sole_type, census, opset)
+    ground = _ground(model, source, goal, settings, sole_type, is_last_attempt=is_last_attempt)
+    legalizer = Legalizer(draft, goal, ground, Rules(settings.rules))
     legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
     notes = (
@@ -155,12 +148,12 @@ def _run(
     sites = legalizer.splice(report=report)
     for entry in imports:
         entry.version = goal.opset
-    if goal.opset < _BRANCHES_MAY_DIFFER <= opset and _has_branches(model):
-        problem = _unlike_branches(model)
+    if goal.opset < _BRANCHES_MAY_DIFFER <= opset:
+        problem = _unlike_branches(draft.message())
         if problem:
             return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
-    model.ir_version = _new_ir(model, census, settings.ir_version, opset, goal.opset)
-    if problem := _too_new_an_ir(model, goal):
+    model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset)
+    if problem := _too_new_an_ir(draft, goal):
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     return Plan(opset, goal, tuple(sites), (), legalizer.nodes - len(sites), (old_ir, model.ir_version), notes)
 
@@ -182,6 +175,8 @@ def _has_branches(model: ModelProto) -> bool:
 
 def _unlike_branches(model: ModelProto) -> Refusal | None:
     """Look for branches that turn out to give different shapes now that more is constant than before."""
+    if not _has_branches(model):
+        return None
     try:
         shape_inference.infer_shapes(skeleton(model), strict_mode=True)
     except Exception as error:  # inference has several kinds of its own
@@ -191,14 +186,13 @@ def _unlike_branches(model: ModelProto) -> Refusal | None:
     return None
 
 
-def _sole_type(source: ModelProto, census: Census | None, opset: int) -> int | None:
-    return None if census is None else sole_element_type(source.graph, census, opset)
+def _sole_type(census: Census | None, opset: int) -> int | None:
+    return None if census is None else sole_element_type(ModelProto.FromString(census.rest).graph, census, opset)
 
 
 def _ground(
     model: ModelProto,
-    source: ModelProto,
-    serialized: bytes | None,
+    source: Source,
     target: Target,
     settings: Settings,
     sole_type: Callable[[], int | None] = lambda: None,
@@ -207,8 +201,8 @@ def _ground(
 ) -> Ground:
     assert target.opset is not None
     return Ground(
-        Names(model, serialized),
-        Inference(source, sole_type),
+        Names(lambda: source.model, source.serialized),
+        Inference(lambda: source.model, sole_type),
         opset=target.opset,
         element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
         ranks=settings.ranks or {},
@@ -253,14 +247,14 @@ def _goal(target: Target, source_opset: int) -> Target:
     return replace(target, opset=opset)
 
 
-def _too_new_an_ir(model: ModelProto, target: Target) -> Refusal | None:
+def _too_new_an_ir(draft: Draft, target: Target) -> Refusal | None:
     """Bring the IR version down to the newest that the runtime reads; what needs a newer one is refused."""
     newest = None if target.runtime is None else target.runtime.ir_version
-    if newest is None or model.ir_version <= newest:
+    if newest is None or draft.model.ir_version <= newest:
         return None
-    needed = ir_version_to_read(model)
+    needed = ir_version_to_read(draft.message())
     if needed <= newest:
-        model.ir_version = newest
+        draft.model.ir_version = newest
         return None
     reason = f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
     return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
@@ -273,8 +267,8 @@ def _new_ir_at_most(asked: IrVersion, old: int) -> int:
     return max(old, 4) if asked == "auto" else int(asked)
 
 
-def _new_ir(model: ModelProto, census: Census | None, asked: IrVersion, source_opset: int, goal_opset: int) -> int:
-    old = model.ir_version
+def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int) -> int:
+    old = draft.model.ir_version
     if asked == "keep":
         return old
     if asked != "auto":
@@ -283,7 +277,7 @@ def _new_ir(model: ModelProto, census: Census | None, asked: IrVersion, source_o
     if usual > old:
         return usual
     if goal_opset < source_opset and usual < old:
-        return max(usual, needed_ir_version(model, old, census))
+        return max(usual, needed_ir_version(draft.model, draft.nodes, old, draft.census))
     if old < 4:
-        return max(old, needed_ir_version(model, 4, census))
+        return max(old, needed_ir_version(draft.model, draft.nodes, 4, draft.census))
     return old

@@ -22,6 +22,7 @@ from reducelower.errors import RefusedError
 from reducelower.folding import LARGEST, Folding
 from reducelower.inference import GraphKey, Inference, infer_body, subgraphs
 from reducelower.names import Names
+from reducelower.nodelist import NodeList, ParsedNodes
 from reducelower.schemas import element_type_name, type_string
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ class Scope:
         path: str,
         parent: Scope | None = None,
         key: GraphKey | None = None,
+        nodes: NodeList | None = None,
     ) -> None:
         """Open the scope of a graph or function body.
 
@@ -146,9 +148,11 @@ class Scope:
             path: graph path shown to people, such as ``graph/If_3.then_branch``.
             parent: scope around a subgraph.
             key: where shape inference keeps the types of this graph; None where it has none.
+            nodes: its nodes, where `holder` does not hold them.
         """
         self.ground = ground
         self.holder = holder
+        self.node_list: NodeList = ParsedNodes(holder.node) if nodes is None else nodes
         self.opset = opset
         self.path = path
         self.parent = parent
@@ -209,8 +213,7 @@ class Scope:
         return self._producers.get(name)
 
     def _source_nodes(self) -> Iterable[NodeProto]:
-        holder = None if self.key is None else self.ground.source.holder(self.key)
-        return (holder or self.holder).node
+        return self.node_list if self.key is None else self.ground.source.holder(self.key).node
 
     def reference(self, name: str) -> AttributeProto | None:
         """The attribute of the Constant node that yields a value, where it refers to an attribute of the function."""
@@ -444,7 +447,7 @@ class Scope:
                 defined.update(tensor.values.name for tensor in holder.sparse_initializer)
             else:
                 defined.update(holder.input)
-            for node in holder.node:
+            for node in self.node_list:
                 defined.update(node.output)
             self._defined = defined
         return name in self._defined
@@ -468,9 +471,10 @@ class Scope:
 
     def is_read(self, name: str) -> bool:
         """Whether any node or graph output, here or in a graph inside, reads a value that this graph brings about."""
-        holder = self.home(name).holder
+        home = self.home(name)
+        holder = home.holder
         outputs = [value.name for value in holder.output] if isinstance(holder, GraphProto) else holder.output
-        return name in outputs or any(_reads(node, name) for node in holder.node)
+        return name in outputs or any(_reads(node, name) for node in home.node_list.mentioning(name))
 
     def _array(self, name: str) -> Array | None:
         tensor = self._known_initializers().get(name)

@@ -7,7 +7,7 @@ yielding anything of their type. Where types come from and where they may flow i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from onnx import GraphProto, NodeProto, defs
@@ -24,13 +24,12 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
     """The element type of every value that the nodes of a graph yield; None where there may be several.
 
     Args:
-        graph: the main graph of a model.
-        census: its census.
+        graph: the main graph of a model; its nodes are not looked at.
+        census: the census of the model.
         opset: opset version its nodes are written for.
     """
-    operators = census.operators
-    names = {name.decode() for name in set(operators)}
-    if census.has_domains or len(operators) != len(graph.node) or not names.isdisjoint(_HOLDING_GRAPHS):
+    names = set(census.operators)
+    if not census.is_plain or not names.isdisjoint(_HOLDING_GRAPHS):
         return None
     flowing: set[str] = set()
     for name in names - {"Constant"}:
@@ -39,14 +38,14 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
             return None
         flowing |= made
     sources: dict[str, list[str]] = {}
-    for value, kind in _sources(graph, operators):
+    for value, kind in _sources(graph, census):
         if not kind.startswith("tensor("):
             return None
         sources.setdefault(kind, []).append(value)
     if len(flowing | sources.keys()) > 1:
         uses = Counter(census.inputs)
         uses.update(value.name.encode() for value in graph.output)
-        uses.subtract(_read_apart(graph, operators, opset))
+        uses.subtract(_read_apart(census, opset))
         sources = {kind: values for kind, values in sources.items() if any(uses[value.encode()] for value in values)}
     flowing |= sources.keys()
     return parse_element_type(flowing.pop()) if len(flowing) == 1 else None
@@ -86,17 +85,16 @@ def reads_and_yields_one_type(op_type: str, opset: int) -> bool:
     return not any(_apart(op_type, opset)) and _made_by(op_type, opset) == frozenset()
 
 
-def _read_apart(graph: GraphProto, operators: list[bytes], opset: int) -> Iterator[bytes]:
+def _read_apart(census: Census, opset: int) -> Iterator[bytes]:
     """The names that nodes read where the type of what they read goes no further."""
-    wanted = {name: any(_apart(name.decode(), opset)) for name in set(operators)}
-    for node in _nodes(graph, operators, {name for name, is_wanted in wanted.items() if is_wanted}):
+    for node in _nodes(census, lambda name: any(_apart(name, opset))):
         apart = _apart(node.op_type, opset)
         for position, name in enumerate(node.input):
             if name and apart[min(position, len(apart) - 1)]:
                 yield name.encode()
 
 
-def _sources(graph: GraphProto, operators: list[bytes]) -> Iterator[tuple[str, str]]:
+def _sources(graph: GraphProto, census: Census) -> Iterator[tuple[str, str]]:
     """What is in a graph without being computed: names and types, the empty string standing for unknown ones."""
     for value in graph.input:
         yield value.name, type_string(value.type) or ""
@@ -104,7 +102,7 @@ def _sources(graph: GraphProto, operators: list[bytes]) -> Iterator[tuple[str, s
         yield tensor.name, f"tensor({element_type_name(tensor.data_type)})"
     for sparse in graph.sparse_initializer:
         yield sparse.values.name, f"tensor({element_type_name(sparse.values.data_type)})"
-    for node in _nodes(graph, operators, {b"Constant"}):
+    for node in _nodes(census, "Constant".__eq__):
         yield node.output[0], _type_of_constant(node)
 
 
@@ -119,7 +117,5 @@ def _type_of_constant(node: NodeProto) -> str:
     return ""
 
 
-def _nodes(graph: GraphProto, operators: Iterable[bytes], wanted: set[bytes]) -> Iterator[NodeProto]:
-    if wanted:
-        nodes = graph.node
-        yield from (nodes[index] for index, name in enumerate(operators) if name in wanted)
+def _nodes(census: Census, is_wanted: Callable[[str], bool]) -> Iterator[NodeProto]:
+    return (NodeProto.FromString(census.graph.node[index]) for index in census.positions(is_wanted))

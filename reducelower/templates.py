@@ -1,21 +1,24 @@
 """Doing to a node what was done to one like it, without finding out again.
 
 Nodes of a large model are few kinds over and over. What became of the first of a kind is kept as pieces of serialized
-nodes, with the names left open that differ from node to node; for the others the pieces are joined and parsed, which is
-several times faster than editing messages.
+nodes, with the names left open that differ from node to node; for the others the pieces are joined, which is many times
+faster than editing messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Hashable, Mapping
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from onnx import NodeProto, TypeProto
 
 from reducelower.names import Names
+from reducelower.nodelist import SerializedReplacement
 from reducelower.scope import Scope
+from reducelower.wire import varint
 
-__all__ = ["Patches", "SerializedNode", "Template", "coded_text", "patch_node", "read_node"]
+__all__ = ["SerializedNode", "Template", "coded_text", "read_node"]
 
 # Field numbers of NodeProto in onnx.proto: input 1, output 2, name 3. Strings are of wire type 2.
 _INPUT, _OUTPUT, _NAME = 0x0A, 0x12, 0x1A
@@ -66,64 +69,25 @@ def read_node(data: bytes) -> SerializedNode:
     return SerializedNode(inputs, outputs, name, data[position:])
 
 
-class Patch(NamedTuple):
-    """A template for the commonest node: at most two inputs, one output, names shorter than 128 bytes.
-
-    The node keeps its names; what changes is the second input and everything behind the names.
-    """
-
-    second_input: bytes
-    rest: bytes
-    template: Template
-
-
-Patches: TypeAlias = "dict[tuple[bytes, bytes], Patch]"
-"""Patches of one graph, by the field of the second input and by what stands behind the names."""
-
-
-def patch_node(data: bytes, patches: Patches) -> tuple[bytes, Template] | None:
-    """A serialized node with the patch for its kind; None if there is none or the node is not of the common form."""
-    try:
-        first_end = inputs_end = data[1] + 2
-        if data[first_end] == _INPUT:
-            inputs_end = first_end + 2 + data[first_end + 1]
-        names_end = output_end = inputs_end + 2 + data[inputs_end + 1]
-        if data[output_end] == _NAME:
-            names_end = output_end + 2 + data[output_end + 1]
-        patch = patches.get((data[first_end:inputs_end], data[names_end:]))
-    except IndexError:
-        return None
-    # The ends are right only where every length is a single byte and every field the one expected.
-    if (
-        patch is None
-        or data[0] != _INPUT
-        or data[inputs_end] != _OUTPUT
-        or max(data[1], data[inputs_end + 1]) > 127
-        or (inputs_end > first_end and data[first_end + 1] > 127)
-        or (names_end > output_end and data[output_end + 1] > 127)
-    ):
-        return None
-    names = data[inputs_end:names_end]
-    return data[:first_end] + patch.second_input + names + patch.rest, patch.template
-
-
-def _coded(text: str) -> bytes:
-    """A string as protobuf writes it behind its tag: the length as a varint, then UTF-8."""
-    data = text.encode()
-    length, prefix = len(data), bytearray()
-    while length > 127:
-        prefix.append(length & 127 | 128)
-        length >>= 7
-    prefix.append(length)
-    return bytes(prefix) + data
+def _coded(name: bytes) -> bytes:
+    """A name as protobuf writes it behind its tag: the length, then UTF-8."""
+    return varint(len(name)) + name
 
 
 def coded_text(coded: bytes) -> str:
     """The string of a coded name."""
+    return _text(coded).decode()
+
+
+def _text(coded: bytes) -> bytes:
     start = 0
     while coded[start] > 127:
         start += 1
-    return coded[start + 1 :].decode()
+    return coded[start + 1 :]
+
+
+_BETWEEN = b"\xff\xfe\xfd\xfc"
+"""Stands between nodes while they are made; no name holds it, for it is no UTF-8, and where a value does it shows."""
 
 
 class Template:
@@ -134,6 +98,7 @@ class Template:
         site: operator of the node, and the label.
         in_place: whether the node itself changed, so that one node takes its place.
         released: constants the node ceases to read.
+        nodes: what stands in the node's place, each node in pieces, names that vary left as names.
     """
 
     def __init__(
@@ -141,11 +106,12 @@ class Template:
         label: str,
         nodes: list[NodeProto],
         source: NodeProto,
+        names: Names,
         *,
         in_place: bool,
         derived: list[tuple[str, str, str]],
         released: list[tuple[Scope, str]],
-        types: list[tuple[str, TypeProto]],
+        types: Mapping[str, TypeProto],
     ) -> None:
         """Learn from what became of a node.
 
@@ -153,57 +119,104 @@ class Template:
             label: what the report calls it.
             nodes: what stands in the node's place.
             source: the node as it was.
+            names: gives out fresh names.
             in_place: whether the node itself changed.
             derived: names that were derived from its own on the way: stem, tail, name.
             released: constants it ceased to read.
-            types: types of the new values that are known.
+            types: types that are known, by name.
         """
         self.label = label
         self.site = (source.op_type, label)
         self.in_place = in_place
         self.released = released
-        self._source_names = [source.input[0], *source.output]
+        self.source_names = [source.input[0], *source.output]
+        self.has_name = bool(source.name)
+        self._names = names
         self._stem = source.name or source.output[0]
         self._derived = derived
-        self._types = types
-        varying = {*self._source_names, *(name for _, _, name in derived)} - {""}
-        self._nodes = [_pieces(node, varying, source) for node in nodes]
+        new = {name for _, _, name in derived}
+        varying = {*self.source_names, *new} - {""}
+        self.nodes = [_pieces(node, varying, source) for node in nodes]
+        outputs = (name for node in nodes for name in node.output if name in new)
+        self._types = [(name, types[name]) for name in outputs if name in types]
+        self._tails = self._tails_of_stem()
+        self._formats: dict[int, tuple[bytes, Callable[[tuple[bytes, ...]], Any]]] = {}
 
-    def serialized_for(self, node: SerializedNode, names: Names) -> tuple[list[bytes], list[tuple[str, TypeProto]]]:
-        """What stands in the place of another node of the kind, serialized, and the types of its new values."""
-        coded = dict(zip(self._source_names, (node.inputs[0], *node.outputs), strict=True))
-        coded[""] = node.name or b"\0"  # a name that is set, to nothing
-        types = []
-        if self._derived:
-            renamed: dict[str, str] = {}
-            stems = {self._stem: coded_text(node.name or node.outputs[0])}
-            for stem, tail, name in self._derived:
-                # A replacement of a replacement takes its stem from a name that was itself derived.
-                renamed[name] = stems[name] = names.fresh(stems.get(stem, stem), tail)
-                coded[name] = _coded(renamed[name])
-            types = [(renamed[name], known) for name, known in self._types]
+    def _tails_of_stem(self) -> dict[str, bytes] | None:
+        """What follows the stem in each derived name, where that is all there is to them."""
+        tails = {self._stem: b""}
+        for stem, tail, name in self._derived:
+            if stem not in tails or name != stem + tail:
+                return None
+            tails[name] = tails[stem] + tail.encode()
+        if not self._names.are_free(tail for _, tail, _ in self._derived):
+            return None
+        del tails[self._stem]
+        return tails
+
+    def replacement(self, node: SerializedNode) -> SerializedReplacement:
+        """What stands in the place of another node of the kind."""
+        stem = _text(node.name or b"\0") or _text(node.outputs[0])
+        name = node.name or b"\0"  # a name that is set, to nothing
+        return self.replacement_of(stem, node.inputs[0], *node.outputs, name) or self._with_fresh_names(node, stem)
+
+    def replacement_of(self, stem: bytes, *coded: bytes) -> SerializedReplacement | None:
+        """What stands in the place of another node, if new names are but its stem and their tails.
+
+        Args:
+            stem: what the names of new values begin with.
+            coded: first input, outputs and name of the node, each with the length in front.
+        """
+        tails = self._tails
+        if tails is None:
+            return None
+        known = self._formats.get(len(stem))
+        if known is None:
+            known = self._formats[len(stem)] = self._format(len(stem), tails)
+        text, order = known
+        made = (text % order((stem, *coded))).split(_BETWEEN)
+        if len(made) != len(self.nodes) or not self._names.take([stem + tail for tail in tails.values()]):
+            return None
+        types = [((stem + tails[name]).decode(), found) for name, found in self._types] if self._types else []
+        return SerializedReplacement(made, types)
+
+    def _format(self, length: int, tails: Mapping[str, bytes]) -> tuple[bytes, Callable[[tuple[bytes, ...]], Any]]:
+        """The nodes with blanks, for stems of some length, and the order in which stem and coded names go in there."""
+        places = {name: place for place, name in enumerate((*self.source_names, ""), start=1)}
+        text: list[bytes] = []
+        order: list[int] = []
+        for pieces in self.nodes:
+            text.append(_BETWEEN)
+            for piece in pieces:
+                if isinstance(piece, bytes):
+                    text.append(_plain(piece))
+                elif piece in places:
+                    text.append(b"%b")
+                    order.append(places[piece])
+                else:
+                    text += [_plain(varint(length + len(tails[piece]))), b"%b", _plain(tails[piece])]
+                    order.append(0)
+        # With one index alone, itemgetter would hand out the item rather than a tuple.
+        pick = itemgetter(*order) if len(order) > 1 else lambda given: (given[order[0]],)
+        return b"".join(text[1:]), pick
+
+    def _with_fresh_names(self, node: SerializedNode, stem: bytes) -> SerializedReplacement:
+        coded = dict(zip(self.source_names, (node.inputs[0], *node.outputs), strict=True))
+        coded[""] = node.name or b"\0"
+        renamed = {self._stem: stem.decode()}
+        for before, tail, name in self._derived:
+            # A replacement of a replacement takes its stem from a name that was itself derived.
+            renamed[name] = self._names.fresh(renamed.get(before, before), tail)
+            coded[name] = _coded(renamed[name].encode())
         made = [
-            b"".join([piece if piece.__class__ is bytes else coded[piece] for piece in pieces])  # type: ignore[index]
-            for pieces in self._nodes
+            b"".join([piece if isinstance(piece, bytes) else coded[piece] for piece in pieces]) for pieces in self.nodes
         ]
-        return made, types
+        return SerializedReplacement(made, [(renamed[name], known) for name, known in self._types])
 
-    def add_to(self, patches: Patches, node: SerializedNode) -> None:
-        """Add the template as a patch, where the first node of the kind has the common form."""
-        pieces = self._nodes[0] if self.in_place and self.label and not self._derived else []
-        fields = [(pieces[place], pieces[place + 1]) for place in range(0, len(pieces) - 1, 2)]
-        tags = [tag for tag, _ in fields]
-        inputs = tags.count(bytes([_INPUT]))
-        names = [name for _, name in fields]
-        kept = [*self._source_names, *([""] if node.name else [])]
-        second = names[1:inputs]
-        if len(node.inputs) > 2 or len(node.outputs) != 1 or names[:1] + names[inputs:] != kept:
-            return
-        if any(isinstance(name, str) for name in second):
-            return
-        before = b"".join(bytes([_INPUT]) + name for name in node.inputs[1:])
-        after = b"".join(bytes([_INPUT]) + name for name in second if isinstance(name, bytes))
-        patches[before, node.rest] = Patch(after, bytes(pieces[-1]) if isinstance(pieces[-1], bytes) else b"", self)
+
+def _plain(text: bytes) -> bytes:
+    """Text in a format that stands for itself."""
+    return text.replace(b"%", b"%%")
 
 
 def _pieces(node: NodeProto, varying: Collection[str], source: NodeProto) -> list[bytes | str]:

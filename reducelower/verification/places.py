@@ -204,8 +204,8 @@ def find_places(before: ModelProto, after: ModelProto, paths: Iterable[str]) -> 
     node labels do not.
     """
     wanted = set(paths)
-    left = Place(before, before.graph, Inference(before))
-    right = Place(after, after.graph, Inference(after))
+    left = Place(before, before.graph, Inference(lambda: before))
+    right = Place(after, after.graph, Inference(lambda: after))
     found = {"graph": (left, right)}
     if wanted - {"graph"}:
         _descend("graph", left, right, wanted, found)
