@@ -1,8 +1,8 @@
 """reducelower: make an ONNX model legal for its runtime.
 
 `convert_version` moves a model to another opset version, `expand` replaces composite Reduce operators by their
-bodies, `check` tells what would change, `verify` compares two models by running them. Nothing heavy is imported
-before it is used.
+bodies, `raise_reductions` is the way back, `check` tells what would change, `verify` compares two models by running
+them. Nothing heavy is imported before it is used.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reducelower.convert import check, convert_bytes, convert_version, expand, expand_bytes, legalize
     from reducelower.errors import ConversionError, Refusal
     from reducelower.plan import Plan, Site
+    from reducelower.raising import raise_reductions
     from reducelower.target import Target
     from reducelower.verification import Verification, verify
 
@@ -31,6 +32,7 @@ __all__ = [
     "expand",
     "expand_bytes",
     "legalize",
+    "raise_reductions",
     "verify",
 ]
 
@@ -47,6 +49,7 @@ _HOME = {
     "expand": "reducelower.convert",
     "expand_bytes": "reducelower.convert",
     "legalize": "reducelower.convert",
+    "raise_reductions": "reducelower.raising",
     "verify": "reducelower.verification",
 }
 

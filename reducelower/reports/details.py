@@ -169,7 +169,7 @@ def _table(
     refusals: Sequence[Refusal],
     rewrites: tuple[DistinctRewrite, ...],
 ) -> Details:
-    rewritten = {(site.graph, site.index): site for site in sites}
+    rewritten = {(site.graph, index): site for site in sites for index in site.raised_from or (site.index,)}
     refused: dict[tuple[str, str], str] = {}
     for refusal in refusals:
         refused.setdefault((refusal.graph, refusal.node), refusal.reason)

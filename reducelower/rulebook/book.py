@@ -17,7 +17,7 @@ from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.reading import SUFFIX, Source, complete_references, opset_of, read_rules
 from reducelower.rulebook.validation import validate
 
-__all__ = ["Rule", "RuleBook", "load_book"]
+__all__ = ["Rule", "RuleBook", "load_book", "load_forms"]
 
 _EXTENDS = {"core": "stable"}
 """Shipped book -> the book that answers for what it has no rule of its own for."""
@@ -179,6 +179,13 @@ def load_book(name: str | os.PathLike[str]) -> RuleBook:
         RuleError: there is no such book, or the folder holds no rule.
     """
     return _load_shipped(name) if isinstance(name, str) and name in _shipped() else _load_folder(Path(name))
+
+
+@cache
+def load_forms() -> tuple[RuleBook, ...]:
+    """The folders of `rules/forms`: forms that people write by hand, which raising looks for and nothing expands to."""
+    folders = sorted(path for path in (_home() / "forms").iterdir() if path.is_dir())
+    return tuple(RuleBook(f"forms/{path.name}", path, trusted=True) for path in folders)
 
 
 @cache

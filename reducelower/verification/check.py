@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from reducelower.verification.battery import Case
 from reducelower.verification.doubts import old_in_reference
-from reducelower.verification.judge import judge
+from reducelower.verification.judge import judge, judge_raised
 from reducelower.verification.measure import Array, element_type_of
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import Pair, small_models
@@ -157,6 +157,8 @@ def _check(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, *,
     tally = _Tally()
     setup = _Setup(pair, seed, tolerances, static)
     for before, after in small_models(pair):
+        if pair.is_raised:
+            before, after = after, before
         if not after.graph.output:
             tally.note("different", f"the replacement computes none of {list(pair.node.output)}")
             continue
@@ -165,7 +167,7 @@ def _check(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, *,
         for value in [value for value in before.graph.output if value.name not in kept]:
             before.graph.output.remove(value)
         found = _Tally()
-        for runtimes in _ATTEMPTS[: len(_ATTEMPTS) if pair.is_reduction else 2]:
+        for runtimes in _ATTEMPTS[: len(_ATTEMPTS) if pair.is_reduction and not pair.is_raised else 2]:
             refused = found.refused
             found = _run(setup, before, after, runtimes)
             found.refused = refused + found.refused
@@ -232,7 +234,7 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
     """Run the battery on both sides and judge every case."""
     tally = _Tally()
     pair = setup.pair
-    reduction = reduction_of(pair, before) if pair.is_reduction else None
+    reduction = reduction_of(pair, after if pair.is_raised else before) if pair.is_reduction else None
     try:
         left: Session
         if runtimes[0] == (Definition.name,) and reduction is not None:
@@ -291,7 +293,8 @@ def _judge_case(
             # The formula costs more than both runs, so it is asked only where the sides are not the same at once.
             if data is not None and before.tobytes() != after.tobytes():
                 truth = evaluate(reduction, data)
-        found = judge(before, after, truth, tolerance_for(element_type_of(before), tolerances))
+        compare = judge_raised if pair.is_raised else judge
+        found = compare(before, after, truth, tolerance_for(element_type_of(before), tolerances))
         tally.note(found.status, found.reason, case)
         tally.values += before.size
         tally.max_absolute = max(tally.max_absolute, found.max_absolute)

@@ -11,7 +11,7 @@ from reducelower.verification.oracle import Truth
 from reducelower.verification.result import SiteStatus
 from reducelower.verification.tolerance import Tolerance
 
-__all__ = ["Judgement", "judge"]
+__all__ = ["Judgement", "judge", "judge_raised"]
 
 _TIGHT = 2  # ULP that need no explanation
 
@@ -46,13 +46,42 @@ def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance
         return Judgement("different", f"shape {list(before.shape)} before, {list(after.shape)} after", _NO_ULPS)
     if truth is None or truth.value.shape != before.shape:
         return _without_truth(before, after, tolerance)
+    found = _classify(before, after, truth)
+    return _judgement(before, after, truth, found)
+
+
+def judge_raised(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance) -> Judgement:
+    """Compare several nodes with the operator they were raised to.
+
+    The right result is that of the operator. So the nodes have to give what the operator gives, or lose it as floating
+    point does; that an operator is right is no excuse for nodes that compute something else.
+    """
+    if truth is None or before.dtype != after.dtype or not before.shape == after.shape == truth.value.shape:
+        return judge(before, after, truth, tolerance)
+    found = _classify(after, before, truth)
+    undefined = found.wrong & ~np.isfinite(before.astype(np.longdouble)) & truth.is_near(after)
+    swapped = _Classes(found.equal, found.improved, found.lost | undefined, found.wrong & ~undefined, found.ulps)
+    return _judgement(before, after, truth, swapped)
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """Which values are the same, lost as the definition loses them, better than before, or neither."""
+
+    equal: Array
+    lost: Array
+    improved: Array
+    wrong: Array
+    ulps: Array
+
+
+def _classify(before: Array, after: Array, truth: Truth) -> _Classes:
     floats = is_float(before)
     wide_before, wide_after = before.astype(np.longdouble), after.astype(np.longdouble)
     same = (wide_before == wide_after) | (np.isnan(wide_before) & np.isnan(wide_after))
     finite = np.isfinite(wide_before) & np.isfinite(wide_after)
     ulps = ulp_distance(before, after) if floats else np.where(same, 0, 2**62).astype(np.uint64)
     equal = same | (finite & (ulps <= _TIGHT) & floats)
-    right_before = right_after = equal
     improved = lost = equal & False
     if not equal.all():
         right_before, right_after = truth.is_near(before), truth.is_near(after)
@@ -60,13 +89,17 @@ def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance
         improved = right_after & ~equal
         source_lost = ~right_before & ~np.isfinite(wide_before) & ~np.isfinite(wide_after) & np.isfinite(truth.value)
         lost = ~equal & ~improved & (truth.is_as_specified(after) | truth.order | source_lost)
-    wrong = ~(equal | improved | lost)
-    shown = equal & finite
+    return _Classes(equal, lost, improved, ~(equal | improved | lost), ulps)
+
+
+def _judgement(before: Array, after: Array, truth: Truth, found: _Classes) -> Judgement:
+    wide_before, wide_after = before.astype(np.longdouble), after.astype(np.longdouble)
+    shown = found.equal & np.isfinite(wide_before) & np.isfinite(wide_after)
     errors = np.abs(wide_before[shown] - wide_after[shown])
     largest = float(np.abs(wide_before[shown]).max()) if shown.any() else 0.0
     worst = float(errors.max()) if shown.any() else 0.0
-    status, reason = _verdict(before, after, truth.value, wrong, lost, improved)
-    distances = ulps[shown] if floats else np.zeros(int(shown.sum()), np.uint64)
+    status, reason = _verdict(before, after, truth.value, found.wrong, found.lost, found.improved)
+    distances = found.ulps[shown] if is_float(before) else np.zeros(int(shown.sum()), np.uint64)
     return Judgement(status, reason, distances, worst, worst / largest if largest else 0.0)
 
 

@@ -53,6 +53,9 @@ class FreeInput:
 class Pair:
     """One site, ready to be built as two small models.
 
+    Where several nodes were raised to one operator, that one is `node`, though it came after: its meaning is what tells
+    what to try.
+
     Attributes:
         site: from the plan.
         node: the original node.
@@ -73,6 +76,11 @@ class Pair:
     key: tuple[Any, ...] = field(default=())
 
     @property
+    def is_raised(self) -> bool:
+        """Whether the roles are the other way round: `replacement` stands in the source, `node` in the result."""
+        return bool(self.site.raised_from)
+
+    @property
     def is_reduction(self) -> bool:
         """Whether the node is one of the ten Reduce operators."""
         return self.node.op_type in REDUCTIONS and self.node.domain in ("", "ai.onnx")
@@ -89,12 +97,15 @@ def cut(site: Site, before: Place, after: Place) -> Pair:
     Raises:
         CannotRunError: the positions do not fit the models, or something the nodes need cannot be had.
     """
+    if site.raised_from:
+        before, after = after, before
     try:
-        node = before.holder.node[site.index]
-        nodes = list(after.holder.node[site.first : site.first + site.count])
+        node = before.holder.node[site.first if site.raised_from else site.index]
+        positions = site.raised_from or range(site.first, site.first + site.count)
+        nodes = [after.holder.node[position] for position in positions]
     except IndexError:
         raise CannotRunError("the plan's positions do not fit the models") from None
-    if node.op_type != site.op_type or len(nodes) != site.count:
+    if node.op_type != site.op_type:
         raise CannotRunError("the plan's positions do not fit the models")
     if not nodes:
         raise CannotRunError("nothing stands in its place", unsupported=True)

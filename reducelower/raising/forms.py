@@ -1,0 +1,203 @@
+"""The forms that are looked for, and what each looks like in a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from reducelower.convert import legalize
+from reducelower.errors import ConversionError
+from reducelower.rulebook import RuleBook, RuleError, load_book
+from reducelower.rulebook.book import load_forms
+from reducelower.run import Book
+from reducelower.schemas import element_type_name, schema
+from reducelower.target import Target
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reducelower.rulebook import Rule
+
+__all__ = ["AXES", "DATA", "Form", "Manner", "Pattern", "Patterns", "forms_of"]
+
+DATA, AXES, _REDUCED = "data", "axes", "reduced"
+
+_AXES_ARE_INPUT = 18
+"""Opset version at which every Reduce operator takes its axes as an input."""
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """One way to write one operator for one element type: a rule, and the book to expand with.
+
+    Attributes:
+        op_type: the composite operator.
+        rule: its body.
+        book: a rule book in which that rule answers.
+        by_hand: whether the form is none of a rule book, so that it may fail where the axes are unusual.
+    """
+
+    op_type: str
+    rule: Rule
+    book: RuleBook
+    by_hand: bool
+
+    @property
+    def takes_count(self) -> bool:
+        """Whether the body holds the number of elements that one output is made of."""
+        return "count" in self.rule.function.attribute
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a composite node would reduce, where it would stand.
+
+    Attributes:
+        opset: opset version of the graph.
+        element_type: that of the data (`TensorProto.DataType`).
+        keepdims, noop: its attributes.
+        has_axes: whether it names axes at all.
+        axes: the axes where they are constant, else None.
+        count: how many elements one output is made of, where the form states it.
+    """
+
+    opset: int
+    element_type: int
+    keepdims: int
+    noop: int
+    has_axes: bool
+    axes: tuple[int, ...] | None = None
+    count: int | None = None
+
+    @property
+    def takes_axes_as_input(self) -> bool:
+        """Whether a composite operator has its axes as an input here."""
+        return self.opset >= _AXES_ARE_INPUT
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The nodes that stand for one composite node that reads `DATA` and perhaps `AXES`.
+
+    Attributes:
+        last: the node that yields the result.
+        producers: the node that yields a value, by its name.
+        constants: values that are constant, by name.
+    """
+
+    last: NodeProto
+    producers: Mapping[str, NodeProto] = field(repr=False)
+    constants: Mapping[str, NDArray[np.generic]] = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return len({id(node) for node in self.producers.values()})
+
+
+def forms_of(element_type: int, ops: Collection[str] | None, books: Iterable[Book], *, by_hand: bool) -> Sequence[Form]:
+    """Every form for an element type, those of the books in their order first.
+
+    Args:
+        element_type: that of the data.
+        ops: operators to raise to; None means all.
+        books: rule books.
+        by_hand: whether to look for what people write by hand as well.
+    """
+    chosen = [(book if isinstance(book, RuleBook) else load_book(book), False) for book in books]
+    chosen += [(book, True) for book in load_forms()] if by_hand else []
+    found: dict[int, Form] = {}
+    for book, is_by_hand in chosen:
+        for op_type in book.operators:
+            rule = book.find(op_type, element_type)
+            # A rule that a book takes over from another is one form, not two.
+            if rule is not None and (ops is None or op_type in ops):
+                found.setdefault(id(rule), Form(op_type, rule, book, is_by_hand))
+    return tuple(found.values())
+
+
+class Patterns:
+    """The patterns of one run, each worked out when it is first asked for."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._known: dict[tuple[Form, Manner], Pattern | None] = {}
+
+    def of(self, form: Form, manner: Manner) -> Pattern | None:
+        """What a form looks like; None where the operator or the form does not exist in this manner."""
+        key = (form, manner)
+        if key not in self._known:
+            self._known[key] = _pattern(form, manner)
+        return self._known[key]
+
+
+def _pattern(form: Form, manner: Manner) -> Pattern | None:
+    if not _is_legal(form.op_type, manner) or not _holds(form, manner):
+        return None
+    try:
+        expanded = legalize(
+            _lone_node(form.op_type, manner),
+            Target(None, frozenset({form.op_type})),
+            rules=_book(form, manner),
+            ir_version="keep",
+        )
+    except (ConversionError, RuleError):
+        return None
+    graph = expanded.model.graph
+    producers = {name: node for node in graph.node for name in node.output}
+    last = producers.get(_REDUCED)
+    if last is None or not any(node.op_type.startswith("Reduce") for node in graph.node):
+        return None
+    return Pattern(last, producers, {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer})
+
+
+def _is_legal(op_type: str, manner: Manner) -> bool:
+    """Whether the opset version has the operator for the element type, and can say how it reduces."""
+    found = schema(op_type, manner.opset)
+    if found is None or f"tensor({element_type_name(manner.element_type)})" not in found.inputs[0].types:
+        return False
+    return manner.takes_axes_as_input or (not manner.noop and (manner.axes is not None or not manner.has_axes))
+
+
+def _holds(form: Form, manner: Manner) -> bool:
+    """Whether a form is right for this manner of reducing."""
+    given = {attribute.name: attribute.i for attribute in form.rule.function.attribute_proto}
+    if given.get("keepdims", manner.keepdims) != manner.keepdims or form.takes_count != (manner.count is not None):
+        return False
+    return not form.by_hand or (not manner.noop and (bool(manner.axes) or not manner.has_axes))
+
+
+def _lone_node(op_type: str, manner: Manner) -> ModelProto:
+    """A model of one node of a composite operator."""
+    node = NodeProto(op_type=op_type, input=[DATA], output=[_REDUCED])
+    node.attribute.append(helper.make_attribute("keepdims", manner.keepdims))
+    graph = GraphProto(name="form")
+    graph.input.add(name=DATA).type.tensor_type.elem_type = manner.element_type
+    graph.output.add(name=_REDUCED).type.tensor_type.elem_type = manner.element_type
+    if manner.takes_axes_as_input:
+        node.attribute.append(helper.make_attribute("noop_with_empty_axes", manner.noop))
+        if manner.has_axes:
+            node.input.append(AXES)
+            graph.input.add(name=AXES).type.tensor_type.elem_type = TensorProto.INT64
+    elif manner.axes is not None:
+        node.attribute.append(helper.make_attribute("axes", manner.axes))
+    graph.node.append(node)
+    model = ModelProto(ir_version=10, graph=graph)
+    model.opset_import.add(version=manner.opset)
+    return model
+
+
+def _book(form: Form, manner: Manner) -> RuleBook:
+    """The book to expand with: of a form that states a count, one in which its rule has that count."""
+    if manner.count is None:
+        return form.book
+    function = FunctionProto()
+    function.CopyFrom(form.rule.function)
+    function.attribute.remove("count")
+    value = helper.make_tensor("count", manner.element_type, (), [manner.count])
+    function.attribute_proto.append(helper.make_attribute("count", value))
+    return RuleBook(form.book.name, functions=[function], trusted=True)
