@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reducelower.batch.diagnosis import what_is_wrong
@@ -10,6 +10,7 @@ from reducelower.batch.settings import Settings
 from reducelower.convert import check
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model
+from reducelower.files.urls import is_url
 from reducelower.plan import Plan
 from reducelower.soundness import what_is_odd
 
@@ -39,7 +40,21 @@ class Checked:
 
 
 def check_file(path: str, settings: Settings) -> Checked:
-    """Check one model; whatever goes wrong is in the result."""
+    """Check one model, by path or URL; whatever goes wrong is in the result."""
+    if not is_url(path):
+        return _check_here(path, settings)
+    from reducelower.batch.staging import at_hand, renamed
+
+    try:
+        with at_hand(path) as local:
+            found = _check_here(local, settings)
+            return replace(found, path=path, problems=renamed(found.problems, local, path))
+    except Exception as error:
+        problems, status = describe(error, path)
+        return Checked(path, status, problems=problems)
+
+
+def _check_here(path: str, settings: Settings) -> Checked:
     source = None
     try:
         source = read_model(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from reducelower.convert import legalize
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
+from reducelower.files.urls import is_url
 from reducelower.plan import Plan
 from reducelower.soundness import what_is_odd
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from reducelower.reports.details import Details
     from reducelower.verification import Verification
 
-__all__ = ["Outcome", "convert_file"]
+__all__ = ["Outcome", "convert_file", "convert_here", "failed"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Outcome:
         external: names of files with external data that the output refers to but that were not brought along.
         problems: sentences that say why there is no output.
         details: what a report shows of the models themselves; None when none was asked for.
+        kept: the output is that of an earlier run, and nothing was done.
     """
 
     source: str
@@ -50,6 +53,7 @@ class Outcome:
     external: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     details: Details | None = None
+    kept: bool = False
 
 
 def convert_file(
@@ -63,19 +67,56 @@ def convert_file(
         on_progress: called with (done, total) distinct rewrites that were verified.
         on_copied: called with (done, total) bytes of weights that were copied.
     """
+    try:
+        if is_url(task.source) or is_url(task.output):
+            from reducelower.batch.staging import convert_staged
+
+            return convert_staged(task, settings, on_progress=on_progress, on_copied=on_copied)
+        if task.record:
+            from reducelower.batch.resuming import convert_unless_done
+
+            return convert_unless_done(task, settings, on_progress=on_progress, on_copied=on_copied)
+    except Exception as error:
+        return failed(task, error)
+    return convert_here(task, settings, on_progress=on_progress, on_copied=on_copied)
+
+
+def convert_here(
+    task: Task,
+    settings: Settings,
+    *,
+    on_progress: OnProgress | None = None,
+    on_copied: OnProgress | None = None,
+    on_complete: Callable[[int, LoadedModel], object] | None = None,
+) -> Outcome:
+    """As `convert_file`, for a model of this machine, whatever a record says.
+
+    Args:
+        task: the model and where its output goes.
+        settings: what holds for every model of the run.
+        on_progress: called with (done, total) distinct rewrites that were verified.
+        on_copied: called with (done, total) bytes of weights that were copied.
+        on_complete: called with the descriptor of the complete output before it has its name, and the model it was
+            made from.
+    """
     source = None
     try:
         source = read_model(task.source)
-        return _convert(task, settings, source, on_progress, on_copied)
+        return _convert(task, settings, source, on_progress, on_copied, on_complete)
     except Exception as error:
-        problems, status = describe(error, task.source)
-        if status == FAULT and source is not None and (odd := what_is_odd(source.model)):
+        outcome = failed(task, error)
+        if outcome.status == FAULT and source is not None and (odd := what_is_odd(source.model)):
             return _refused(task, odd)
-        if status == FAULT and wants_trace():
-            problems += trace_lines()
-        refusals = error.refusals if isinstance(error, ConversionError) else ()
-        outcome = Outcome(task.source, status, refusals=refusals, problems=problems)
-        return _with_details(outcome, settings, source) if source is not None and refusals else outcome
+        return _with_details(outcome, settings, source) if source is not None and outcome.refusals else outcome
+
+
+def failed(task: Task, error: Exception) -> Outcome:
+    """The outcome of a model that an exception stopped; to be called where it is handled."""
+    problems, status = describe(error, task.source)
+    if status == FAULT and wants_trace():
+        problems += trace_lines()
+    refusals = error.refusals if isinstance(error, ConversionError) else ()
+    return Outcome(task.source, status, refusals=refusals, problems=problems)
 
 
 def _convert(
@@ -84,6 +125,7 @@ def _convert(
     source: LoadedModel,
     on_progress: OnProgress | None,
     on_copied: OnProgress | None,
+    on_complete: Callable[[int, LoadedModel], object] | None,
 ) -> Outcome:
     rights: dict[str, Any] = {
         "source": source,
@@ -113,7 +155,12 @@ def _convert(
         problem = f"{task.source}: the converted model {what}, so it was not written: {verification}"
         return replace(outcome, status=REFUSED, problems=(problem,))
     written = write_model(
-        legalized.model, task.output, external_data=settings.external_data, on_copied=on_copied, **rights
+        legalized.model,
+        task.output,
+        external_data=settings.external_data,
+        on_copied=on_copied,
+        on_complete=on_complete,
+        **rights,
     )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))

@@ -9,18 +9,22 @@ from pathlib import Path
 
 from reducelower.batch.settings import Task
 from reducelower.failures import SettingError
+from reducelower.files.urls import as_path, is_url, join
 
 __all__ = ["Input", "find_models", "plan_outputs"]
+
+RECORDS = ".reducelower"
+"""Folder among the outputs that holds what a resumed run goes by."""
 
 _WILD = "*?["
 
 
 @dataclass(frozen=True)
 class Input:
-    """A model file, and its path relative to the folder or pattern that it was found by."""
+    """A model file, a path or a URL, and its path relative to the folder or pattern that it was found by."""
 
-    path: Path
-    relative: Path
+    path: str
+    relative: str
     found: bool = False
 
 
@@ -28,54 +32,77 @@ def find_models(arguments: Iterable[str], *, skip: str = "") -> list[Input]:
     """Find the model files that arguments name: files as they are, models in folders, and glob patterns.
 
     Args:
-        arguments: files, folders (searched at every depth for ``*.onnx``) and patterns (``**`` is any depth).
+        arguments: files, folders (searched at every depth for ``*.onnx``) and patterns (``**`` is any depth), by
+            path or URL.
         skip: folder to leave out, such as that of the outputs.
 
     Raises:
         SettingError: a folder or a pattern holds no model.
+        UnreadableModelError: a URL cannot be looked up.
     """
-    found: dict[Path, Input] = {}
-    for argument in arguments:
-        path = Path(argument)
-        if path.is_dir():
-            models = [Input(model, model.relative_to(path), True) for model in sorted(path.rglob("*.onnx"))]
-            what = f"the folder {argument} holds no .onnx file"
-        elif not os.path.lexists(path) and any(letter in argument for letter in _WILD):
-            models = _matches(argument)
-            what = f"nothing matches {argument}"
-        else:
-            models, what = [Input(path, Path(path.name))], ""
-        models = [model for model in models if not (model.found and _inside(model.path, skip))]
+    found: dict[str, Input] = {}
+    for argument in map(as_path, arguments):
+        models = _at_url(argument) if is_url(argument) else _on_this_machine(argument)
+        models = [model for model in models if not (model.found and _inside(model.path, as_path(skip)))]
         if not models:
-            raise SettingError(what)
+            wild = any(letter in argument for letter in _WILD)
+            raise SettingError(f"nothing matches {argument}" if wild else f"the folder {argument} holds no .onnx file")
         for model in models:
             found.setdefault(model.path, model)
     return list(found.values())
 
 
-def plan_outputs(models: Sequence[Input], *, output: str | None, output_dir: str | None, in_place: bool) -> list[Task]:
+def plan_outputs(
+    models: Sequence[Input], *, output: str | None, output_dir: str | None, in_place: bool, resume: bool = False
+) -> list[Task]:
     """Say where each model's output goes.
+
+    Args:
+        models: what to convert.
+        output: the output of the only model.
+        output_dir: folder for the outputs of any number of models.
+        in_place: outputs replace their models.
+        resume: keep records in the folder, and go by those that an earlier run left there.
 
     Raises:
         SettingError: there is no place, more than one, or one for two models.
     """
+    if resume and output_dir is None:
+        raise SettingError("--resume and --scheduler keep records beside many outputs; give --output-dir DIR")
     if (output is not None) + (output_dir is not None) + in_place != 1:
         raise SettingError("say where the output goes with one of -o OUT, --output-dir DIR and --in-place")
     if output is not None:
         if len(models) > 1 or models[0].found:
             raise SettingError("-o takes one model; many models need --output-dir DIR")
-        return [Task(str(models[0].path), output)]
+        return [Task(models[0].path, as_path(output))]
     if output_dir is None:
-        return [Task(str(model.path), str(model.path)) for model in models]
-    places: dict[str, str] = {}
+        return [Task(model.path, model.path) for model in models]
+    folder = as_path(output_dir)
+    tasks: dict[str, Task] = {}
     for model in models:
-        place = str(Path(output_dir) / model.relative)
-        if place in places:
+        place = join(folder, model.relative)
+        if place in tasks:
             raise SettingError(
-                f"{places[place]} and {model.path} would both be written to {place}; give the folder they share"
+                f"{tasks[place].source} and {model.path} would both be written to {place}; give the folder they share"
             )
-        places[place] = str(model.path)
-    return [Task(source, place, make_folder=True) for place, source in places.items()]
+        record = join(folder, f"{RECORDS}/{model.relative}.json") if resume else ""
+        tasks[place] = Task(model.path, place, make_folder=True, record=record)
+    return list(tasks.values())
+
+
+def _at_url(url: str) -> list[Input]:
+    from reducelower.files.remote import find
+
+    return [Input(model, relative, model != url) for model, relative in find(url)]
+
+
+def _on_this_machine(argument: str) -> list[Input]:
+    path = Path(argument)
+    if path.is_dir():
+        return [Input(str(model), model.relative_to(path).as_posix(), True) for model in sorted(path.rglob("*.onnx"))]
+    if not os.path.lexists(path) and any(letter in argument for letter in _WILD):
+        return _matches(argument)
+    return [Input(str(path), path.name)]
 
 
 def _matches(pattern: str) -> list[Input]:
@@ -83,8 +110,10 @@ def _matches(pattern: str) -> list[Input]:
     wild = next(number for number, part in enumerate(parts) if any(letter in part for letter in _WILD))
     fixed = Path(*parts[:wild])
     matches = sorted(fixed.glob(str(Path(*parts[wild:]))))
-    return [Input(match, match.relative_to(fixed), True) for match in matches if match.is_file()]
+    return [Input(str(match), match.relative_to(fixed).as_posix(), True) for match in matches if match.is_file()]
 
 
-def _inside(path: Path, folder: str) -> bool:
+def _inside(path: str, folder: str) -> bool:
+    if is_url(path) or is_url(folder):
+        return bool(folder) and path.startswith(f"{folder.rstrip('/')}/")
     return bool(folder) and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))

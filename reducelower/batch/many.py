@@ -32,17 +32,20 @@ def convert_files(
     output_dir: str | os.PathLike[str],
     jobs: int = 1,
     executor: Executor | None = None,
+    resume: bool = False,
     **settings: Any,
 ) -> Iterator[Outcome]:
     """Convert model files into a folder, each verified unless ``verify=False``.
 
     Args:
-        paths: files, folders (searched for ``*.onnx`` at every depth) and glob patterns.
+        paths: files, folders (searched for ``*.onnx`` at every depth) and glob patterns, and URLs of them where fsspec
+            is installed.
         target: what is legal where the models are going, or just an opset version.
         output_dir: folder for the outputs; those found in a folder keep their place in it.
         jobs: how many processes may work, when no executor is given.
         executor: any `concurrent.futures.Executor`, such as that of a cluster (Dask's ``Client.get_executor()``). Its
             workers see the same paths. It is not shut down.
+        resume: keep records in the folder, and leave outputs alone that came of the same model and settings.
         settings: further fields of `Settings`, such as ``rules``, ``verify``, ``budget`` and ``overwrite``.
 
     Returns:
@@ -54,7 +57,7 @@ def convert_files(
     goal = target if isinstance(target, Target) else Target(target)
     folder = os.fspath(output_dir)
     found = find_models([os.fspath(path) for path in paths], skip=folder)
-    tasks = plan_outputs(found, output=None, output_dir=folder, in_place=False)
+    tasks = plan_outputs(found, output=None, output_dir=folder, in_place=False, resume=resume)
     work = partial(convert_file, settings=Settings(goal, **settings))
     return run_all(work, tasks, jobs, conversion_crashed, executor=executor)
 
@@ -69,17 +72,17 @@ def check_files(
 ) -> Iterator[Checked]:
     """Say what a conversion of model files would do; see `convert_files` for the arguments."""
     goal = target if isinstance(target, Target) else Target(target)
-    files = [str(model.path) for model in find_models(os.fspath(path) for path in paths)]
+    files = [model.path for model in find_models(os.fspath(path) for path in paths)]
     return run_all(
         partial(check_file, settings=Settings(goal, **settings)), files, jobs, check_crashed, executor=executor
     )
 
 
-def conversion_crashed(task: Task) -> Outcome:
+def conversion_crashed(task: Task, why: str = CRASHED) -> Outcome:
     """The outcome of a model that took its process down."""
-    return Outcome(task.source, FAULT, problems=(f"{task.source}: {CRASHED}",))
+    return Outcome(task.source, FAULT, problems=(f"{task.source}: {why}",))
 
 
-def check_crashed(path: str) -> Checked:
+def check_crashed(path: str, why: str = CRASHED) -> Checked:
     """As `conversion_crashed`, for a check."""
-    return Checked(path, FAULT, problems=(f"{path}: {CRASHED}",))
+    return Checked(path, FAULT, problems=(f"{path}: {why}",))

@@ -19,7 +19,7 @@ def run_all(
     work: Callable[[Job], Result],
     jobs: Sequence[Job],
     processes: int,
-    crashed: Callable[[Job], Result],
+    crashed: Callable[..., Result],
     *,
     executor: Executor | None = None,
 ) -> Iterator[Result]:
@@ -29,7 +29,8 @@ def run_all(
         work: what to do; it does not raise, and it can be sent to another process.
         jobs: what to do it with.
         processes: how many processes may work; each pays its start-up once.
-        crashed: the result for a job that killed its process.
+        crashed: the result for a job that killed its process; called with the job, and with a sentence where an
+            executor says what happened.
         executor: where to run them instead of in processes of our own; it is not shut down.
     """
     if executor is not None:
@@ -60,7 +61,7 @@ def run_all(
 
 
 def _elsewhere(
-    executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[[Job], Result]
+    executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[..., Result]
 ) -> Iterator[Result]:
     """As `_in_order`; a job that the executor itself gives up on is one that crashed."""
     futures = [executor.submit(work, job) for job in jobs]
@@ -68,8 +69,9 @@ def _elsewhere(
         for future, job in zip(futures, jobs, strict=True):
             try:
                 result = future.result()
-            except Exception:  # every executor has its own kinds for workers that are gone
-                result = crashed(job)
+            except Exception as error:  # every executor has its own kinds for workers that are gone
+                lines = str(error).splitlines() or [""]
+                result = crashed(job, f"the executor gave it up ({type(error).__name__}: {lines[0]})")
             yield result
     finally:
         for future in futures:

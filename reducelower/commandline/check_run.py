@@ -15,6 +15,7 @@ from reducelower.commandline import console
 from reducelower.commandline.check_reports import answer
 from reducelower.commandline.progress import progress
 from reducelower.commandline.reporting import check_report_paths, of_check, write_reports
+from reducelower.commandline.workers import workers
 from reducelower.target import Target
 
 __all__ = ["check_all"]
@@ -32,11 +33,17 @@ def check_all(models: Sequence[str], target: Target, options: Mapping[str, Any])
         ranks=options["ranks"],
         details=bool(reports),
     )
-    paths = [str(model.path) for model in find_models(models)]
+    scheduler: str | None = options["scheduler"]
+    if scheduler:
+        from reducelower.batch.cluster import anchored, anchored_settings
+
+        models, settings = anchored(models), anchored_settings(settings)
+    paths = [model.path for model in find_models(models)]
     check_report_paths(reports, paths)
     checked = []
-    with progress("models", len(paths), quiet=options["quiet"]) as advance:
-        for found in run_all(partial(check_file, settings=settings), paths, options["jobs"], check_crashed):
+    work, jobs = partial(check_file, settings=settings), options["jobs"]
+    with workers(scheduler, jobs) as executor, progress("models", len(paths), quiet=options["quiet"]) as advance:
+        for found in run_all(work, paths, jobs, check_crashed, executor=executor):
             checked.append(found)
             advance(len(checked), len(paths))
     if options["form"] == "text":

@@ -15,6 +15,7 @@ from reducelower.batch.settings import Settings, Task
 from reducelower.commandline import console
 from reducelower.commandline.progress import progress
 from reducelower.commandline.showing import show, show_summary
+from reducelower.commandline.workers import workers
 from reducelower.target import Target
 
 __all__ = ["convert_all"]
@@ -31,40 +32,73 @@ def convert_all(
         target: what is legal where they are going.
         options: the remaining options of the command, by name.
     """
-    output, output_dir, in_place = options["output"], options["output_dir"], options["in_place"]
     quiet, verbose = options["quiet"], options["verbose"]
     reports: Sequence[str] = options["reports"]
-    tasks = plan_outputs(
-        find_models(models, skip=output_dir or ""), output=output, output_dir=output_dir, in_place=in_place
-    )
+    tasks, settings = _planned(models, _settings(target, options), options)
     if reports:
         from reducelower.commandline.reporting import check_report_paths
 
         check_report_paths(reports, [path for task in tasks for path in (task.source, task.output)])
+    as_text = options["form"] == "text"
     outcomes: list[Outcome] = []
-    for outcome in _outcomes(tasks, _settings(target, options), options["jobs"], quiet=quiet):
+    for outcome in _outcomes(tasks, settings, options["jobs"], options["scheduler"], quiet=quiet):
         outcomes.append(outcome)
-        for problem in outcome.problems:
-            console.problem(problem)
-        if not quiet and (outcome.output or verbose):
-            show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
-    if len(tasks) > 1 and not quiet:
+        if as_text:
+            for problem in outcome.problems:
+                console.problem(problem)
+            if not quiet and (outcome.output or verbose):
+                show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
+    if as_text and len(tasks) > 1 and not quiet:
         show_summary(outcomes)
-    if reports:
-        from reducelower.commandline.reporting import of_conversion, write_reports
-
-        write_reports(command, [of_conversion(outcome) for outcome in outcomes], reports)
+    if reports or not as_text:
+        _report(command, outcomes, reports, options["form"])
     return max(outcome.status for outcome in outcomes)
 
 
-def _outcomes(tasks: Sequence[Task], settings: Settings, jobs: int, *, quiet: bool) -> Iterator[Outcome]:
+def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
+    """What there is to do, in names that whoever does it understands."""
+    output_dir: str | None = options["output_dir"]
+    scheduler: str | None = options["scheduler"]
+    if scheduler:
+        from reducelower.batch.cluster import anchored, anchored_settings
+
+        models, settings = anchored(models), anchored_settings(settings)
+        output_dir = output_dir and anchored([output_dir])[0]
+    tasks = plan_outputs(
+        find_models(models, skip=output_dir or ""),
+        output=options["output"],
+        output_dir=output_dir,
+        in_place=options["in_place"],
+        # A worker that was lost may have written its output: a record tells the next one that it is ours.
+        resume=options["resume"] or bool(scheduler),
+    )
+    return tasks, settings
+
+
+def _report(
+    command: Literal["convert", "expand"], outcomes: Sequence[Outcome], reports: Sequence[str], form: str
+) -> None:
+    from reducelower.commandline.reporting import of_conversion, write_reports
+
+    facts = [of_conversion(outcome) for outcome in outcomes]
+    if form == "github":
+        from reducelower.commandline.check_reports import answer
+
+        if text := answer("github", facts, verbose=False):
+            console.result(text)
+    write_reports(command, facts, reports)
+
+
+def _outcomes(
+    tasks: Sequence[Task], settings: Settings, jobs: int, scheduler: str | None, *, quiet: bool
+) -> Iterator[Outcome]:
     """What came of each model, with a bar for the models, or for the rewrites of the only one."""
-    if len(tasks) == 1:
+    if len(tasks) == 1 and not scheduler:
         yield _convert_one(tasks[0], settings, quiet=quiet)
         return
-    with progress("models", len(tasks), quiet=quiet) as advance:
+    with workers(scheduler, jobs) as executor, progress("models", len(tasks), quiet=quiet) as advance:
         work = partial(convert_file, settings=settings)
-        for done, outcome in enumerate(run_all(work, tasks, jobs, conversion_crashed), 1):
+        for done, outcome in enumerate(run_all(work, tasks, jobs, conversion_crashed, executor=executor), 1):
             advance(done, len(tasks))
             yield outcome
 

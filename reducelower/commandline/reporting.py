@@ -54,7 +54,7 @@ def of_conversion(outcome: Outcome) -> ModelReport:
     if checked is not None and outcome.status == REFUSED:
         verdict = "unverified" if checked.equivalent else "different"
     if outcome.status == DONE:
-        verdict = "converted"
+        verdict = "kept" if outcome.kept else "converted"
     return ModelReport(
         outcome.source,
         verdict,

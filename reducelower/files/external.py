@@ -12,7 +12,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensor
 
 from reducelower.errors import UnreadableModelError
 
-__all__ = ["ExternalFile", "all_graphs", "external_files", "external_tensors"]
+__all__ = ["ExternalFile", "all_graphs", "external_files", "external_tensors", "locations"]
 
 
 @dataclass(frozen=True)
@@ -59,20 +59,46 @@ def external_files(
             continue
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")
-        what = f"{path}: tensor {tensor.name!r} has its data in {location!r}, "
+        what = _says(path, tensor, location)
         if location not in found:
             found[location] = _locate(location, folder, roots, what)
         _check_extent(entries, found[location].size, what)
     return tuple(found.values())
 
 
-def _locate(location: str, folder: Path, roots: Iterable[Path], what: str) -> ExternalFile:
+def locations(model: ModelProto, path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The names of the files that a model's tensors lie in, relative to its folder, whether they are there or not.
+
+    Args:
+        model: the model.
+        path: its file, for messages.
+
+    Raises:
+        UnreadableModelError: a location is absolute or leaves the folder.
+    """
+    found: dict[str, None] = {}
+    for tensor in external_tensors(model):
+        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        _check_location(location, _says(path, tensor, location))
+        found[location] = None
+    return tuple(found)
+
+
+def _says(path: str | os.PathLike[str], tensor: TensorProto, location: str) -> str:
+    return f"{os.fspath(path)}: tensor {tensor.name!r} has its data in {location!r}, "
+
+
+def _check_location(location: str, what: str) -> None:
     if not isinstance(location, str) or not location or "\0" in location:
         raise UnreadableModelError(what + "which is no file name")
     if PurePosixPath(location).is_absolute() or PureWindowsPath(location).anchor:
         raise UnreadableModelError(what + "an absolute path; external data has to lie in the model's folder")
     if ".." in PurePosixPath(location).parts or ".." in PureWindowsPath(location).parts:
         raise UnreadableModelError(what + "outside the model's folder")
+
+
+def _locate(location: str, folder: Path, roots: Iterable[Path], what: str) -> ExternalFile:
+    _check_location(location, what)
     path = folder / location
     try:
         real = Path(os.path.realpath(path))

@@ -92,6 +92,7 @@ def write_model(
     make_folder: bool = False,
     external_data: str = "copy",
     on_copied: Callable[[int, int], object] | None = None,
+    on_complete: Callable[[int, LoadedModel], object] | None = None,
 ) -> Path:
     """Write a model, and what it needs of its source's external data, or leave everything as it was.
 
@@ -104,6 +105,8 @@ def write_model(
         make_folder: make the folder if it is missing.
         external_data: one of `EXTERNAL_DATA_MODES`; in the folder of the source nothing needs to be done.
         on_copied: called with (done, total) bytes of what is copied from other files, holes not counted as done.
+        on_complete: called with the descriptor of the output, all of it written and without its name as yet, and the
+            source; what it raises leaves everything as it was.
 
     Returns:
         The file that was written, links followed.
@@ -122,6 +125,8 @@ def write_model(
                 _make_folders(real.parent, undo)
             output = stack.enter_context(PendingFile(real))
             _write(output, content, source, _counter(on_copied, _weight_bytes(content)))
+            if on_complete is not None:
+                on_complete(output.descriptor, source)
             if external_data != "keep":
                 brought = sum(file.size for file in source.external)
                 counter = _counter(on_copied, brought)

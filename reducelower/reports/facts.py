@@ -22,6 +22,7 @@ Verdict = Literal[
     "legal",
     "rewrite",
     "converted",
+    "kept",
     "equivalent",
     "not verified",
     "unverified",
@@ -31,7 +32,7 @@ Verdict = Literal[
     "failed",
 ]
 
-_PASSED: tuple[Verdict, ...] = ("legal", "converted", "equivalent", "not verified")
+_PASSED: tuple[Verdict, ...] = ("legal", "converted", "kept", "equivalent", "not verified")
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ class ModelReport:
 
     Attributes:
         path: the model as the user named it.
-        verdict: ``legal`` (nothing to do), ``rewrite`` (a check found work), ``converted``, ``equivalent``,
-            ``not verified`` (something could not be run), ``unverified`` (the same, where that is a failure),
-            ``different`` (it computes something else), ``refused``, ``unreadable`` or ``failed`` (a fault of
-            reducelower).
+        verdict: ``legal`` (nothing to do), ``rewrite`` (a check found work), ``converted``, ``kept`` (an earlier run
+            converted it), ``equivalent``, ``not verified`` (something could not be run), ``unverified`` (the same,
+            where that is a failure), ``different`` (it computes something else), ``refused``, ``unreadable`` or
+            ``failed`` (a fault of reducelower).
         output: the file that was written, or the second model of a comparison; empty when there is none.
         problems: sentences that say why there is no output.
         plan: what was or would be done; None when it did not come to that.
@@ -83,6 +84,8 @@ class ModelReport:
             return f"would be converted ({versions(plan)}): {_nodes(len(plan.sites))} rewritten"
         if self.verdict == "converted" and plan is not None:
             return f"converted ({versions(plan)}): {_nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
+        if self.verdict == "kept":
+            return "converted by an earlier run, of the same model and options"
         if self.verdict == "different":
             return "computes something else"
         return "gives the same numbers" if self.verdict == "equivalent" else "could not be verified"

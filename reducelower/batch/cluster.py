@@ -1,0 +1,114 @@
+"""An existing Dask cluster as an executor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from reducelower import __version__
+from reducelower.batch.settings import Settings
+from reducelower.failures import SettingError
+from reducelower.files.urls import as_path, is_url
+
+__all__ = ["PATIENCE", "anchored", "anchored_settings", "dask_executor"]
+
+PATIENCE = 10.0
+"""Seconds within which a scheduler has to answer."""
+
+
+@contextmanager
+def dask_executor(address: str) -> Iterator[Executor]:
+    """Connect to a Dask scheduler for as long as its cluster is used; the cluster itself stays.
+
+    Args:
+        address: the scheduler's, such as ``tcp://10.0.0.1:8786``.
+
+    Yields:
+        An executor that runs every task at least once: a task whose worker was lost runs again on another one.
+
+    Raises:
+        SettingError: Dask is not installed, nobody answers, or the workers have no reducelower or another one.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise SettingError("--scheduler needs Dask; pip install 'reducelower[dask]'") from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is in our own sentences
+    connect: Any = Client  # it has no types
+    try:
+        asyncio.run(asyncio.wait_for(_asked(address), PATIENCE))
+        client = connect(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, TimeoutError, asyncio.TimeoutError, ValueError) as error:
+        reason = f" ({error})" if isinstance(error, ValueError) else ""
+        raise SettingError(
+            f"no Dask scheduler answers at {address} within {PATIENCE:g} s{reason}; "
+            "give the address that 'dask scheduler' prints"
+        ) from None
+    with client:
+        _check_workers(client, address)
+        # Not pure: the same conversion asked for twice is to write twice.
+        yield client.get_executor(pure=False)
+
+
+async def _asked(address: str) -> Any:
+    """Ask a scheduler who it is: Dask's own client waits for ever on one that listens and says nothing."""
+    from distributed import Security
+    from distributed.core import rpc
+
+    security: Any = Security
+    scheduler: Any = rpc
+    remote = scheduler(address, connection_args=security().get_connection_args("client"))
+    try:
+        return await remote.identity()
+    finally:
+        await remote.close_rpc()
+
+
+def anchored(names: Iterable[str]) -> list[str]:
+    """Paths as workers in other folders find them: absolute. URLs and empty names stay as they are."""
+    return [_absolute(name) for name in names]
+
+
+def anchored_settings(settings: Settings) -> Settings:
+    """Settings with every path in them absolute."""
+    from reducelower.rulebook import load_book
+
+    own_rules = load_book(settings.rules).directory == Path(settings.rules)
+    return replace(
+        settings,
+        rules=_absolute(settings.rules) if own_rules else settings.rules,
+        inputs={name: _absolute(path) for name, path in settings.inputs.items()},
+        test_data=_absolute(settings.test_data),
+    )
+
+
+def _absolute(name: str) -> str:
+    path = as_path(name)
+    return path if not path or is_url(path) else os.path.abspath(path)  # noqa: PTH100 (resolve() follows links)
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """Find out before any work whether the workers can do it; those that come later are taken on trust."""
+    try:
+        versions = set(client.run(_version_here).values())
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SettingError(
+            f"the workers of {address} cannot run reducelower ({reason}); install it where they run"
+        ) from None
+    if others := sorted(versions - {__version__}):
+        raise SettingError(
+            f"the workers of {address} have reducelower {', '.join(others)}, and here it is {__version__}; "
+            "install the same version everywhere"
+        )
+
+
+def _version_here() -> str:
+    return __version__

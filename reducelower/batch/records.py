@@ -1,0 +1,175 @@
+"""Records of what outputs were made from, by which an interrupted run goes on where it ended.
+
+A record is a small JSON file per output, in a folder beside the outputs. It is on disk before its output has its name,
+so an output with a record is whole and came of what the record says. Whatever cannot be read as a record is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from reducelower import __version__
+from reducelower.batch.settings import Settings
+from reducelower.files.urls import is_url
+
+__all__ = ["Content", "Origin", "Record", "content_of", "external_facts", "origin_of", "read_record", "write_record"]
+
+_BLOCK = 1 << 20
+_TOOLS = ("onnx", "onnxruntime")
+_WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "details")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file holds: its size in bytes and its SHA-256."""
+
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What an output came of: equal origins give equal bytes.
+
+    Attributes:
+        source: SHA-256 of the model file, without its external data.
+        settings: SHA-256 of everything that the conversion was told, the content of files it names included.
+        tools: versions of reducelower and of what it works with.
+    """
+
+    source: str
+    settings: str
+    tools: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known about one output.
+
+    Attributes:
+        origin: what it came of.
+        output: what it holds.
+        external: size and time of change (nanoseconds) of each file with external data of the source, by its location.
+            Weights are not read to be converted, and neither are they to be recorded.
+    """
+
+    origin: Origin
+    output: Content
+    external: Mapping[str, Sequence[int]]
+
+
+def origin_of(source: str, settings: Settings) -> Origin:
+    """What an output would come of; the model is read once, its external data not at all.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    told = {field.name: _plain(getattr(settings, field.name)) for field in fields(settings)}
+    for name in _WITHOUT_CONSEQUENCE:
+        del told[name]
+    told["files"] = [_tree(path) for path in (settings.rules, settings.test_data, *settings.inputs.values())]
+    text = json.dumps(told, sort_keys=True)
+    tools = {"reducelower": __version__} | {name: _version(name) for name in _TOOLS}
+    return Origin(_sha256(Path(source)), hashlib.sha256(text.encode()).hexdigest(), tools)
+
+
+def content_of(path: Path) -> Content | None:
+    """What a local file holds; None where there is none."""
+    try:
+        return Content(path.stat().st_size, _sha256(path))
+    except OSError:
+        return None
+
+
+def external_facts(folder: Path, locations: Sequence[str]) -> dict[str, list[int]]:
+    """Size and time of change of files with external data; those that are not there are left out."""
+    found = {}
+    for location in locations:
+        path = folder / location
+        if path.is_file():
+            status = path.stat()
+            found[location] = [status.st_size, status.st_mtime_ns]
+    return found
+
+
+def read_record(place: str) -> Record | None:
+    """Read a record from a path or URL; None where there is none that makes sense."""
+    try:
+        if is_url(place):
+            from reducelower.files.remote import read_bytes
+
+            data = read_bytes(place)
+        else:
+            data = Path(place).read_bytes()
+        stored = json.loads(data or b"")
+        return Record(Origin(**stored["origin"]), Content(**stored["output"]), dict(stored["external"]))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def write_record(record: Record, place: str) -> None:
+    """Write a record to a path or URL, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+        UnreadableModelError: it cannot be written to a URL.
+    """
+    data = (json.dumps(asdict(record), indent=1, sort_keys=True) + "\n").encode()
+    if is_url(place):
+        from reducelower.files.remote import write_bytes
+
+        write_bytes(place, data)
+        return
+    from reducelower.files.pending import PendingFile
+
+    Path(place).parent.mkdir(parents=True, exist_ok=True)
+    with PendingFile(Path(place)) as file:
+        file.write(data)
+        file.publish(overwrite=True)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _tree(name: str) -> list[tuple[str, str]]:
+    """Every file below a path with its SHA-256; nothing where the name is none of a file or folder."""
+    root = Path(name)
+    if not name or not root.exists():
+        return []
+    paths = sorted(path for path in root.rglob("*") if path.is_file()) if root.is_dir() else [root]
+    return [(os.path.relpath(path, root), _sha256(path)) for path in paths]
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it, the same for equal settings."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, AbstractSet):
+        return sorted(map(repr, map(_plain, value)))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | None) else repr(value)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""

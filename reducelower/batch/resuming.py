@@ -1,0 +1,70 @@
+"""Converts one model unless an earlier run has done so, and records what the output came of."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from reducelower.batch.conversion import Outcome, convert_here
+from reducelower.batch.records import Content, Record, content_of, external_facts, origin_of, read_record, write_record
+from reducelower.batch.settings import Settings, Task
+from reducelower.errors import UnreadableModelError
+from reducelower.files import LoadedModel
+
+__all__ = ["convert_unless_done"]
+
+_BLOCK = 1 << 20
+
+
+def convert_unless_done(
+    task: Task,
+    settings: Settings,
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_copied: Callable[[int, int], None] | None = None,
+) -> Outcome:
+    """Convert one model of this machine, unless its output is there and came of the same model and settings.
+
+    An output that an earlier run recorded is replaced when model or settings have changed since. One that nobody
+    recorded stays, unless it holds what this run would write, or the settings allow to overwrite.
+
+    Raises:
+        OSError: the model cannot be read.
+        UnreadableModelError: the record cannot be read.
+    """
+    origin, earlier, found = origin_of(task.source, settings), read_record(task.record), content_of(Path(task.output))
+    recorded = earlier is not None and earlier.output == found
+    if earlier is not None and recorded and earlier.origin == origin and _has_weights(task, earlier, settings):
+        return Outcome(task.source, output=task.output, kept=True)
+
+    def record(descriptor: int, source: LoadedModel) -> None:
+        made = _content_of_open_file(descriptor)
+        if not (found is None or recorded or settings.overwrite or found == made):
+            raise UnreadableModelError(f"{task.output} exists already, and no run has recorded it; --force replaces it")
+        facts = external_facts(source.folder, [file.location for file in source.external])
+        write_record(Record(origin, made, facts), task.record)
+
+    # Whether an output may be replaced is known once its replacement is.
+    allowed = replace(settings, overwrite=True)
+    return convert_here(task, allowed, on_progress=on_progress, on_copied=on_copied, on_complete=record)
+
+
+def _has_weights(task: Task, earlier: Record, settings: Settings) -> bool:
+    """Whether external data is as it was recorded, at the model and beside the output."""
+    locations = list(earlier.external)
+    if external_facts(Path(task.source).parent, locations) != dict(earlier.external):
+        return False
+    beside = Path(task.output).parent
+    return settings.external_data == "keep" or all((beside / location).is_file() for location in locations)
+
+
+def _content_of_open_file(descriptor: int) -> Content:
+    digest, size = hashlib.sha256(), 0
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    while block := os.read(descriptor, _BLOCK):
+        digest.update(block)
+        size += len(block)
+    return Content(size, digest.hexdigest())

@@ -1,0 +1,126 @@
+"""Converts and checks models behind URLs, on copies in a folder of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from reducelower.batch.conversion import Outcome, convert_file, convert_here
+from reducelower.batch.records import Record, content_of, external_facts, origin_of, read_record, write_record
+from reducelower.batch.settings import Settings, Task
+from reducelower.errors import UnreadableModelError
+from reducelower.failures import DONE
+from reducelower.files import read_model
+from reducelower.files.remote import fetch_model, holds_the_same, put, remote_size
+from reducelower.files.urls import beside, is_url
+
+__all__ = ["at_hand", "convert_staged", "renamed"]
+
+
+@contextmanager
+def at_hand(name: str) -> Iterator[str]:
+    """The path of a model on this machine: its own, or that of a copy that is there for as long as it is used.
+
+    Raises:
+        UnreadableModelError: it cannot be fetched.
+    """
+    if not is_url(name):
+        yield name
+        return
+    with TemporaryDirectory(prefix="reducelower-") as folder:
+        try:
+            yield fetch_model(name, Path(folder))
+        except UnreadableModelError as error:
+            copy = str(Path(folder) / PurePosixPath(name).name)
+            raise UnreadableModelError(*renamed([str(error)], copy, name)) from None
+
+
+def renamed(sentences: Iterable[str], copy: str, name: str) -> tuple[str, ...]:
+    """Sentences about a copy as sentences about what it is a copy of, files beside it included."""
+    if copy == name:
+        return tuple(sentences)
+    folder = f"{Path(copy).parent}{os.sep}"
+    return tuple(sentence.replace(copy, name).replace(folder, beside(name, "")) for sentence in sentences)
+
+
+def convert_staged(
+    task: Task,
+    settings: Settings,
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_copied: Callable[[int, int], None] | None = None,
+) -> Outcome:
+    """Convert one model, of which source or output or both are behind a URL.
+
+    Raises:
+        UnreadableModelError: a file cannot be fetched, or the output cannot be put where it should go.
+        OSError: there is no room for copies.
+    """
+    with at_hand(task.source) as source:
+        if is_url(task.output):
+            outcome = _convert_to_url(task, source, settings, on_progress, on_copied)
+        else:
+            local = replace(task, source=source)
+            outcome = convert_file(local, settings, on_progress=on_progress, on_copied=on_copied)
+        return replace(outcome, source=task.source, problems=renamed(outcome.problems, source, task.source))
+
+
+def _convert_to_url(
+    task: Task,
+    source: str,
+    settings: Settings,
+    on_progress: Callable[[int, int], None] | None,
+    on_copied: Callable[[int, int], None] | None,
+) -> Outcome:
+    size = remote_size(task.output)
+    earlier = read_record(task.record) if task.record else None
+    origin = origin_of(source, settings) if task.record else None
+    # What is behind a URL is not read again to be compared.
+    recorded = earlier is not None and earlier.output.size == size
+    if earlier is not None and recorded and earlier.origin == origin and _has_weights(source, earlier, task, settings):
+        return Outcome(task.source, output=task.output, kept=True)
+    if size is not None and not (recorded or settings.overwrite or (settings.in_place and task.output == task.source)):
+        raise UnreadableModelError(f"{task.output} exists already; --force replaces it")
+    with TemporaryDirectory(prefix="reducelower-") as folder:
+        made = Path(folder) / PurePosixPath(task.output).name
+        outcome = convert_here(
+            Task(source, str(made)), replace(settings, in_place=False), on_progress=on_progress, on_copied=on_copied
+        )
+        if outcome.status != DONE:
+            return replace(outcome, problems=renamed(outcome.problems, str(made), task.output))
+        content = content_of(made)
+        if origin is not None and content is not None:
+            write_record(Record(origin, content, _external_facts(source)), task.record)
+        if settings.external_data != "keep":
+            _put_beside(made, task.output, overwrite=settings.overwrite or recorded)
+        put(made, task.output)
+    return replace(outcome, output=task.output)
+
+
+def _external_facts(source: str) -> dict[str, list[int]]:
+    loaded = read_model(source)
+    return external_facts(loaded.folder, [file.location for file in loaded.external])
+
+
+def _has_weights(source: str, earlier: Record, task: Task, settings: Settings) -> bool:
+    """Whether external data is as it was recorded, at the model and beside the output."""
+    if external_facts(Path(source).parent, list(earlier.external)) != dict(earlier.external):
+        return False
+    return settings.external_data == "keep" or all(
+        remote_size(beside(task.output, location)) is not None for location in earlier.external
+    )
+
+
+def _put_beside(made: Path, output: str, *, overwrite: bool) -> None:
+    """Put the external data that came with an output where its model will be."""
+    for file in read_model(made).external:
+        place = beside(output, file.location)
+        if holds_the_same(place, file.path):
+            continue
+        if remote_size(place) is not None and not overwrite:
+            raise UnreadableModelError(f"{place}, the external data, exists already; --force replaces it")
+        put(file.path, place)

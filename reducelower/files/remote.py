@@ -1,0 +1,178 @@
+"""Files behind URLs, by way of fsspec: found, brought to this machine, and put back whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from multiprocessing import parent_process
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from reducelower.errors import UnreadableModelError
+
+__all__ = ["fetch_model", "find", "holds_the_same", "put", "read_bytes", "remote_size", "write_bytes"]
+
+_WILD = "*?["
+
+
+def find(url: str) -> list[tuple[str, str]]:
+    """Find the models that a URL names: a file as it is, those in a folder at every depth, or those a pattern matches.
+
+    Returns:
+        Each model's URL, and its path relative to the folder, or to the part of the pattern that is fixed. A file that
+        was named stands alone with its own name. There are none where a folder or pattern holds none.
+
+    Raises:
+        UnreadableModelError: fsspec is not installed, does not know the protocol, or the files cannot be listed.
+    """
+    system, path = _opened(url)
+    with _sentences(f"cannot list {url}"):
+        if any(letter in path for letter in _WILD) and not system.exists(path):
+            wild = next(at for at, part in enumerate(url.split("/")) if any(letter in part for letter in _WILD))
+            root = "/".join(url.split("/")[:wild])
+            matches = [match for match in system.glob(path) if system.isfile(match)]
+        elif system.isdir(path):
+            root = url.rstrip("/")
+            matches = [match for match in system.find(path) if match.endswith(".onnx")]
+        else:
+            return [(url, PurePosixPath(path.partition("?")[0]).name)]
+        start = len(_opened(root)[1].rstrip("/")) + 1
+        return [(f"{root}/{match[start:]}", match[start:]) for match in sorted(matches)]
+
+
+def fetch_model(url: str, folder: Path) -> str:
+    """Bring a model and its external data to a folder.
+
+    External data that is not there is left out: whoever reads the model says so, as of any model.
+
+    Returns:
+        Where the model is now.
+
+    Raises:
+        UnreadableModelError: it cannot be fetched, or is no ONNX model.
+    """
+    from reducelower.files.external import locations
+    from reducelower.files.formats import parse
+
+    system, path = _opened(url)
+    local = folder / PurePosixPath(path.partition("?")[0]).name
+    folder.mkdir(parents=True, exist_ok=True)
+    _fetch(system, path, local, url)
+    data = local.read_bytes()
+    if b"location" in data:
+        around = path.rpartition("/")[0]
+        for location in locations(parse(data, local), local):
+            there = f"{around}/{location}"
+            with _sentences(f"cannot read {url}"):
+                exists = system.exists(there)
+            if exists:
+                (folder / location).parent.mkdir(parents=True, exist_ok=True)
+                _fetch(system, there, folder / location, url)
+    return str(local)
+
+
+def remote_size(url: str) -> int | None:
+    """The size of a file in bytes; None where there is none.
+
+    Raises:
+        UnreadableModelError: it cannot be asked for.
+    """
+    system, path = _opened(url)
+    with _sentences(f"cannot read {url}"):
+        if not system.exists(path):
+            return None
+        if system.isdir(path):
+            raise UnreadableModelError(f"cannot write {url}: it is a folder; name a file in it")
+        return int(system.size(path) or 0)
+
+
+def read_bytes(url: str) -> bytes | None:
+    """The content of a small file; None where there is none.
+
+    Raises:
+        UnreadableModelError: it cannot be read.
+    """
+    system, path = _opened(url)
+    with _sentences(f"cannot read {url}"):
+        return bytes(system.cat_file(path)) if system.exists(path) else None
+
+
+def holds_the_same(url: str, local: Path) -> bool:
+    """Whether a file has the content of a local one."""
+    if remote_size(url) != local.stat().st_size:
+        return False
+    system, path = _opened(url)
+    with _sentences(f"cannot read {url}"), system.open(path, "rb") as there, local.open("rb") as here:
+        while block := here.read(1 << 20):
+            if there.read(len(block)) != block:
+                return False
+    return True
+
+
+def put(local: Path, url: str) -> None:
+    """Write a file, replacing what is there; on file systems with transactions it appears whole or not at all.
+
+    Raises:
+        UnreadableModelError: it cannot be written.
+    """
+    with local.open("rb") as content:
+        _write(content, url)
+
+
+def write_bytes(url: str, data: bytes) -> None:
+    """Write a small file, as `put` does."""
+    from io import BytesIO
+
+    _write(BytesIO(data), url)
+
+
+def _write(content: Any, url: str) -> None:
+    # Of its own, not fsspec's shared instance: a transaction holds for everything that an instance writes.
+    system, path = _opened(url, skip_instance_cache=True)
+    with _sentences(f"cannot write {url}"):
+        with contextlib.suppress(NotImplementedError):
+            system.makedirs(path.rpartition("/")[0], exist_ok=True)
+        with system.transaction, system.open(path, "wb") as file:
+            shutil.copyfileobj(content, file, 1 << 20)
+
+
+def _fetch(system: Any, path: str, local: Path, url: str) -> None:
+    with _sentences(f"cannot read {url}"):
+        system.get_file(path, str(local))
+        with contextlib.suppress(NotImplementedError):
+            # A resumed run compares it.
+            changed = int(system.modified(path).timestamp() * 1e9)
+            os.utime(local, ns=(changed, changed))
+
+
+def _opened(url: str, **options: Any) -> tuple[Any, str]:
+    """The file system of a URL, and what the file is called there."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise UnreadableModelError(
+            f"{url} is a URL, and fsspec is not installed; pip install 'reducelower[remote]'"
+        ) from None
+    with _sentences(f"cannot open {url}"):
+        system, path = url_to_fs(url, **options)
+    if system.protocol == "memory" and parent_process() is not None:
+        raise UnreadableModelError(
+            f"{url} is in the memory of another process; such files take --jobs 1 and no cluster"
+        )
+    return system, path
+
+
+@contextlib.contextmanager
+def _sentences(what: str) -> Iterator[None]:
+    """Turn whatever a file system raises into one sentence: every one has its own kinds of exceptions."""
+    try:
+        yield
+    except UnreadableModelError:
+        raise
+    except FileNotFoundError:
+        raise UnreadableModelError(f"{what}: no such file") from None
+    except Exception as error:
+        lines = str(getattr(error, "strerror", None) or error).strip().splitlines()
+        raise UnreadableModelError(f"{what}: {lines[0] if lines else type(error).__name__}") from None
