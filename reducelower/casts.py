@@ -14,7 +14,7 @@ from onnx import NodeProto, TensorProto, TypeProto, defs, helper
 
 from reducelower.build import make_node
 from reducelower.errors import RefusedError
-from reducelower.schemas import element_type_name, parse_element_type, schema, versions
+from reducelower.schemas import element_type_name, parse_element_type, schema, taken_types, versions
 from reducelower.scope import Scope
 
 __all__ = [
@@ -94,7 +94,11 @@ def refusal(node: NodeProto, scope: Scope, element_type: int) -> RefusedError:
     reason = f"{node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
     for version in versions(node.op_type):
         found = schema(node.op_type, version)
-        if version > goal and found is not None and any(f"tensor({name})" in one.types for one in found.inputs):
+        if (
+            version > goal
+            and found is not None
+            and any(f"tensor({name})" in taken_types(found, one) for one in found.inputs)
+        ):
             return RefusedError(reason, f"opset {version} is the oldest that takes it")
     return RefusedError(reason)
 
@@ -118,8 +122,9 @@ def _variables(node: NodeProto, scope: Scope, narrow: str, goal: defs.OpSchema) 
     for names, formals in ((node.input, list(goal.inputs)), (node.output, list(goal.outputs))):
         for index, name in enumerate(names):
             formal = formals[min(index, len(formals) - 1)]
-            if name and narrow not in formal.types and scope.type_string(name) == narrow:
-                found[formal.type_str] = frozenset(formal.types)
+            taken = taken_types(goal, formal)
+            if name and narrow not in taken and scope.type_string(name) == narrow:
+                found[formal.type_str] = taken
     return found
 
 

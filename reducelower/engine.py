@@ -28,6 +28,7 @@ from reducelower.schemas import (
     element_type_name,
     parse_element_type,
     schema,
+    taken_types,
 )
 from reducelower.scope import BodyScope, Ground, Scope
 from reducelower.sole_type import reads_and_yields_one_type
@@ -590,6 +591,6 @@ def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema, *, strict: bool)
                     f"the element type of {name!r} is not known, and opset {scope.ground.opset} takes fewer types",
                     f"declare it with --type {name}=float32",
                 )
-            if found not in formal.types:
+            if found not in taken_types(goal, formal):
                 return found
     return None

@@ -18,7 +18,7 @@ from onnx import (
     shape_inference,
 )
 
-from reducelower.schemas import parse_element_type
+from reducelower.schemas import parse_element_type, taken_types
 
 __all__ = ["GraphKey", "Inference", "function_key", "infer_body", "skeleton", "subgraphs", "weight_bytes"]
 
@@ -308,9 +308,11 @@ def _state_outputs(node: NodeProto, graph: GraphProto) -> None:
     """State the element types of outputs that have only one, which inference does not find where a schema has none."""
     if not defs.has(node.op_type, node.domain):
         return
-    for name, formal in zip(node.output, defs.get_schema(node.op_type, node.domain).outputs, strict=False):
-        if name and len(formal.types) == 1:
-            (only,) = formal.types
+    found = defs.get_schema(node.op_type, node.domain)
+    for name, formal in zip(node.output, found.outputs, strict=False):
+        taken = taken_types(found, formal)
+        if name and len(taken) == 1:
+            (only,) = taken
             if only.startswith("tensor("):
                 graph.value_info.add(name=name).type.tensor_type.elem_type = parse_element_type(only)
 

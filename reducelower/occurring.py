@@ -13,7 +13,7 @@ from functools import cache
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, defs
 
 from reducelower.nodelist import NodeList
-from reducelower.schemas import element_type_name, schema, type_string
+from reducelower.schemas import element_type_name, schema, taken_types, type_string
 
 __all__ = ["Occurring", "dropped_types"]
 
@@ -29,7 +29,7 @@ def _dropped(op_type: str, source_version: int, goal_version: int) -> frozenset[
         for index, parameter in enumerate(old):
             match = by_name.get(parameter.name) or (new[index] if index < len(new) else None)
             if match is not None:
-                dropped |= parameter.types - match.types
+                dropped |= taken_types(source, parameter) - taken_types(goal, match)
     return frozenset(dropped)
 
 
@@ -57,12 +57,13 @@ def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bo
     for output in found.outputs:
         if output.type_str in read:
             continue
-        if len(output.types) == 1 or domain:
-            fixed |= output.types
+        taken = taken_types(found, output)
+        if len(taken) == 1 or domain:
+            fixed |= taken
         elif op_type not in _HANDLED:
             chosen = True
             # What a sequence is made of occurs by itself; that it is a sequence does not.
-            fixed.update(name for name in output.types if name.startswith(("seq(", "optional(")))
+            fixed.update(name for name in taken if name.startswith(("seq(", "optional(")))
     return frozenset(fixed), chosen
 
 

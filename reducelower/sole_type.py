@@ -13,7 +13,7 @@ from functools import cache
 from onnx import GraphProto, NodeProto, defs
 
 from reducelower.census import Census
-from reducelower.schemas import element_type_name, parse_element_type, schema, type_string
+from reducelower.schemas import element_type_name, parse_element_type, schema, taken_types, type_string
 
 __all__ = ["reads_and_yields_one_type", "sole_element_type"]
 
@@ -63,9 +63,10 @@ def _made_by(op_type: str, opset: int) -> frozenset[str] | None:
     fixed: set[str] = set()
     for output in found.outputs:
         if output.type_str not in always_read:
-            if len(output.types) != 1:
+            taken = taken_types(found, output)
+            if len(taken) != 1:
                 return None
-            fixed |= output.types
+            fixed |= taken
     return frozenset(fixed)
 
 

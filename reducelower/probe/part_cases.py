@@ -14,7 +14,7 @@ from onnx import NodeProto, helper, numpy_helper
 
 from reducelower.probe.building import element_type_of, make_case
 from reducelower.probe.case import Array, Case, Features
-from reducelower.schemas import parse_element_type, schema
+from reducelower.schemas import parse_element_type, schema, taken_types
 
 __all__ = ["PARTS", "part_cases"]
 
@@ -279,7 +279,7 @@ PARTS = tuple(sorted((*_ELEMENTWISE, *_OTHERS)))
 def _takes(operator: str, opset: int, element_type: str) -> bool:
     found = schema(operator, opset)
     assert found is not None
-    return f"tensor({element_type})" in found.inputs[0].types
+    return f"tensor({element_type})" in taken_types(found, found.inputs[0])
 
 
 def _dtype(element_type: str) -> np.dtype[np.generic]:

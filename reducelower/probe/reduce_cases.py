@@ -18,7 +18,7 @@ from reducelower.probe.building import element_type_of, make_case
 from reducelower.probe.case import Array, Case, Features
 from reducelower.rulebook.specimens import Specimen
 from reducelower.rulebook.truth import reduce_floats, reduce_integers
-from reducelower.schemas import parse_element_type, schema
+from reducelower.schemas import parse_element_type, schema, taken_types
 
 __all__ = ["NEGATIVE_FROM", "Depth", "reduce_cases"]
 
@@ -188,7 +188,7 @@ def _attributes(operator: str, opset: int) -> frozenset[str]:
 def _takes(operator: str, opset: int, element_type: str) -> bool:
     found = schema(operator, opset)
     assert found is not None
-    return f"tensor({element_type})" in found.inputs[0].types
+    return f"tensor({element_type})" in taken_types(found, found.inputs[0])
 
 
 @cache

@@ -14,7 +14,7 @@ from reducelower.errors import ConversionError
 from reducelower.rulebook import RuleBook, RuleError, load_book
 from reducelower.rulebook.book import load_forms
 from reducelower.run import Book
-from reducelower.schemas import element_type_name, schema
+from reducelower.schemas import element_type_name, schema, taken_types
 from reducelower.target import Target
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _pattern(form: Form, manner: Manner) -> Pattern | None:
 def _is_legal(op_type: str, manner: Manner) -> bool:
     """Whether the opset version has the operator for the element type, and can say how it reduces."""
     found = schema(op_type, manner.opset)
-    if found is None or f"tensor({element_type_name(manner.element_type)})" not in found.inputs[0].types:
+    if found is None or f"tensor({element_type_name(manner.element_type)})" not in taken_types(found, found.inputs[0]):
         return False
     return manner.takes_axes_as_input or (not manner.noop and (manner.axes is not None or not manner.has_axes))
 

@@ -9,6 +9,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker,
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.element_types import ANY, CLASSES, SUPPORTED, class_of_name, type_name
 from reducelower.rulebook.reading import Source, opset_of
+from reducelower.schemas import taken_types
 
 __all__ = ["rule_types", "validate"]
 
@@ -28,9 +29,7 @@ def validate(source: Source, op_type: str) -> None:
 
 def rule_types(function: FunctionProto, schema: defs.OpSchema) -> list[int]:
     """Element types that the operator's first input and the rule's class both take."""
-    first = schema.inputs[0]
-    constraint = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
-    allowed = constraint.get(first.type_str, {first.type_str})
+    allowed = taken_types(schema, schema.inputs[0])
     types = class_of_name(function.overload)
     return sorted(t for t in SUPPORTED & (types or SUPPORTED) if f"tensor({type_name(t)})" in allowed)
 

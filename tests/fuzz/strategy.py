@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from onnx import AttributeProto, ModelProto, TensorProto, defs, helper
 
+from reducelower.schemas import taken_types
 from tests.engine.models import OPERATORS, axes_are_input
 from tests.fuzz.axes import axes_input, draw_axes
 from tests.fuzz.graphs import NAMES, Draw, Graph, Value, World, constant
@@ -84,8 +85,8 @@ def _operators(world: World, data: Value) -> list[str]:
 
 
 def _takes(op_type: str, opset: int, element_type: int) -> bool:
-    name = f"tensor({TensorProto.DataType.Name(element_type).lower()})"
-    return name in defs.get_schema(op_type, opset, "").inputs[0].types
+    found = defs.get_schema(op_type, opset, "")
+    return f"tensor({TensorProto.DataType.Name(element_type).lower()})" in taken_types(found, found.inputs[0])
 
 
 def _elementwise(graph: Graph, data: Value, depth: int) -> Value:
