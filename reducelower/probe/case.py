@@ -30,6 +30,7 @@ class Features:
         negative_axes: whether an axis is counted from the end; None where it is known at run time only.
         axes_count: how many dimensions are reduced; None as above.
         all_axes: whether every dimension is reduced; None as above.
+        output_types: the element type of the result.
     """
 
     element_types: str
@@ -41,6 +42,7 @@ class Features:
     negative_axes: bool | None = False
     axes_count: int | None = 0
     all_axes: bool | None = False
+    output_types: str = ""
 
 
 @dataclass(frozen=True)

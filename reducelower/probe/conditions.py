@@ -18,6 +18,10 @@ Value = tuple[str, ...] | bool | str
 
 _ORDER = tuple(field.name for field in fields(Features))
 
+_OF_OTHERS = ("element_types", "output_types", "rank", "rank_out")
+_OF_REDUCTIONS = tuple(name for name in _ORDER if name != "output_types")
+"""Of a reduction the element type of the result is that of the data."""
+
 _COSTS = {
     "axes": 2,
     "keepdims": 2,
@@ -28,6 +32,7 @@ _COSTS = {
     "all_axes": 4,
     "rank_out": 5,
     "rank": 5,
+    "output_types": 5,
 }
 """What a condition costs a reader and a tool: what a node says itself is cheap, ranks have to be inferred."""
 
@@ -69,7 +74,7 @@ def condition_of(features: Features, name: str) -> Condition | None:
 
 def full_when(case: Case) -> When:
     """Everything that can be said of a case."""
-    names = _ORDER if case.features.axes else ("element_types", "rank", "rank_out")
+    names = _OF_REDUCTIONS if case.features.axes else _OF_OTHERS
     found = (condition_of(case.features, name) for name in names)
     return tuple(sorted(condition for condition in found if condition is not None))
 
@@ -108,6 +113,8 @@ def candidates(cases: Sequence[Case]) -> Iterator[tuple[Condition, ...]]:
     types = sorted({case.features.element_types for case in cases})
     listed: dict[str, tuple[tuple[str, ...], ...]] = {"element_types": _type_groups(types)}
     flags: tuple[str, ...] = ()
+    if not reductions:
+        listed["output_types"] = _type_groups(sorted({case.features.output_types for case in cases}))
     ranges = {"rank": ("0", "1-", "-1", "2-", "-2", "3-", "-3", "4-"), "rank_out": ("0", "1-")}
     if reductions:
         forms = sorted({case.features.axes for case in cases})

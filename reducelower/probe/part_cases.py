@@ -141,7 +141,7 @@ def _case(
 ) -> Case:
     known = {**(initializers or {}), **inputs}
     first = known[node.input[0]] if node.input else expected
-    features = Features(element_type_of(first), first.ndim, expected.ndim)
+    features = Features(element_type_of(first), first.ndim, expected.ndim, output_types=element_type_of(expected))
     return make_case(name, [node], opset, features, inputs, [expected], initializers=initializers)
 
 

@@ -51,6 +51,7 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
     "axes_count": lambda value: _COUNTS.get(value, f"over {value} dimensions"),
     "all_axes": lambda value: "over every dimension" if value else "over some dimensions only",
     "element_types": lambda value: f"on {listed(value)}",
+    "output_types": lambda value: f"to {listed(value)}",
     "rank": lambda value: _rank("on data of rank", value),
     "rank_out": lambda value: _rank("to a result of rank", value),
 }

@@ -22,7 +22,7 @@ OLDEST = 7
 # still have an importer per version; the plain form tells.
 _DEPTHS: dict[int, Depth] = {11: "thorough", 13: "thorough", 18: "thorough", 9: "brief", 17: "brief", 20: "brief"}
 
-_PART_OPSETS = (11, 13, 18)
+_PART_OPSETS = (11, 13, 18, 20)
 
 
 @cache
