@@ -68,6 +68,8 @@ class Plan:
         carried: how many nodes stayed untouched.
         ir_version: IR version before and after.
         notes: sentences about the model as a whole that a user should read.
+        unmended: what goes wrong for very large or small values on the runtime that the model is for, and cannot be
+            mended there.
         as_it_is: with a runtime for which another opset version was chosen, what would have to be done at the model's
             own; its sites and refusals are the nodes that come out wrong as the model is.
     """
@@ -79,6 +81,7 @@ class Plan:
     carried: int = 0
     ir_version: tuple[int, int] = (0, 0)
     notes: tuple[str, ...] = field(default=())
+    unmended: tuple[str, ...] = ()
     as_it_is: Plan | None = None
 
     @property

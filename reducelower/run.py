@@ -139,9 +139,10 @@ def _run(
     legalizer = Legalizer(draft, goal, ground, Rules(settings.rules))
     legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
+    unmended = tuple(legalizer.unmended)
     notes = (
         *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
-        *(f"{says} Nothing equivalent mends that there." for says in legalizer.unmended),
+        *(f"{says} Nothing equivalent mends that there." for says in unmended),
     )
     if refusals:
         return Plan(opset, goal, refusals=refusals, ir_version=(old_ir, old_ir), notes=notes)
@@ -155,7 +156,8 @@ def _run(
     model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset)
     if problem := _too_new_an_ir(draft, goal):
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
-    return Plan(opset, goal, tuple(sites), (), legalizer.nodes - len(sites), (old_ir, model.ir_version), notes)
+    carried = legalizer.nodes - len(sites)
+    return Plan(opset, goal, tuple(sites), (), carried, (old_ir, model.ir_version), notes, unmended)
 
 
 def source_opset(model: ModelProto) -> int:

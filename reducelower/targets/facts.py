@@ -45,7 +45,8 @@ class When:
         all_axes: whether every dimension is reduced.
         keepdims: ``0``, ``1`` or ``unset``, as written.
         noop: ``0``, ``1`` or ``unset``, the attribute noop_with_empty_axes as written.
-        element_types: element types of the first input, or for operators with none (Constant) the first output.
+        element_types: element types of the first input, or of the first output where there is none (Constant).
+        output_types: element types of the first output.
         rank: number of dimensions of the first input.
         rank_out: number of dimensions of the result.
     """
@@ -57,6 +58,7 @@ class When:
     axes_count: Ranges | None = None
     all_axes: bool | None = None
     element_types: frozenset[str] | None = None
+    output_types: frozenset[str] | None = None
     rank: Ranges | None = None
     rank_out: Ranges | None = None
 

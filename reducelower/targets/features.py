@@ -105,6 +105,17 @@ class Features:
             return ""
         return element_type_name(self._scope.needed_element_type(names[0]))
 
+    @property
+    def output_types(self) -> str:
+        """The element type of the first output."""
+        if self._node.op_type in _WITHOUT_TENSOR or not self._node.output or not self._node.output[0]:
+            return ""
+        if self._node.op_type == "Cast":
+            attribute = attribute_of(self._node, "to")
+            if attribute is not None and attribute.type == attribute.INT and not attribute.ref_attr_name:
+                return element_type_name(attribute.i)
+        return element_type_name(self._scope.needed_element_type(self._node.output[0]))
+
     @cached_property
     def rank(self) -> int:
         """The number of dimensions of the first input."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from reducelower import absent
 from reducelower.bodies import Rules
@@ -25,6 +25,10 @@ __all__ = ["Misfit", "Way", "misfit", "ways_out"]
 
 _OVERFLOWING_BODIES = frozenset({"ReduceLogSumExp"})
 """Operators whose body in the specification overflows where every kernel written with care does not."""
+
+
+_TELL_VALUES_APART = frozenset({"IsInf", "IsNaN"})
+"""Operators that could be expressed by comparisons, which are no better on a runtime that computes with finite values."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +110,11 @@ def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | Non
 def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules) -> Iterator[Way]:
     """What may be tried in place of a node, the least intrusive first.
 
-    Where values overflow, only what keeps them in range: the rules of the books made for that.
+    Where values overflow, only what keeps them in range: the rules of the books made for that, or a wider type.
     """
     if node.op_type not in REDUCTIONS:
-        yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
+        if node.op_type not in _TELL_VALUES_APART and absent.is_expressible(node.op_type):
+            yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
         return
     if not found.overflows:
         for name, remedy in REMEDIES.items():
@@ -120,7 +125,8 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules) -> Iter
         except RefusedError:
             continue
         yield Way(rule.name, rule)
-    if not found.overflows:
+    # float16 overflows first of all where float does not; the others gain no range.
+    if not found.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
         for name, remedy in CASTS.items():
             yield Way(name, remedy=remedy)
 

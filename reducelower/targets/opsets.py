@@ -17,7 +17,7 @@ def opset_for(target: Target, source_opset: int, attempt: Callable[[Target], Pla
     """The target with the opset version at which the runtime takes the model with the fewest rewrites.
 
     A model's own opset version and the one the runtime prefers are weighed against each other, and the model keeps its
-    own where that takes no more rewrites. Only where neither will do are the others tried, those near the preferred one
+    own where that leaves no more unmended and takes no more rewrites. Only where neither will do are the others tried, those near the preferred one
     first; where none will do, the refusals are those at the version that refuses the least.
 
     Args:
@@ -42,8 +42,8 @@ def opset_for(target: Target, source_opset: int, attempt: Callable[[Target], Pla
             candidate = replace(target, opset=opset)
             if not attempt(candidate).refusals:
                 return candidate
-    weighed = [(len(plan.refusals), len(plan.sites), place) for place, plan in enumerate(plans)]
-    return first[min(weighed)[2]]
+    weighed = [(len(plan.refusals), len(plan.unmended), len(plan.sites), at) for at, plan in enumerate(plans)]
+    return first[min(weighed)[-1]]
 
 
 def _likely(runtime: Runtime, source_opset: int) -> Iterator[int]:

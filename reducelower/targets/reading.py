@@ -212,6 +212,7 @@ class _Reader:
             axes_count=self._ranges(given, place, "axes_count"),
             all_axes=self._get(given, place, "all_axes", bool, None),
             element_types=self._strings(given, place, "element_types", self._check_element_type) or None,
+            output_types=self._strings(given, place, "output_types", self._check_element_type) or None,
             rank=self._ranges(given, place, "rank"),
             rank_out=self._ranges(given, place, "rank_out"),
         )
