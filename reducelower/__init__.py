@@ -2,7 +2,7 @@
 
 `convert_version` moves a model to another opset version, `expand` replaces composite Reduce operators by their
 bodies, `raise_reductions` is the way back, `check` tells what would change, `verify` compares two models by running
-them. Nothing heavy is imported before it is used.
+them. `reducelower.ir` does the same for users of onnx_ir and onnxscript. Nothing heavy is imported before it is used.
 """
 
 from __future__ import annotations
@@ -56,10 +56,12 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "ir":
+        return import_module("reducelower.ir")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value

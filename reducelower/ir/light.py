@@ -1,0 +1,172 @@
+"""An onnx_ir model as a ModelProto without its weights, and the way back to the very same tensors.
+
+The engine works on ModelProto. It reads the values of axes, shapes and the like, which are small; of weights it asks
+type and shape. So large tensors become references to files that do not exist, which nothing opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+from onnx import ModelProto
+
+from reducelower.folding import LARGEST
+
+__all__ = ["Light", "lighten"]
+
+_SMALL_FILE = 1024
+"""Elements up to which a tensor that lies in a file is read; one in memory is at hand up to what the engine reads."""
+
+_Path = tuple[Any, ...]
+
+
+@dataclass
+class _Kept:
+    """What one graph of the original holds that a ModelProto does not, or not as the same object."""
+
+    tensors: dict[str, ir.TensorProtocol] = field(default_factory=dict)
+    attributes: dict[tuple[str, str], ir.Attr] = field(default_factory=dict)
+    values: dict[str, ir.Value] = field(default_factory=dict)
+    nodes: dict[str, ir.Node] = field(default_factory=dict)
+
+
+@dataclass
+class Light:
+    """A model without its weights.
+
+    Attributes:
+        proto: the model; large tensors are references to files that do not exist.
+    """
+
+    proto: ModelProto
+    _original: ir.Model
+    _references: dict[str, ir.TensorProtocol]
+
+    def restored(self, converted: ModelProto) -> ir.Model:
+        """What became of `proto`, as a model that holds the original's tensors and metadata.
+
+        Args:
+            converted: `proto` after a conversion.
+        """
+        model: ir.Model = ir.serde.deserialize_model(converted)
+        kept = {path: _kept(graph) for path, graph in _graphs(self._original)}
+        for path, graph in _graphs(model):
+            self._restore(graph, kept.get(path, _Kept()))
+        model.meta.update(self._original.meta)
+        return model
+
+    def _restore(self, graph: ir.Graph | ir.Function, kept: _Kept) -> None:
+        for value in _values(graph):
+            if value.const_value is not None:
+                value.const_value = self._tensor(value.const_value, kept.tensors.get(value.name or ""))
+            original = kept.values.get(value.name or "")
+            if original is not None:
+                value.meta.update(original.meta)
+        for node in graph:
+            before = kept.nodes.get(_key(node))
+            if before is not None:
+                node.meta.update(before.meta)
+            for name, attribute in list(node.attributes.items()):
+                if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
+                    self._restore_attribute(node, attribute, kept.attributes.get((_key(node), name)))
+
+    def _restore_attribute(self, node: ir.Node, attribute: ir.Attr, original: ir.Attr | None) -> None:
+        tensor = attribute.as_tensor()
+        found = self._tensor(tensor, None if original is None else original.as_tensor())
+        if original is not None and found is original.as_tensor():
+            node.attributes[attribute.name] = original
+        elif found is not tensor:
+            node.attributes[attribute.name] = ir.AttrTensor(attribute.name, found)
+
+    def _tensor(self, tensor: ir.TensorProtocol, original: ir.TensorProtocol | None) -> ir.TensorProtocol:
+        """The original of a tensor, where it is still that one."""
+        if isinstance(tensor, ir.ExternalTensor):
+            return self._references.get(str(tensor.location), tensor)
+        if original is not None and original.dtype == tensor.dtype and original.shape == tensor.shape:
+            return original if original.tobytes() == tensor.tobytes() else tensor
+        return tensor
+
+
+def lighten(model: ir.Model) -> Light:
+    """Serialize a model but for its weights; the model stays as it is, and no weight is read or copied.
+
+    Args:
+        model: any onnx_ir model whose values have names.
+    """
+    references: dict[str, ir.TensorProtocol] = {}
+
+    def stand_in(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+        is_file = isinstance(tensor, ir.ExternalTensor)
+        if tensor.size <= (_SMALL_FILE if is_file else LARGEST) or tensor.dtype == ir.DataType.STRING:
+            return ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=tensor.name) if is_file else tensor
+        location = f"reducelower-weight-{len(references)}"
+        references[location] = tensor
+        shape = ir.Shape(tensor.shape.numpy())
+        return ir.ExternalTensor(location, None, None, tensor.dtype, shape=shape, name=tensor.name or location)
+
+    copy = model.clone()
+    for _, graph in _graphs(copy):
+        if isinstance(graph, ir.Graph):
+            for value in graph.initializers.values():
+                if value.const_value is not None:
+                    value.const_value = stand_in(value.const_value)
+        for node in graph:
+            for name, attribute in list(node.attributes.items()):
+                if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
+                    tensor = attribute.as_tensor()
+                    light = stand_in(tensor)
+                    if light is not tensor:
+                        node.attributes[name] = ir.AttrTensor(name, light)
+    return Light(ir.serde.serialize_model(copy), model, references)
+
+
+def _graphs(model: ir.Model) -> Iterator[tuple[_Path, ir.Graph | ir.Function]]:
+    """Every graph and function of a model, each with what finds its counterpart in a converted model."""
+    yield from _inside((), model.graph)
+    for function in model.functions.values():
+        yield from _inside((function.identifier(),), function)
+
+
+def _inside(path: _Path, graph: ir.Graph | ir.Function) -> Iterator[tuple[_Path, ir.Graph | ir.Function]]:
+    yield path, graph
+    for node in graph:
+        for attribute in node.attributes.values():
+            if attribute.is_ref():
+                continue
+            if attribute.type == ir.AttributeType.GRAPH:
+                yield from _inside((*path, _key(node), attribute.name), attribute.as_graph())
+            elif attribute.type == ir.AttributeType.GRAPHS:
+                for number, inner in enumerate(attribute.as_graphs()):
+                    yield from _inside((*path, _key(node), attribute.name, number), inner)
+
+
+def _key(node: ir.Node) -> str:
+    """The name of the first value that a node yields; conversions keep it."""
+    return next((value.name for value in node.outputs if value.name), "")
+
+
+def _values(graph: ir.Graph | ir.Function) -> Iterator[ir.Value]:
+    yield from graph.inputs
+    if isinstance(graph, ir.Graph):
+        given = set(graph.inputs)
+        yield from (value for value in graph.initializers.values() if value not in given)
+    for node in graph:
+        yield from node.outputs
+
+
+def _kept(graph: ir.Graph | ir.Function) -> _Kept:
+    kept = _Kept()
+    for value in _values(graph):
+        if value.name:
+            kept.values[value.name] = value
+            if value.const_value is not None:
+                kept.tensors[value.name] = value.const_value
+    for node in graph:
+        kept.nodes[_key(node)] = node
+        for name, attribute in node.attributes.items():
+            if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
+                kept.attributes[_key(node), name] = attribute
+    return kept

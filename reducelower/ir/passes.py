@@ -1,0 +1,201 @@
+"""The conversions as passes over onnx_ir models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import onnx_ir as ir
+from onnx import ModelProto
+
+from reducelower.convert import convert_version, expand
+from reducelower.ir.light import lighten
+
+if TYPE_CHECKING:
+    from reducelower.run import Book, IrVersion
+
+__all__ = ["ConvertVersionPass", "ExpandPass", "RaisePass"]
+
+
+class _Conversion(ir.passes.FunctionalPass):
+    """A conversion of ModelProto as a pass: the model given stays as it is, and the result shares its tensors."""
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Convert a model.
+
+        Args:
+            model: an onnx_ir model; it stays as it is.
+
+        Returns:
+            A new model, and whether it differs. Initializers and attributes hold the very tensors of the model given;
+            names, shapes, metadata (`meta` as well as `metadata_props`) and functions are carried over.
+
+        Raises:
+            ConversionError: something cannot be converted; it holds every reason. Inside `onnx_ir.passes.Sequential`
+                it is the cause of the PassError.
+        """
+        light = lighten(model)
+        converted = self._convert(light.proto)
+        if converted.SerializeToString() == light.proto.SerializeToString():
+            return ir.passes.PassResult(model.clone(), modified=False)
+        return ir.passes.PassResult(light.restored(converted), modified=True)
+
+    def _convert(self, model: ModelProto) -> ModelProto:
+        """Convert a model without weights."""
+        raise NotImplementedError
+
+
+class ConvertVersionPass(_Conversion):
+    """Convert a model to another opset version of the default domain, up or down.
+
+    The same as `reducelower.convert_version`, with the same options but for ``base_dir`` and ``in_place``: tensors of
+    onnx_ir know their folder, and the pass is functional. Of tensors that lie in files those of up to 1024 elements are
+    read, as axes and shapes are; no others.
+
+    Example::
+
+        onnx_ir.passes.Sequential(ConvertVersionPass(13), onnx_ir.passes.common.RemoveUnusedNodesPass())(model)
+    """
+
+    def __init__(
+        self,
+        target_version: int,
+        *,
+        without: Iterable[str] = (),
+        without_types: Iterable[str] = (),
+        rules: Book = "spec",
+        ir_version: IrVersion = "auto",
+        freeze_defaults: bool = False,
+        element_types: Mapping[str, str] | None = None,
+        ranks: Mapping[str, int] | None = None,
+    ) -> None:
+        """Say what to convert to.
+
+        Args:
+            target_version: opset version to convert to.
+            without: operators that must not remain; they are replaced by their bodies in the rule book.
+            without_types: element types that nothing added may use.
+            rules: the rule book that bodies come from.
+            ir_version: ``auto``, ``keep`` or a number; see `reducelower.legalize`.
+            freeze_defaults: take initializers that are also graph inputs for constants.
+            element_types: element types of values that the model does not state, by name.
+            ranks: ranks of values that the model does not state, by name.
+        """
+        super().__init__()
+        self.target_version = target_version
+        self.without = frozenset(without)
+        self.without_types = frozenset(without_types)
+        self.rules = rules
+        self.ir_version = ir_version
+        self.freeze_defaults = freeze_defaults
+        self.element_types = dict(element_types or {})
+        self.ranks = dict(ranks or {})
+
+    def _convert(self, model: ModelProto) -> ModelProto:
+        return convert_version(
+            model,
+            self.target_version,
+            without=self.without,
+            without_types=self.without_types,
+            rules=self.rules,
+            ir_version=self.ir_version,
+            freeze_defaults=self.freeze_defaults,
+            element_types=self.element_types,
+            ranks=self.ranks,
+        )
+
+
+class ExpandPass(_Conversion):
+    """Replace composite Reduce operators by the bodies of a rule book, at the model's own opset version.
+
+    The same as `reducelower.expand`, with the same options but for ``base_dir`` and ``in_place``; see
+    `ConvertVersionPass`.
+    """
+
+    def __init__(
+        self,
+        *,
+        ops: Iterable[str] | None = None,
+        rules: Book = "spec",
+        without_types: Iterable[str] = (),
+        freeze_defaults: bool = False,
+        element_types: Mapping[str, str] | None = None,
+        ranks: Mapping[str, int] | None = None,
+    ) -> None:
+        """Say what to replace.
+
+        Args:
+            ops: operators to replace; None means every operator the rule book has a rule for.
+            rules: ``spec``, ``stable``, ``core``, a folder of rules, or a rule book.
+            without_types: element types that nothing added may use.
+            freeze_defaults: take initializers that are also graph inputs for constants.
+            element_types: element types of values that the model does not state, by name.
+            ranks: ranks of values that the model does not state, by name.
+        """
+        super().__init__()
+        self.ops = None if ops is None else frozenset(ops)
+        self.rules = rules
+        self.without_types = frozenset(without_types)
+        self.freeze_defaults = freeze_defaults
+        self.element_types = dict(element_types or {})
+        self.ranks = dict(ranks or {})
+
+    def _convert(self, model: ModelProto) -> ModelProto:
+        return expand(
+            model,
+            ops=self.ops,
+            rules=self.rules,
+            without_types=self.without_types,
+            freeze_defaults=self.freeze_defaults,
+            element_types=self.element_types,
+            ranks=self.ranks,
+        )
+
+
+class RaisePass(_Conversion):
+    """Fold primitive forms into the composite Reduce operators they spell out: the way back from `ExpandPass`.
+
+    The same as `reducelower.raise_reductions`, with the same options but for ``base_dir`` and ``in_place``; see
+    `ConvertVersionPass`.
+    """
+
+    def __init__(
+        self,
+        *,
+        ops: Iterable[str] | None = None,
+        rules: Iterable[Book] = ("spec", "stable", "core"),
+        by_hand: bool = True,
+        freeze_defaults: bool = False,
+        element_types: Mapping[str, str] | None = None,
+        ranks: Mapping[str, int] | None = None,
+    ) -> None:
+        """Say what to fold.
+
+        Args:
+            ops: operators to raise to; None means all that there are forms for.
+            rules: rule books whose bodies are looked for.
+            by_hand: look for what people write by hand as well.
+            freeze_defaults: take initializers that are also graph inputs for constants.
+            element_types: element types of values that the model does not state, by name.
+            ranks: ranks of values that the model does not state, by name.
+        """
+        super().__init__()
+        self.ops = None if ops is None else frozenset(ops)
+        self.rules = tuple(rules)
+        self.by_hand = by_hand
+        self.freeze_defaults = freeze_defaults
+        self.element_types = dict(element_types or {})
+        self.ranks = dict(ranks or {})
+
+    def _convert(self, model: ModelProto) -> ModelProto:
+        from reducelower.raising import raise_reductions
+
+        return raise_reductions(
+            model,
+            ops=self.ops,
+            rules=self.rules,
+            by_hand=self.by_hand,
+            freeze_defaults=self.freeze_defaults,
+            element_types=self.element_types,
+            ranks=self.ranks,
+        )

@@ -1,0 +1,186 @@
+"""A rule book as rewrite rules of onnxscript: the engine expands one node at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnxscript.rewriter import MatchContext, MatchResult, pattern
+
+from reducelower.convert import legalize
+from reducelower.errors import ConversionError
+from reducelower.inference import subgraphs
+from reducelower.ir.types import InferredTypes
+from reducelower.rulebook import RuleBook, RuleError, load_book
+from reducelower.schemas import DEFAULT_DOMAINS
+from reducelower.target import Target
+
+if TYPE_CHECKING:
+    from reducelower.run import Book
+
+__all__ = ["rewrite_rules"]
+
+_SMALL = 1024
+"""Elements up to which a constant may be axes, and not weights."""
+
+_WITHOUT_STANDALONE_INITIALIZERS = 3
+"""IR version at which the engine writes constants as nodes, which a rewrite can put anywhere."""
+
+
+def rewrite_rules(book: Book = "spec", *, without_types: Sequence[str] = ()) -> pattern.RewriteRuleSet:
+    """A rule book as rules for `onnxscript.rewriter.rewrite`.
+
+    Every node of an operator that the book has a rule for is replaced by the rule's body, at the model's opset version
+    and in whatever form the node has its axes, as `reducelower.expand` would. A node that cannot be replaced stays as
+    it is; an `onnxscript.rewriter.MatchingTracer` shows what is in the way.
+
+    Example::
+
+        onnxscript.rewriter.rewrite(model, pattern_rewrite_rules=reducelower.ir.rewrite_rules("stable"))
+
+    Args:
+        book: ``spec``, ``stable``, ``core``, a folder of rules, or a rule book.
+        without_types: element types that nothing added may use.
+
+    Returns:
+        A rule per operator. Like all of onnxscript's rules they are to be used by one thread at a time.
+
+    Raises:
+        RuleError: there is no such book.
+    """
+    found = book if isinstance(book, RuleBook) else load_book(book)
+    rules = [_Expansion(op_type, found, frozenset(without_types)) for op_type in found.operators]
+    return pattern.RewriteRuleSet([_rule(made) for made in rules])
+
+
+class _Expansion(pattern.RewriteRuleClassBase):
+    """The rule for one operator. What `check` finds out, `rewrite` puts in place right after."""
+
+    def __init__(self, op_type: str, book: RuleBook, without_types: frozenset[str]) -> None:
+        super().__init__(f"{book.name}/{op_type}")
+        self._op_type = op_type
+        self._book = book
+        self._target = Target(None, frozenset({op_type}), without_types)
+        self._expanded = GraphProto()
+        self._types: InferredTypes | None = None
+
+    def setup(self) -> None:
+        """Forget what was known of the last graph; the rewriter calls this at the start of each."""
+        self._types = None
+
+    def pattern(self, op: Any, data: Any) -> Any:
+        """A node of the operator, whatever else it reads and says."""
+        return getattr(op, self._op_type)(
+            data, _allow_other_inputs=True, _allow_other_attributes=True, _outputs=["reduced"]
+        )
+
+    def check(self, op: MatchContext, *_: Any, **bound: Any) -> MatchResult:
+        """Expand the node by itself; fails with the reason where it is refused."""
+        context, reduced = op, bound["reduced"]
+        result = MatchResult()
+        node = reduced.producer()
+        assert node is not None
+        opset = _opset(context)
+        if opset is None:
+            return result.fail("the opset version of the default domain is not known here", node)
+        try:
+            legal = legalize(self._lone(context.model, node, opset), self._target, rules=self._book, ir_version="keep")
+        except (ConversionError, RuleError) as error:
+            return result.fail(str(error), node)
+        self._expanded = legal.model.graph
+        if any(True for made in self._expanded.node for _ in subgraphs(made)):
+            return result.fail("its replacement branches on axes known at run time; use ExpandPass", node)
+        return result
+
+    def rewrite(self, op: Any, reduced: ir.Value, **_: Any) -> ir.Value:
+        """Put the expanded nodes in place."""
+        node = reduced.producer()
+        assert node is not None
+        values: dict[str, ir.Value | None] = {"": None}
+        values.update((value.name or "", value) for value in node.inputs if value is not None)
+        types = {info.name: info for info in self._expanded.value_info}
+        for made in self._expanded.node:
+            _append(op, made, values, types, node.outputs[0].name or "")
+        result = values[node.outputs[0].name or ""]
+        assert result is not None
+        result.type, result.shape = reduced.type, reduced.shape
+        return result
+
+    def _lone(self, model: ir.Model, node: ir.Node, opset: int) -> ModelProto:
+        """A model of one node, which knows of what the node reads all that the model around it does."""
+        alone = ModelProto(ir_version=_WITHOUT_STANDALONE_INITIALIZERS)
+        alone.opset_import.add(version=opset)
+        alone.graph.node.append(ir.serde.serialize_node(node))
+        for value in {value.name: value for value in node.inputs if value is not None}.values():
+            alone.graph.input.append(self._info(model, value))
+            tensor = value.const_value
+            if tensor is not None and tensor.size <= _SMALL and not value.is_graph_input():
+                held = ir.serde.serialize_tensor(ir.Tensor(tensor.numpy(), dtype=tensor.dtype))
+                held.name = value.name or ""
+                alone.graph.initializer.append(held)
+        alone.graph.output.append(self._info(model, node.outputs[0]))
+        return alone
+
+    def _info(self, model: ir.Model, value: ir.Value) -> ValueInfoProto:
+        """What is known of a value, by inference where the model does not state it."""
+        info = ir.serde.serialize_value(value)
+        if value.type is None and value.name:
+            self._types = self._types or InferredTypes(model)
+            found = self._types.of(value.name)
+            if found is not None:
+                info.type.CopyFrom(found)
+        return info
+
+
+def _rule(made: _Expansion) -> pattern.RewriteRule:
+    return pattern.RewriteRule(made.pattern, made.rewrite, made.check, name=made.name, graph_pre_visitor=made.setup)
+
+
+def _opset(context: MatchContext) -> int | None:
+    """Opset version of the default domain where a node stands; None where it is not known.
+
+    A graph inside another does not know what it stands in, so there it has to be the same all over the model.
+    """
+    around, model = context.graph_or_function, context.model
+    if isinstance(around, ir.Function):
+        return _default_opset(around)
+    if around is model.graph:
+        return _default_opset(model.graph)
+    found = {_default_opset(model.graph), *map(_default_opset, model.functions.values())} - {None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _default_opset(holder: ir.Graph | ir.Function) -> int | None:
+    return next((version for domain, version in holder.opset_imports.items() if domain in DEFAULT_DOMAINS), None)
+
+
+def _append(
+    op: Any,
+    made: NodeProto,
+    values: dict[str, ir.Value | None],
+    types: Mapping[str, ValueInfoProto],
+    reduced: str,
+) -> None:
+    """Write a node of the expansion with the builder of the rewriter.
+
+    Args:
+        op: the builder.
+        made: the node.
+        values: values by the names that the expansion has for them; what the node yields is added.
+        types: what is known of them, by the same names.
+        reduced: name of the value that the replaced node yields; it makes other names unique in the model.
+    """
+    attributes = {attribute.name: ir.serde.deserialize_attribute(attribute) for attribute in made.attribute}
+    inputs = [values[name] for name in made.input]
+    names = [name if name.startswith(reduced) else f"{reduced}/{name.lstrip('/')}" for name in made.output]
+    found = getattr(op, made.op_type)(*inputs, _domain=made.domain, _outputs=names, **attributes)
+    for name, value in zip(made.output, found if isinstance(found, Sequence) else (found,), strict=True):
+        if name in types:
+            ir.serde.deserialize_value_info_proto(types[name], value)
+        values[name] = value
+        node = value.producer()
+        node.name = made.name or None
+        node.doc_string = made.doc_string or None
+        node.metadata_props.update((entry.key, entry.value) for entry in made.metadata_props)
