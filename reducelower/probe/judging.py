@@ -72,7 +72,7 @@ def _compare(got: Array, wanted: Array) -> Verdict:
         kind = "overflow" if (broken & finite).any() else "values"
         at = tuple(int(index[0]) for index in np.nonzero(~close)) if wanted.ndim else ()
         place = f" at {list(at)}" if at else ""
-        return Verdict("wrong", kind, f"{got[at]:.6g}{place}, expected {wanted[at]:.6g}")
+        return Verdict("wrong", kind, f"{_number(got[at])}{place}, expected {_number(wanted[at])}")
     if got.dtype != wanted.dtype:
         return Verdict("right", "element type", f"{element_type_of(got)}, expected {element_type_of(wanted)}")
     if wanted.dtype == np.float64 and not np.allclose(got, wanted, rtol=_IN_DOUBLE, atol=0, equal_nan=True):
@@ -92,7 +92,12 @@ def _close(got: Array, wanted: Array) -> Array:
         scale = np.abs(wanted.astype(np.float64))
         scale = np.where((scale > 1e-3) & (scale < 1), 1, scale)
         distance = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
-        return np.asarray((distance <= relative * scale) | (got == wanted) | (np.isnan(got) & np.isnan(wanted)))
+        near = (distance <= relative * scale) & np.isfinite(wanted)
+        return np.asarray(near | (got == wanted) | (np.isnan(got) & np.isnan(wanted)))
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, (np.floating, np.integer)) else str(value)
 
 
 def _shape(value: Array) -> str:
