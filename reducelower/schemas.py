@@ -16,6 +16,7 @@ __all__ = [
     "DEFAULT_DOMAINS",
     "all_operators",
     "element_type_name",
+    "element_type_names",
     "is_deprecated",
     "latest_opset",
     "parse_element_type",
@@ -119,11 +120,19 @@ def _element_types() -> Mapping[str, int]:
     return {**names, "float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
 
 
+def element_type_names() -> tuple[str, ...]:
+    """Every spelling that `parse_element_type` takes."""
+    return tuple(_element_types())
+
+
 def parse_element_type(name: str) -> int:
     """The element type of a name such as ``float``, ``float32`` or ``tensor(float)``; ValueError if there is none."""
     plain = name.removeprefix("tensor(").removesuffix(")").lower()
     if plain not in _element_types():
-        raise ValueError(f"{name!r} is not an ONNX element type; use one of {', '.join(_element_types())}")
+        from reducelower.suggestions import did_you_mean
+
+        near = did_you_mean(plain, _element_types()) or f"; use one of {', '.join(_element_types())}"
+        raise ValueError(f"{name!r} is not an ONNX element type{near}")
     return _element_types()[plain]
 
 

@@ -19,6 +19,7 @@ _COMMANDS = {
     ),
     "probe": ("reducelower.commandline.probe_command", "Measure what is legal on a runtime; write a target file."),
     "rules": ("reducelower.commandline.rules_command", "List the rule book, show a rule, test a folder of rules."),
+    "completion": ("reducelower.commandline.completion_command", "Print what makes a shell complete the commands."),
 }
 
 

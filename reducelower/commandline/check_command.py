@@ -9,19 +9,18 @@ import click
 from reducelower.commandline.options import (
     FOR_OPTION,
     IR_VERSION_OPTION,
-    OPERATOR,
-    OPSET,
     conversion_options,
     report_option,
     target_of,
     workers_options,
 )
+from reducelower.commandline.value_types import FILE, OPERATOR, OPSET
 
 __all__ = ["command"]
 
 
 @click.command("check")
-@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
 @click.option("--opset", type=OPSET, help="Opset version that the models should have.  [default: the model's own]")
 @FOR_OPTION
 @click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; can be given many times.")

@@ -9,20 +9,19 @@ import click
 from reducelower.commandline.options import (
     FOR_OPTION,
     IR_VERSION_OPTION,
-    OPERATOR,
-    OPSET,
     conversion_options,
     output_options,
     report_option,
     target_of,
     verification_options,
 )
+from reducelower.commandline.value_types import FILE, OPERATOR, OPSET
 
 __all__ = ["command"]
 
 
 @click.command("convert")
-@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
 @click.option("--opset", type=OPSET, help="Opset version to convert to.  [default with --for: whichever suits it]")
 @FOR_OPTION
 @output_options
@@ -43,13 +42,13 @@ def command(
 ) -> int:
     """Convert models to another opset version or for a runtime, and verify them.
 
-    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'.
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
 
     \b
     Examples:
       reducelower convert model.onnx -o model13.onnx --opset 13
       reducelower convert model.onnx -o for_openvino.onnx --for openvino
-      reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4
+      reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
     """
     if opset is None and runtime is None:
         raise click.UsageError("say what to convert to: --opset N, --for NAME or both", ctx)

@@ -7,18 +7,18 @@ from typing import Any
 import click
 
 from reducelower.commandline.options import (
-    OPERATOR,
     conversion_options,
     output_options,
     report_option,
     verification_options,
 )
+from reducelower.commandline.value_types import FILE, OPERATOR
 
 __all__ = ["command"]
 
 
 @click.command("expand")
-@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
 @click.option(
     "--op",
     "operators",
@@ -33,7 +33,7 @@ __all__ = ["command"]
 def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
     """Replace composite Reduce operators by simpler ones, at the model's own opset version, and verify.
 
-    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'.
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
 
     \b
     Examples:

@@ -51,7 +51,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return BAD_USAGE
     except click.UsageError as error:
         help_command = f" (see '{error.ctx.command_path} --help')" if error.ctx is not None else ""
-        console.problem(error.format_message().rstrip(".") + help_command)
+        console.problem(_sentence(error) + help_command)
         return BAD_USAGE
     except click.ClickException as error:
         console.problem(error.format_message())
@@ -69,3 +69,13 @@ def _run(arguments: Sequence[str] | None) -> int:
             console.problem(sentence)
         return status
     return status if isinstance(status, int) else 0
+
+
+def _sentence(error: click.UsageError) -> str:
+    """What is wrong with the usage; of an option that there is not, the nearest that there is."""
+    if not isinstance(error, click.NoSuchOption):
+        return error.format_message().rstrip(".")
+    from reducelower.suggestions import did_you_mean
+
+    known = [flag for option in error.ctx.command.params for flag in option.opts] if error.ctx is not None else []
+    return f"there is no option {error.option_name!r}{did_you_mean(error.option_name, known)}"

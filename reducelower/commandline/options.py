@@ -1,20 +1,30 @@
-"""Options that commands share, and the types of their values."""
+"""Options that commands share."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from reducelower.commandline.value_types import (
+    ELEMENT_TYPE,
+    FILE,
+    FOLDER,
+    IR_VERSION,
+    RULES,
+    RUNTIME,
+    TOLERANCE,
+    Pairs,
+    ParamType,
+)
+
 __all__ = [
     "FOR_OPTION",
-    "OPERATOR",
-    "OPSET",
-    "RUNTIME",
-    "Pairs",
+    "IR_VERSION_OPTION",
     "conversion_options",
+    "model_options",
     "output_options",
     "report_option",
     "target_of",
@@ -22,143 +32,7 @@ __all__ = [
     "workers_options",
 ]
 
-if TYPE_CHECKING:
-    ParamType = click.ParamType[Any]
-else:
-    ParamType = click.ParamType  # generic only from click 8.4 on
-
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-
-class _Opset(ParamType):
-    """An opset version that the installed onnx knows."""
-
-    name = "N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from reducelower.schemas import latest_opset
-
-        latest = latest_opset()
-        try:
-            number = int(value)
-        except ValueError:
-            self.fail(f"{value!r} is not an opset version; give a number from 1 to {latest}", param, ctx)
-        if not 1 <= number <= latest:
-            self.fail(f"there is no opset {number}; the onnx installed knows opsets 1 to {latest}", param, ctx)
-        return number
-
-
-class _Operator(ParamType):
-    """An operator of the default domain."""
-
-    name = "NAME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from reducelower.schemas import versions
-
-        if not versions(value):
-            from reducelower.suggestions import did_you_mean, operator_names
-
-            self.fail(f"ONNX has no operator {value!r}{did_you_mean(value, operator_names())}", param, ctx)
-        return str(value)
-
-
-class _Runtime(ParamType):
-    """A runtime target: the name of a shipped one, or a file."""
-
-    name = "NAME|FILE.toml"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
-            return value
-        from reducelower.targets import TargetError, load_runtime
-
-        try:
-            return load_runtime(value)
-        except TargetError as error:
-            self.fail(str(error), param, ctx)
-
-
-class _ElementType(ParamType):
-    """An ONNX element type, in ONNX's or numpy's spelling."""
-
-    name = "TYPE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from reducelower.schemas import element_type_name, parse_element_type
-
-        try:
-            return element_type_name(parse_element_type(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class _Tolerance(ParamType):
-    """How far values of an element type may be apart: ``16ulp``, ``1e-4`` (relative), ``0.01abs``, or several."""
-
-    name = "TOLERANCE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from reducelower.verification import Tolerance
-
-        bounds: dict[str, Any] = {}
-        for part in str(value).split(","):
-            kind = next((kind for ending, kind in _BOUNDS.items() if part.endswith(ending)), "relative")
-            number = part.removesuffix({"ulp": "ulp", "absolute": "abs"}.get(kind, ""))
-            try:
-                bound = int(number) if kind == "ulp" else float(number)
-            except ValueError:
-                bound = -1
-            if not 0 <= bound < float("inf"):
-                self.fail(f"{value!r} is no tolerance; write 16ulp, 1e-4 (relative), 0.01abs or 4ulp,1e-4", param, ctx)
-            bounds[kind] = bound
-        return Tolerance(**bounds)
-
-
-_BOUNDS = {"ulp": "ulp", "abs": "absolute"}
-
-
-class _IrVersion(ParamType):
-    """``auto``, ``keep`` or a number."""
-
-    name = "auto|keep|N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
-        if value in ("auto", "keep"):
-            return str(value)
-        from onnx import IR_VERSION
-
-        try:
-            number = int(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither 'auto' nor 'keep' nor a number", param, ctx)
-        if not 1 <= number <= IR_VERSION:
-            self.fail(f"there is no IR version {number}; the onnx installed knows 1 to {IR_VERSION}", param, ctx)
-        return number
-
-
-class Pairs(ParamType):
-    """``NAME=VALUE``, the value of a type of its own."""
-
-    def __init__(self, value: ParamType | type, meta: str) -> None:
-        """Say what the value is, and how help shows it."""
-        self.value = click.types.convert_type(value)
-        self.name = meta
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
-        """Split at the last ``=``: names of values may hold one, what they are given may not."""
-        if isinstance(value, tuple):
-            return value
-        name, equals, given = str(value).rpartition("=")
-        if not equals or not name or not given:
-            self.fail(f"{value!r} is not of the form {self.name}", param, ctx)
-        return name, self.value.convert(given, param, ctx)
-
-
-OPSET = _Opset()
-OPERATOR = _Operator()
-RUNTIME = _Runtime()
-_ELEMENT_TYPE = _ElementType()
 
 
 def _mapping(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
@@ -166,7 +40,7 @@ def _mapping(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[s
 
 
 def _by_element_type(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
-    return {_ELEMENT_TYPE.convert(name, param, ctx): value for name, value in pairs}
+    return {ELEMENT_TYPE.convert(name, param, ctx): value for name, value in pairs}
 
 
 def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, ...]) -> tuple[str, ...]:
@@ -197,6 +71,25 @@ def _all(options: Iterable[Callable[[Decorated], Decorated]]) -> Callable[[Decor
     return lambda function: functools.reduce(lambda inner, option: option(inner), reversed(list(options)), function)
 
 
+def model_options(function: Decorated) -> Decorated:
+    """Options that tell the engine what the model does not state itself."""
+    return _all(
+        [
+            click.option(
+                "--freeze-defaults", is_flag=True, help="Take initializers that are also inputs for constants."
+            ),
+            _pairs(
+                "--type",
+                "element_types",
+                ELEMENT_TYPE,
+                "NAME=TYPE",
+                "Element type of a value, where nothing states it.",
+            ),
+            _pairs("--rank", "ranks", click.IntRange(min=0), "NAME=N", "Rank of a value, where nothing states it."),
+        ]
+    )(function)
+
+
 def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
     """Options that tell the engine what is legal and what the model does not state itself."""
     return _all(
@@ -204,28 +97,19 @@ def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
             click.option(
                 "--without-type",
                 "without_types",
-                type=_ELEMENT_TYPE,
+                type=ELEMENT_TYPE,
                 multiple=True,
                 help="Element type that nothing added may use, such as double.",
             ),
             click.option(
                 "--rules",
+                type=RULES,
                 default=default_rules,
                 show_default=True,
                 metavar="spec|stable|core|DIR",
                 help="Rule book that bodies come from.",
             ),
-            click.option(
-                "--freeze-defaults", is_flag=True, help="Take initializers that are also inputs for constants."
-            ),
-            _pairs(
-                "--type",
-                "element_types",
-                _ELEMENT_TYPE,
-                "NAME=TYPE",
-                "Element type of a value, where nothing states it.",
-            ),
-            _pairs("--rank", "ranks", click.IntRange(min=0), "NAME=N", "Rank of a value, where nothing states it."),
+            model_options,
         ]
     )
 
@@ -255,7 +139,7 @@ def target_of(
 
 IR_VERSION_OPTION: Callable[[Decorated], Decorated] = click.option(
     "--ir-version",
-    type=_IrVersion(),
+    type=IR_VERSION,
     default="auto",
     show_default=True,
     help="IR version of the output; auto is what the opset version goes with.",
@@ -265,6 +149,7 @@ IR_VERSION_OPTION: Callable[[Decorated], Decorated] = click.option(
 report_option: Callable[[Decorated], Decorated] = click.option(
     "--report",
     "reports",
+    type=FILE,
     metavar="FILE",
     multiple=True,
     help="Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; can be given many times.",
@@ -280,6 +165,7 @@ def verification_options(function: Decorated) -> Decorated:
             click.option(
                 "--test-data",
                 "test_data",
+                type=FOLDER,
                 metavar="DIR",
                 help="Folder in the layout of ONNX's test data (test_data_set_0/...): inputs, and outputs to compare.",
             ),
@@ -295,7 +181,7 @@ def verification_options(function: Decorated) -> Decorated:
             click.option(
                 "--tolerance",
                 "tolerances",
-                type=Pairs(_Tolerance(), "TYPE=TOLERANCE"),
+                type=Pairs(TOLERANCE, "TYPE=TOLERANCE"),
                 metavar="TYPE=TOLERANCE",
                 multiple=True,
                 callback=_by_element_type,
@@ -335,8 +221,10 @@ def output_options(function: Decorated) -> Decorated:
     """Options that say where outputs go, and what is said about it."""
     return _all(
         [
-            click.option("-o", "--output", metavar="OUT", help="Output file; its extension says the format."),
-            click.option("--output-dir", metavar="DIR", help="Folder for the outputs of many models."),
+            click.option(
+                "-o", "--output", type=FILE, metavar="OUT", help="Output file; its extension says the format."
+            ),
+            click.option("--output-dir", type=FOLDER, metavar="DIR", help="Folder for the outputs of many models."),
             click.option("--in-place", is_flag=True, help="Replace the inputs."),
             click.option("--force", is_flag=True, help="Replace existing outputs."),
             click.option(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from reducelower.commandline.options import OPERATOR
+from reducelower.commandline.value_types import OPERATOR
 
 __all__ = ["command"]
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import click
 
-from reducelower.commandline.options import OPERATOR
+from reducelower.commandline.value_types import FOLDER, OPERATOR, RULES
 
 __all__ = ["command"]
 
 
 @click.command("rules")
 @click.argument("operator", type=OPERATOR, required=False)
-@click.option("--rules", default="spec", show_default=True, metavar="spec|stable|core|DIR", help="The rule book.")
-@click.option("--test", "folder", metavar="DIR", help="Check every rule of a folder of your own.")
+@click.option(
+    "--rules", type=RULES, default="spec", show_default=True, metavar="spec|stable|core|DIR", help="The rule book."
+)
+@click.option("--test", "folder", type=FOLDER, metavar="DIR", help="Check every rule of a folder of your own.")
 def command(operator: str | None, rules: str, folder: str | None) -> int:
     """List the rules of a rule book, or show those for one operator.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.commandline.options import RUNTIME
+from reducelower.commandline.value_types import RUNTIME
 
 if TYPE_CHECKING:
     from reducelower.targets import Fact, Runtime

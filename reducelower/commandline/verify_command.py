@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from reducelower.commandline.options import report_option, verification_options
+from reducelower.commandline.value_types import FILE
 
 __all__ = ["command"]
 
 
 @click.command("verify")
-@click.argument("before", metavar="MODEL")
-@click.argument("after", metavar="[AFTER]", required=False)
+@click.argument("before", type=FILE, metavar="MODEL")
+@click.argument("after", type=FILE, metavar="[AFTER]", required=False)
 @verification_options
 @report_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed for the values of the inputs.")

@@ -9,7 +9,7 @@ from reducelower import __version__
 
 __all__ = ["versions"]
 
-_NEIGHBOURS = ("onnx", "onnxruntime", "onnxscript", "numpy")
+_NEIGHBOURS = ("onnx", "onnxruntime", "onnxscript", "numpy", "protobuf")
 
 
 def versions() -> str:

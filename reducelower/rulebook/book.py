@@ -17,7 +17,7 @@ from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.reading import SUFFIX, Source, complete_references, opset_of, read_rules
 from reducelower.rulebook.validation import validate
 
-__all__ = ["Rule", "RuleBook", "load_book", "load_forms"]
+__all__ = ["Rule", "RuleBook", "load_book", "load_forms", "shipped_books"]
 
 _EXTENDS = {"core": "stable"}
 """Shipped book -> the book that answers for what it has no rule of its own for."""
@@ -178,7 +178,7 @@ def load_book(name: str | os.PathLike[str]) -> RuleBook:
     Raises:
         RuleError: there is no such book, or the folder holds no rule.
     """
-    return _load_shipped(name) if isinstance(name, str) and name in _shipped() else _load_folder(Path(name))
+    return _load_shipped(name) if isinstance(name, str) and name in shipped_books() else _load_folder(Path(name))
 
 
 @cache
@@ -197,7 +197,8 @@ def _home() -> Path:
 
 
 @cache
-def _shipped() -> frozenset[str]:
+def shipped_books() -> frozenset[str]:
+    """The names of the books that come with the package."""
     return frozenset(path.name for path in _home().iterdir() if any(path.glob(f"*{SUFFIX}")))
 
 
@@ -209,7 +210,11 @@ def _load_shipped(name: str) -> RuleBook:
 
 def _load_folder(path: Path) -> RuleBook:
     if not path.is_dir():
-        raise RuleError(f"neither a folder of rules nor a shipped book ({', '.join(sorted(_shipped()))})", path)
+        from reducelower.suggestions import did_you_mean
+
+        known = sorted(shipped_books())
+        near = did_you_mean(str(path), known)
+        raise RuleError(f"neither a folder of rules nor a shipped book ({', '.join(known)}){near}", path)
     return RuleBook(path.resolve().name, path)
 
 
