@@ -132,7 +132,7 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules) -> Iter
 
 
 def _books(node: NodeProto, found: Misfit, rules: Rules) -> Iterator[Rules]:
-    names = ["stable", "core"]
+    names = ["stable", "core", "portable"]
     if not found.overflows and node.op_type not in _OVERFLOWING_BODIES:
         names.append("spec")
     if rules.book.name not in ("spec", *names):
