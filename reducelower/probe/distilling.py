@@ -9,7 +9,8 @@ from itertools import groupby
 
 from reducelower.probe.case import Case
 from reducelower.probe.conditions import Condition, holds
-from reducelower.probe.learning import Pattern, learn, since
+from reducelower.probe.learning import learn, since
+from reducelower.probe.patterns import Pattern
 from reducelower.probe.results import Result
 from reducelower.probe.running import Probed
 from reducelower.probe.sentences import overflow_sentence, sentence

@@ -7,39 +7,19 @@ true of no right case, the one that explains most failures comes first, until ev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from reducelower.probe.case import Case
 from reducelower.probe.conditions import Condition, When, candidates, cost, full_when, holds, is_possible
+from reducelower.probe.patterns import Opsets, Pattern, simplified
 from reducelower.schemas import schema
 
-__all__ = ["Pattern", "learn", "since"]
+__all__ = ["learn", "since"]
 
 _MOST_CONDITIONS = 3
 
-Opsets = tuple[int, ...]
-
 _Where = Mapping[str, tuple[Opsets, int]]
 """By operator, opset versions and the failures explained there, as bits."""
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """What fails: nodes of these operators, in models of these opset versions, under these conditions.
-
-    Attributes:
-        operators: sorted.
-        opsets: the versions among those probed, sorted.
-        when: the conditions; none for every node.
-        explains: names of the failing cases that this is true of.
-        covers_right: how many right cases it is true of too, because nothing tells them apart.
-    """
-
-    operators: tuple[str, ...]
-    opsets: Opsets
-    when: When
-    explains: frozenset[str]
-    covers_right: int = 0
 
 
 @dataclass(frozen=True)
@@ -117,7 +97,7 @@ class _Learner:
             left &= ~self._set(new)
         if not exact:
             found += self._leftovers(left)
-        return _without_needless(_merged(found))
+        return simplified(found)
 
     def _gain(self, when: When, where: _Where, left: int) -> float:
         """How many failures a conjunction explains that nothing does yet; a longer one has to explain more."""
@@ -251,51 +231,3 @@ def _narrowed(when: When, cases: Sequence[Case]) -> When:
             value = tuple(name for name in value if name in seen)
         narrow.append(Condition(condition.name, value))
     return tuple(narrow)
-
-
-def _merged(patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Patterns that differ in nothing but their operators, or in the alternatives of one condition, as one."""
-    found = list(patterns)
-    merged = True
-    while merged:
-        merged = False
-        for at, left in enumerate(found):
-            for other in range(at + 1, len(found)):
-                both = _joined(left, found[other])
-                if both is not None:
-                    found[at], merged = both, True
-                    del found[other]
-                    break
-            if merged:
-                break
-    return found
-
-
-def _joined(left: Pattern, right: Pattern) -> Pattern | None:
-    if left.opsets != right.opsets:
-        return None
-    explains = left.explains | right.explains
-    both = replace(left, explains=explains, covers_right=left.covers_right + right.covers_right)
-    if left.when == right.when:
-        return replace(both, operators=tuple(sorted({*left.operators, *right.operators})))
-    names = [condition.name for condition in left.when]
-    if left.operators != right.operators or names != [condition.name for condition in right.when]:
-        return None
-    different = [at for at, (one, two) in enumerate(zip(left.when, right.when, strict=True)) if one != two]
-    if len(different) != 1:
-        return None
-    one, two = left.when[different[0]].value, right.when[different[0]].value
-    if not isinstance(one, tuple) or not isinstance(two, tuple):
-        return None
-    union = Condition(names[different[0]], tuple(sorted({*one, *two})))
-    return replace(both, when=tuple(union if at == different[0] else item for at, item in enumerate(left.when)))
-
-
-def _without_needless(patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Without patterns whose failures the others explain."""
-    kept = list(patterns)
-    for pattern in reversed(patterns):
-        others = frozenset().union(*(other.explains for other in kept if other is not pattern))
-        if pattern.explains <= others:
-            kept.remove(pattern)
-    return kept

@@ -83,7 +83,7 @@ def sentence(operators: Sequence[str], when: When, results: Sequence[Result]) ->
         return f"{_number(subject, operators, found)}."
     most = Counter(result.kind for result in results).most_common()
     kind = min(name for name, count in most if count == most[0][1])
-    said = Counter(result.detail for result in results if result.kind == kind)
+    said = Counter(_impersonal(result, operators) for result in results if result.kind == kind)
     detail = min(said, key=lambda text: (-said[text], text))
     quoted = f": {_cut(detail)}" if kind != "hang" and detail else ""
     return f"{_number(subject, operators, _REFUSED[kind])}{quoted}".rstrip(".") + "."
@@ -102,6 +102,12 @@ def _number(subject: str, operators: Sequence[str], verb: str) -> str:
     first, _, rest = verb.partition(" ")
     singular = {"come": "comes", "are": "is", "crash": "crashes", "do": "does"}[first]
     return f"{subject} {singular} {rest}"
+
+
+def _impersonal(result: Result, operators: Sequence[str]) -> str:
+    """What was said of one of several operators, as said of any."""
+    own = result.case.partition("-")[0]
+    return result.detail.replace(own, "it") if len(operators) > 1 else result.detail
 
 
 def _cut(text: str) -> str:

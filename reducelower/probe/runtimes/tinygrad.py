@@ -20,10 +20,12 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     """Run a model."""
     import tempfile
 
+    import numpy as np
     from tinygrad.nn.onnx import OnnxRunner
 
     with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
         file.write(model)
         file.flush()
         results = OnnxRunner(file.name)(inputs)
-    return [value.numpy() for value in results.values()]
+    # Sizes and shapes come as Python's own numbers.
+    return [value.numpy() if hasattr(value, "numpy") else np.asarray(value) for value in results.values()]

@@ -28,5 +28,11 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     machine = relax.VirtualMachine(tvm.compile(module, target="llvm"), tvm.cpu())
     names = [value.name for value in read.graph.input]
     results = machine["main"](*(tvm.runtime.tensor(inputs[name]) for name in names))
-    several = hasattr(results, "__len__") and not hasattr(results, "numpy")
-    return [result.numpy() for result in (results if several else [results])]
+    return [_array(result) for result in ([results] if len(read.graph.output) == 1 else results)]
+
+
+def _array(result: Any) -> Any:
+    """A tensor, or a shape, which TVM has as numbers of its own."""
+    import numpy as np
+
+    return result.numpy() if hasattr(result, "numpy") else np.array([int(size) for size in result], np.int64)
