@@ -11,7 +11,7 @@ from onnx import ModelProto
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong
 from reducelower.batch.input_values import read_data_sets
 from reducelower.batch.settings import Settings, Task
-from reducelower.convert import legalize
+from reducelower.convert import Legalized, legalize
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
@@ -138,7 +138,7 @@ def _convert(
     external = source.is_partial
     if wrong := what_is_wrong(source.model, external=external):
         return _refused(task, wrong)
-    legalized = legalize(source.model, **settings.for_engine(), base_dir=source.folder)
+    legalized = _legalized(source, settings)
     if wrong := what_is_wrong(legalized.model, external=external, full=True):
         return _invalid_result(task, settings, source, legalized.model, wrong)
     verification = None
@@ -164,6 +164,22 @@ def _convert(
     )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))
+
+
+def _legalized(source: LoadedModel, settings: Settings) -> Legalized:
+    if settings.raised is None:
+        return legalize(source.model, **settings.for_engine(), base_dir=source.folder)
+    from reducelower.raising import BOOKS, raise_with_plan
+
+    return raise_with_plan(
+        source.model,
+        ops=settings.raised or None,
+        rules=dict.fromkeys((*BOOKS, settings.rules)),
+        freeze_defaults=settings.freeze_defaults,
+        element_types=settings.element_types,
+        ranks=settings.ranks,
+        base_dir=source.folder,
+    )
 
 
 def _with_details(

@@ -24,6 +24,7 @@ class Settings:
         ir_version: ``auto``, ``keep`` or a number.
         freeze_defaults: take initializers that are also inputs for constants.
         element_types, ranks: facts about values that the models do not state, by name.
+        raised: operators to raise to, all where none is named; None makes the models legal instead.
         verify: run both models and compare.
         dims, inputs: sizes of symbolic dimensions and files with input values, for verification.
         test_data: folder in ONNX's test-data layout that verification takes inputs and outputs from; may be empty.
@@ -43,6 +44,7 @@ class Settings:
     freeze_defaults: bool = False
     element_types: Mapping[str, str] = field(default_factory=dict)
     ranks: Mapping[str, int] = field(default_factory=dict)
+    raised: Sequence[str] | None = None
     verify: bool = True
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)

@@ -11,6 +11,7 @@ __all__ = ["app"]
 _COMMANDS = {
     "convert": ("reducelower.commandline.convert_command", "Convert models to another opset version."),
     "expand": ("reducelower.commandline.expand_command", "Replace composite Reduce operators by simpler ones."),
+    "raise": ("reducelower.commandline.raise_command", "Fold primitive forms into composite Reduce operators."),
     "check": ("reducelower.commandline.check_command", "Say what a conversion would change; for CI."),
     "verify": ("reducelower.commandline.verify_command", "Run two models and compare every output."),
     "targets": (

@@ -1,4 +1,4 @@
-"""What `convert` and `expand` have in common: many models, one set of settings, one report."""
+"""What `convert`, `expand` and `raise` have in common: many models, one set of settings, one report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["convert_all"]
 
 
 def convert_all(
-    command: Literal["convert", "expand"], models: Sequence[str], target: Target, options: Mapping[str, Any]
+    command: Literal["convert", "expand", "raise"], models: Sequence[str], target: Target, options: Mapping[str, Any]
 ) -> int:
     """Convert every model that the command line names, report, and return the exit status.
 
@@ -76,7 +76,7 @@ def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, An
 
 
 def _report(
-    command: Literal["convert", "expand"], outcomes: Sequence[Outcome], reports: Sequence[str], form: str
+    command: Literal["convert", "expand", "raise"], outcomes: Sequence[Outcome], reports: Sequence[str], form: str
 ) -> None:
     from reducelower.commandline.reporting import of_conversion, write_reports
 
@@ -127,6 +127,7 @@ def _settings(target: Target, options: Mapping[str, Any]) -> Settings:
         freeze_defaults=options["freeze_defaults"],
         element_types=options["element_types"],
         ranks=options["ranks"],
+        raised=options.get("raised"),
         verify=options["verify"],
         dims=options["dims"],
         inputs=options["inputs"],

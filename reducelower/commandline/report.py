@@ -92,7 +92,7 @@ def site_lines(sites: Iterable[Site]) -> list[str]:
     return columns(
         (
             f"{one_line(site.graph)}: {site.op_type} {one_line(site.node)!r}",
-            f"-> {nodes(site.count)}",
+            f"-> {nodes(site.count)}" if not site.raised_from else f"<- {nodes(len(site.raised_from))}",
             f"by {site.rule}",
         )
         for site in sites

@@ -7,6 +7,6 @@ that are found are those that `expand` would put there, names apart, whatever th
 
 from __future__ import annotations
 
-from reducelower.raising.raiser import raise_reductions, raise_with_plan
+from reducelower.raising.run import BOOKS, known_operators, raise_reductions, raise_with_plan
 
-__all__ = ["raise_reductions", "raise_with_plan"]
+__all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]

@@ -78,11 +78,10 @@ class Fragment:
 
 
 def fragments_of(pair: Pair) -> tuple[Fragment, Fragment]:
-    """The original node and what stands in its place."""
-    return (
-        _fragment(pair, [pair.node], pair.before, pair.constants[0]),
-        _fragment(pair, pair.replacement, pair.after, pair.constants[1]),
-    )
+    """What stood in the source, and what stands in its place."""
+    node = _fragment(pair, [pair.node], pair.before, pair.constants[0])
+    nodes = _fragment(pair, pair.replacement, pair.after, pair.constants[1])
+    return (nodes, node) if pair.is_raised else (node, nodes)
 
 
 def _fragment(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: Mapping[str, Any]) -> Fragment:

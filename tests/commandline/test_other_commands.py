@@ -17,7 +17,7 @@ import pytest
 
 Cli = Callable[..., Any]
 
-COMMANDS = ("convert", "expand", "check", "verify", "rules")
+COMMANDS = ("convert", "expand", "raise", "check", "verify", "rules")
 
 
 def test_verify_tells_equal_from_different(cli: Cli, models: Path, tmp_path: Path) -> None:
