@@ -17,7 +17,7 @@ import pytest
 
 Cli = Callable[..., Any]
 
-COMMANDS = ("convert", "expand", "raise", "check", "verify", "rules")
+COMMANDS = ("convert", "expand", "raise", "check", "verify", "targets", "probe", "rules")
 
 
 def test_verify_tells_equal_from_different(cli: Cli, models: Path, tmp_path: Path) -> None:
