@@ -74,7 +74,7 @@ def test_version_names_what_it_works_with(cli: Cli) -> None:
 def test_the_help_of_a_command_shows_an_example(cli: Cli, command: str) -> None:
     ran = cli(command, "--help")
     assert ran.status == 0
-    assert re.search(rf"Examples?:\s+reducelower {command} ", ran.out)
+    assert re.search(rf"Examples?:\s+reducelower {command}\b", ran.out)
 
 
 def test_help_lists_the_commands(cli: Cli) -> None:
