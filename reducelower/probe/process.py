@@ -164,7 +164,7 @@ class Worker:
 
         def stop() -> None:
             late.set()
-            self._kill()
+            _kill(process)
 
         timer = threading.Timer(seconds, stop)
         timer.start()
@@ -196,16 +196,10 @@ class Worker:
         errors = [line for line in lines if "error" in line.lower() or "assert" in line.lower()]
         return (errors or lines or [""])[-1].strip()
 
-    def _kill(self) -> None:
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-
     def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
             process.wait()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
@@ -214,6 +208,15 @@ class Worker:
         if self._said is not None:
             self._said.close()
             self._said = None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a worker and, where processes come in groups, whatever it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _status_text(status: int | None) -> str:
