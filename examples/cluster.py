@@ -27,7 +27,9 @@ def main(address: str = "", output_dir: str = "out/cluster") -> list[Outcome]:
 
 def convert_all(client: Client, output_dir: str) -> list[Outcome]:
     outcomes = []
-    for outcome in convert_files([MODELS], 13, output_dir=output_dir, executor=client.get_executor(), overwrite=True):
+    for outcome in convert_files(
+        [MODELS], 13, output_dir=output_dir, executor=client.get_executor(pure=False), overwrite=True
+    ):
         outcomes.append(outcome)
         print(f"{outcome.source}: {'; '.join(outcome.problems) or outcome.output}")
     return outcomes

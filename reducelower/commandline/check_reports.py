@@ -28,9 +28,9 @@ def answer(form: str, models: Sequence[ModelReport], *, verbose: bool) -> str:
 
 def _details(model: ModelReport) -> list[str]:
     """A line per refusal, or else per operator and rule."""
-    if model.plan is None:
-        return []
-    return [one_line(str(refusal)) for refusal in model.refusals] or describe_plan(model.plan)
+    if model.refusals:
+        return [one_line(str(refusal)) for refusal in model.refusals]
+    return describe_plan(model.plan) if model.plan is not None else []
 
 
 def _text(models: Sequence[ModelReport], verbose: bool) -> str:
