@@ -1,12 +1,13 @@
 # Both targets do all set-up: a machine with Python 3.10 or newer needs nothing else.
 #   make demo   install into .venv and convert real models both ways, verified
 #   make test   the same with the development tools: ruff, mypy, pytest
+#   make dist   build the source archive and the wheel, and run the tests of the one against the other, elsewhere
 #   make bench  measure speed and size beside other tools, into out/bench.json; takes minutes and 5 GB of disk
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test bench clean
+.PHONY: demo test dist bench clean
 .DELETE_ON_ERROR:
 
 demo: .venv/installed
@@ -19,6 +20,18 @@ test: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+# The package is taken out of the source archive, so that the tests can only find what the wheel has installed.
+dist: .venv/installed-release
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && \
+	$(PYTHON) -m venv "$$place/venv" && \
+	"$$place/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[dev]" && \
+	mkdir "$$place/source" && tar -xzf dist/*.tar.gz --strip-components=1 -C "$$place/source" && \
+	rm -r "$$place/source/reducelower" && \
+	cd "$$place/source" && "$$place/venv/bin/pytest"
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/bench.py
@@ -34,6 +47,10 @@ clean:
 .venv/installed-dev: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ .venv/installed
+
+.venv/installed-release: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	touch $@
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
