@@ -8,16 +8,24 @@ singular message, and repeated fields inside it line up one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import compress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-__all__ = ["Census", "Columns", "graph_of"]
+from reducelower.wire import varint
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["INPUT", "NAME", "OUTPUT", "Census", "Columns", "field_head", "graph_from", "graph_of", "second_of_two"]
 
 _Field = descriptor_pb2.FieldDescriptorProto
+
+INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
+"""What stands in front of the first fields of a NodeProto, as protobuf writes it."""
 
 _CHUNK = 1 << 14
 """Nodes asked at a time: few enough for their names to stay in the processor's cache, however large the model."""
@@ -68,15 +76,34 @@ def graph_of(nodes: Iterable[bytes]) -> Any:
     return graph
 
 
-class _Known(dict[bytes, bool]):
-    """Answers about operators, each asked once."""
+def graph_from(serialized: bytes) -> Any:
+    """A graph from its bytes, nodes left as they are, in its field ``node``."""
+    return _class("ApartGraph").FromString(serialized)
 
-    def __init__(self, is_wanted: Callable[[str], bool]) -> None:
-        super().__init__()
-        self._is_wanted = is_wanted
 
-    def __missing__(self, op_type: bytes) -> bool:
-        self[op_type] = self._is_wanted(op_type.decode())
+@cache
+def field_head(length: int) -> bytes:
+    """What stands in front of a node of so many bytes in a GraphProto: field 1, and the length."""
+    return b"\x0a" + varint(length)
+
+
+def second_of_two(node: bytes) -> bytes | None:
+    """The second input of a serialized node that has two, neither longer than 127 bytes; None for other nodes."""
+    try:
+        second = node[1] + 2
+        length = node[second + 1]
+        end = second + 2 + length
+        is_such = node[0] == INPUT == node[second] and node[1] | length < 128 and node[end] == OUTPUT
+    except IndexError:
+        return None
+    return node[second + 2 : end] if is_such else None
+
+
+class _Codes(dict[bytes, int]):
+    """A number for each operator, given when it is first met."""
+
+    def __missing__(self, op_type: bytes) -> int:
+        self[op_type] = len(self)
         return self[op_type]
 
 
@@ -89,56 +116,62 @@ class Columns:
         self._serialized: bytes = graph.SerializeToString()
 
     @cached_property
-    def _nodes(self) -> Any:
+    def _columns(self) -> Any:
         return _class("NodesGraph").FromString(self._serialized).node
+
+    @cached_property
+    def _codes(self) -> tuple[list[str], NDArray[np.int32]]:
+        """The operator types there are, and for each one that is stated its place among them."""
+        column, codes = self._columns.op_type, _Codes()
+        stated = np.empty(len(column), np.int32)
+        for start in range(0, len(column), _CHUNK):
+            operators = column[start : start + _CHUNK]
+            stated[start : start + _CHUNK] = np.fromiter(map(codes.__getitem__, operators), np.int32, len(operators))
+        return [name.decode() for name in codes], stated
 
     @cached_property
     def is_even(self) -> bool:
         """Whether every node has one operator type, so that the n-th is that of the n-th node."""
-        return len(self._nodes.op_type) == self._count
+        return len(self._columns.op_type) == self._count
 
     @cached_property
     def is_plain(self) -> bool:
         """Whether no node states a domain either, so that operator types tell what nodes are."""
-        return self.is_even and not any(self._nodes.domain)
+        return self.is_even and not any(self._columns.domain)
 
-    @cached_property
-    def operators(self) -> Collection[str]:
+    @property
+    def operators(self) -> Sequence[str]:
         """The operator types there are."""
-        known = _Known(lambda _: True)
-        for start in range(0, len(self._nodes.op_type), _CHUNK):
-            all(map(known.__getitem__, self._nodes.op_type[start : start + _CHUNK]))
-        return {name.decode() for name in known}
+        return self._codes[0]
 
-    def positions(self, is_wanted: Callable[[str], bool]) -> Iterable[int]:
+    def operators_at(self, positions: Sequence[int]) -> Iterator[str]:
+        """The operator types of some nodes, where the columns are even."""
+        operators, codes = self._codes
+        return map(operators.__getitem__, codes[positions].tolist())
+
+    def positions(self, is_wanted: Callable[[str], bool]) -> list[int]:
         """Positions of the nodes of some operators; of all nodes where the columns are not even."""
         if not self.is_even:
-            return range(self._count)
-        known = _Known(is_wanted)
-        found: list[int] = []
-        for start in range(0, self._count, _CHUNK):
-            operators = self._nodes.op_type[start : start + _CHUNK]
-            found += compress(range(start, self._count), map(known.__getitem__, operators))
+            return list(range(self._count))
+        operators, codes = self._codes
+        wanted = np.fromiter(map(is_wanted, operators), np.bool_, len(operators))
+        found: list[int] = np.flatnonzero(wanted[codes]).tolist()
         return found
 
     @property
     def has_overloads(self) -> bool:
         """Whether any node names an overload of a function."""
-        return any(self._nodes.overload)
+        return any(self._columns.overload)
 
     @property
     def has_metadata(self) -> bool:
         """Whether any node carries metadata_props."""
-        return bool(self._nodes.metadata_props)
+        return bool(self._columns.metadata_props)
 
     @cached_property
-    def inputs(self) -> list[bytes]:
+    def inputs(self) -> Sequence[bytes]:
         """The inputs of all nodes, in order; what graphs inside them read is not among them."""
-        return _class("ReadersGraph").FromString(self._serialized).node.input[:]  # type: ignore[no-any-return]
-
-    def uses(self, name: str) -> int:
-        """How many inputs of nodes bear a name."""
-        return self.inputs.count(name.encode())
+        return _class("ReadersGraph").FromString(self._serialized).node.input  # type: ignore[no-any-return]
 
 
 class Census(Columns):

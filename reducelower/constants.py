@@ -10,7 +10,6 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.attributes import attribute_of
-from reducelower.census import Census
 from reducelower.crossings import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.inference import subgraphs
@@ -86,7 +85,6 @@ def remove_unused(
     released: Sequence[tuple[Scope, str]],
     folded: Iterable[tuple[Scope, str]],
     edits: Sequence[Edited],
-    census: Census | None,
 ) -> None:
     """Remove constants that rewritten nodes read and nothing reads any more, and what only they were computed from.
 
@@ -94,11 +92,10 @@ def remove_unused(
         released: scopes and names of constants that some node ceased to read.
         folded: those that nodes compute rather than state.
         edits: every graph and function body of the model; the main graph first.
-        census: the census of the model as it was, where there is one.
     """
     by_scope = {id(edit.scope): edit for edit in edits}
     computed = set(folded)
-    open_ones = _settled_by_census(released, computed, edits, census)
+    open_ones = _settled_in_one_graph(released, computed, edits)
     while open_ones:
         wanted: dict[Scope, set[str]] = {}
         for home, name in open_ones:
@@ -132,27 +129,18 @@ def _count_uses(wanted: Mapping[Scope, set[str]], edits: Sequence[Edited]) -> Ma
     return uses
 
 
-def _settled_by_census(
-    released: Sequence[tuple[Scope, str]],
-    folded: Container[tuple[Scope, str]],
-    edits: Sequence[Edited],
-    census: Census | None,
+def _settled_in_one_graph(
+    released: Sequence[tuple[Scope, str]], folded: Container[tuple[Scope, str]], edits: Sequence[Edited]
 ) -> Sequence[tuple[Scope, str]]:
-    """Remove what the census alone shows to be unused; returns what is still open.
-
-    In a model of one graph where no node was replaced, the nodes that read a constant before are those that released
-    it and those that still read it.
-    """
-    if census is None or len(edits) != 1 or edits[0].replaced or any(pair in folded for pair in set(released)):
+    """Remove what is unused in a model of one graph where no node was replaced; returns what is still open."""
+    if len(edits) != 1 or edits[0].replaced or any(pair in folded for pair in set(released)):
         return released
-    main = edits[0]
-    counts = Counter(name for _, name in released)
-    if not all(census.uses(name) for name in counts):
-        # The census does not know what this run added.
-        return released
-    elsewhere = set(_read_outside_nodes(main.scope.holder))
-    unused = {name for name in counts if name not in elsewhere and census.uses(name) == counts[name]}
-    _remove(unused, main.scope, main, folded)
+    (main,) = edits
+    names = {name for _, name in released}
+    if not names:
+        return ()
+    names -= main.scope.node_list.reading(names)
+    _remove(names.difference(_read_outside_nodes(main.scope.holder)), main.scope, main, folded)
     return ()
 
 

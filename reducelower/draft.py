@@ -97,7 +97,7 @@ class Draft:
         data = self.model.SerializeToString()
         if self._serialized is None:
             return data
-        nodes = self._serialized.graph.SerializeToString()
+        nodes = self._serialized.serialize()
         if not nodes:
             return data
         # Nodes have the lowest field number in a graph, so they come first.

@@ -30,14 +30,14 @@ class Edit:
     def __post_init__(self) -> None:
         self.shortcuts = Shortcuts(self.scope)
 
-    def splice(self) -> dict[int, tuple[int, int]]:
-        """Put replacements in place without moving any other node; positions of sites: first node and count."""
+    def splice(self) -> None:
+        """Put replacements in place without moving any other node."""
         if self.scope.added_nodes:
             self.replaced[-1] = self.scope.added_nodes
         self.scope.node_list.splice(self.replaced)
-        return self._positions()
 
-    def _positions(self) -> dict[int, tuple[int, int]]:
+    def positions(self) -> dict[int, tuple[int, int]]:
+        """Where sites are after replacements were put in place: position of the first node, and how many they are."""
         positions: dict[int, tuple[int, int]] = {}
         shift = 0
         for index in sorted({*self.replaced, *self.sites}):

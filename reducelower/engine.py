@@ -91,7 +91,7 @@ class Legalizer:
         self._walk(Scope(self.ground, draft.model.graph, source_opset, "graph", key=(), nodes=draft.nodes))
         for number, function in enumerate(draft.model.functions):
             self._walk_function(function, number)
-        constants.remove_unused(self.ground.released, self.ground.folded, self._edits, draft.census)
+        constants.remove_unused(self.ground.released, self.ground.folded, self._edits)
         self._treat_constants()
         self._fit_types()
         # A node that went, because nothing reads it any more, need not be legal.
@@ -118,20 +118,8 @@ class Legalizer:
         self._edits.append(edit)
         nodes, table = scope.node_list, self._table(scope.opset)
         self.nodes += len(nodes)
-        original, overwrite, shortcut = nodes.original, nodes.overwrite, edit.shortcuts.apply
-        replaced, sites, released = edit.replaced, edit.sites, self.ground.released
-        for index in nodes.positions(lambda op_type: table[op_type] is not None):
-            data = original(index)
-            known = shortcut(data)
-            if known is not None:
-                made, template = known
-                if isinstance(made, bytes):
-                    overwrite(index, made)
-                else:
-                    replaced[index] = made
-                sites[index] = template.site
-                released += template.released
-                continue
+        positions = nodes.positions(lambda op_type: table[op_type] is not None)
+        for index, data in edit.shortcuts.walk(positions, edit.replaced, edit.sites, self.ground.released):
             read = read_node(data)
             if self._repeat(read, index, edit):
                 continue
@@ -543,9 +531,10 @@ class Legalizer:
             path, nodes = edit.scope.path, edit.scope.node_list
             names = {index: nodes.name(index) for index in edit.sites} if report else {}
             edit.state_types(self._new_types.get(edit.scope, {}))
-            positions = edit.splice()
+            edit.splice()
             if not report:
                 continue
+            positions = edit.positions()
             found.append(
                 [
                     _site(path, names[index] or f"{op_type}#{index}", op_type, label, index, positions[index])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
@@ -29,7 +29,9 @@ class Names:
         self._serialized = serialized
         self._free_tails: dict[str, bool] = {}
         self._taken: set[str] | None = None
-        self._given: set[bytes] = set()
+        self._given: set[str] = set()
+        self._families: dict[str, dict[bytes, Collection[bytes]]] = {}
+        self._ends: tuple[bytes, ...] = ()
         self.derived: list[tuple[str, str, str]] = []
         """Names made from a stem, in order: the stem, the tail, the name."""
 
@@ -41,28 +43,72 @@ class Names:
             while self._is_taken(f"{name}_{number}", tail):
                 number += 1
             name = f"{name}_{number}"
-        self._given.add(name.encode())
+        self._given.add(name)
+        for family in self._families:
+            self._note(name, family)
         if stem:
             self.derived.append((stem, tail, name))
         return name
 
     def is_new(self, name: str) -> bool:
         """Whether the name was given out here rather than found in the model."""
-        return name.encode() in self._given
+        return name in self._given or any(family in name for family in self._families)
 
-    def are_free(self, tails: Iterable[str]) -> bool:
-        """Whether names with any of these tails collide with nothing but names given before."""
-        return all(map(self._tail_is_free, tails))
+    # Names by the thousand
 
-    def take(self, names: Sequence[bytes]) -> bool:
-        """Give out names, in UTF-8, whose tails are free; False if one was given before, and then none is given."""
-        if not self._given.isdisjoint(names):
+    def family(self, tails: Collection[str]) -> str:
+        """The beginning that tails share, such as ``/ReduceL2/``, if it occurs nowhere in the model; else nothing.
+
+        Whatever contains it is then a name given here, and what stands in front of it is the stem.
+        """
+        first = next(iter(tails), "")
+        family = first[: first.find("/", 1) + 1]
+        if not family.startswith("/") or not all(tail.startswith(family) for tail in tails):
+            return ""
+        if not self._tail_is_free(family):
+            return ""
+        if family not in self._families:
+            # A stem that ends like a family, "a/ReduceL2", makes one with a tail that begins with "/".
+            end = family[:-1].encode()
+            if any(stem.endswith(end) for stems in self._families.values() for stem in stems):
+                return ""
+            self._families[family] = {}
+            self._ends = (*self._ends, end)
+            for name in self._given:
+                self._note(name, family)
+        return family
+
+    def take(self, family: str, stem: bytes, tails: Collection[bytes]) -> bool:
+        """Give out the names that a stem has with all of some tails of one family.
+
+        Args:
+            family: the family.
+            stem: a name of the model, in UTF-8.
+            tails: the tails, in UTF-8.
+
+        Returns:
+            False where one of them may have been given before; then none is given.
+        """
+        stems = self._families[family]
+        if stem in stems or stem.endswith(self._ends):
             return False
-        self._given.update(names)
+        stems[stem] = tails
         return True
 
+    def _note(self, name: str, family: str) -> None:
+        """Note the stem of a name, if it is of a family, so that nobody takes it again without asking."""
+        stem, found, _ = name.partition(family)
+        if found:
+            self._families[family].setdefault(stem.encode(), ())
+
+    def _was_taken(self, name: str, family: str) -> bool:
+        stem, found, rest = name.partition(family)
+        return bool(found) and (family + rest).encode() in self._families[family].get(stem.encode(), ())
+
+    # Names one by one
+
     def _is_taken(self, name: str, tail: str) -> bool:
-        if self.is_new(name):
+        if name in self._given or any(self._was_taken(name, family) for family in self._families):
             return True
         if self._tail_is_free(tail):
             return False
@@ -72,9 +118,14 @@ class Names:
 
     def _tail_is_free(self, tail: str) -> bool:
         if tail not in self._free_tails:
-            data = self._serialized
-            self._free_tails[tail] = data is not None and tail.encode() not in data
+            # Tails come in families, /ReduceL2/square and /ReduceL2/sum: one search often answers for all of them.
+            family = tail[: tail.rfind("/", 0, -1) + 1]
+            is_free = (bool(family) and self._tail_is_free(family)) or self._occurs_nowhere(tail)
+            self._free_tails[tail] = is_free
         return self._free_tails[tail]
+
+    def _occurs_nowhere(self, text: str) -> bool:
+        return self._serialized is not None and text.encode() not in self._serialized
 
 
 def _names_of(model: ModelProto) -> set[str]:

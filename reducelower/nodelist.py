@@ -6,33 +6,53 @@ parsed when a rule asks for it, and what comes of it takes its place as bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias, overload
 
 from onnx import NodeProto, TypeProto
 
-from reducelower.census import Census, Columns, graph_of
+from reducelower.census import Census, Columns, field_head, graph_from, graph_of
 
 __all__ = ["NodeList", "ParsedNodes", "SerializedNodes", "SerializedReplacement"]
+
+
+_MARK = bytes(range(255, 239, -1))
+"""Marks where nodes are replaced. No beginning of it is an end of it, so that marks do not overlap."""
 
 
 class SerializedReplacement(Sequence[NodeProto]):
     """Nodes that come in the place of another, as bytes until somebody looks at them; they are not to be edited.
 
     Attributes:
-        data: the serialized nodes.
+        fields: the nodes as they stand in a GraphProto.
         types: types of what they yield, as far as the graph is to state them.
     """
 
-    __slots__ = ("data", "types")
+    __slots__ = ("_count", "fields", "types")
 
-    def __init__(self, data: list[bytes], types: list[tuple[str, TypeProto]]) -> None:
-        self.data = data
+    def __init__(self, fields: bytes, count: int, types: list[tuple[str, TypeProto]]) -> None:
+        """Take the fields of so many nodes."""
+        self.fields = fields
         self.types = types
+        self._count = count
+
+    @classmethod
+    def of(cls, nodes: Sequence[NodeProto]) -> SerializedReplacement:
+        """Messages as bytes, unless they are that already."""
+        if isinstance(nodes, SerializedReplacement):
+            return nodes
+        serialized = [node.SerializeToString() for node in nodes]
+        return cls(b"".join([field_head(len(data)) + data for data in serialized]), len(nodes), [])
+
+    @property
+    def data(self) -> Sequence[bytes]:
+        """The nodes one by one."""
+        return graph_from(self.fields).node  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
-        return len(self.data)
+        return self._count
 
     @overload
     def __getitem__(self, index: int) -> NodeProto: ...
@@ -44,6 +64,9 @@ class SerializedReplacement(Sequence[NodeProto]):
         if isinstance(index, slice):
             return list(map(NodeProto.FromString, self.data[index]))
         return NodeProto.FromString(self.data[index])
+
+    def __iter__(self) -> Iterator[NodeProto]:
+        return map(NodeProto.FromString, self.data)
 
 
 class ParsedNodes:
@@ -95,6 +118,11 @@ class ParsedNodes:
             if isinstance(replacement, SerializedReplacement):
                 yield from (name for node in replacement for name in node.input)
 
+    def reading(self, names: Collection[str]) -> set[str]:
+        """Which of some names nodes read; not what graphs inside nodes do."""
+        wanted = set(names)
+        return {name for node in self._nodes for name in node.input if name in wanted}
+
     def splice(self, replaced: Mapping[int, Sequence[NodeProto]]) -> None:
         """Put nodes in the place of others, by position; those at -1 come first."""
         if not replaced:
@@ -124,27 +152,25 @@ class ParsedNodes:
 
 
 class SerializedNodes:
-    """The nodes of the main graph of a model that is at hand as bytes.
-
-    Attributes:
-        graph: a graph that holds nothing but the nodes, serialized; as they are now once they were spliced.
-    """
+    """The nodes of the main graph of a model that is at hand as bytes."""
 
     def __init__(self, census: Census) -> None:
         """Take over the nodes of a census."""
-        self.graph = census.graph
+        self._graph = census.graph
+        self._serialized: bytes | None = None  # where the graph is not up to date
         self._census = census
         self._overwritten: dict[int, bytes] = {}
         self._parsed: dict[int, NodeProto] = {}
         # The loop over all nodes goes through these two.
-        self.original: Callable[[int], bytes] = self.graph.node.__getitem__
+        self.original: Callable[[int], bytes] = self._graph.node.__getitem__
         self.overwrite: Callable[[int, bytes], None] = self._overwritten.__setitem__
 
     def __len__(self) -> int:
-        return len(self.graph.node)
+        return len(self._graph.node)
 
     def __iter__(self) -> Iterator[NodeProto]:
-        return map(NodeProto.FromString, self._now())
+        self._settle()
+        return map(NodeProto.FromString, self._graph.node)
 
     def __getitem__(self, index: int) -> NodeProto:
         if index not in self._parsed:
@@ -163,58 +189,67 @@ class SerializedNodes:
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """The nodes of some operators as they are now, each with its position."""
-        nodes = self._now()
-        for index in Columns(graph_of(nodes)).positions(is_wanted):
-            node = NodeProto.FromString(nodes[index])
+        self._settle()
+        for index in Columns(self._graph).positions(is_wanted):
+            node = NodeProto.FromString(self._graph.node[index])
             if is_wanted(node.op_type):
                 yield index, node
 
     def mentioning(self, name: str) -> Iterator[NodeProto]:
         """The nodes in which a name stands, as they are now, and maybe others."""
+        self._settle()
         coded = name.encode()
-        return (NodeProto.FromString(data) for data in self._now() if coded in data)
+        return (NodeProto.FromString(data) for data in self._graph.node if coded in data)
 
     def read(self, replaced: Mapping[int, Sequence[NodeProto]]) -> Iterator[str]:
         """What nodes at other positions and serialized replacements read; not what graphs inside nodes do."""
-        nodes: list[bytes] = [data for index, data in enumerate(self._now()) if index not in replaced]
-        for replacement in replaced.values():
-            if isinstance(replacement, SerializedReplacement):
-                nodes += replacement.data
-        return map(bytes.decode, Columns(graph_of(nodes)).inputs)
+        self._settle()
+        kept = graph_of(data for index, data in enumerate(self._graph.node) if index not in replaced)
+        made = [nodes.fields for nodes in replaced.values() if isinstance(nodes, SerializedReplacement)]
+        return map(bytes.decode, Columns(graph_from(b"".join([kept.SerializeToString(), *made]))).inputs)
+
+    def reading(self, names: Collection[str]) -> set[str]:
+        """Which of some names nodes read; not what graphs inside nodes do."""
+        self._settle()
+        inputs = Columns(self._graph).inputs
+        return {name for name in names if name.encode() in inputs}
 
     def splice(self, replaced: Mapping[int, Sequence[NodeProto]]) -> None:
         """Put nodes in the place of others, by position; those at -1 come first."""
-        if replaced:
-            nodes = self._now()
-            spliced: list[bytes] = []
-            done = 0
-            for index in sorted(replaced):
-                replacement = replaced[index]
-                spliced += nodes[done : max(index, 0)]
-                if isinstance(replacement, SerializedReplacement):
-                    spliced += replacement.data
-                else:
-                    spliced += [node.SerializeToString() for node in replacement]
-                done = index + 1
-            self.graph = graph_of(spliced + nodes[done:])
-        else:
-            nodes = self.graph.node
-            for index, data in self._changed():
-                nodes[index] = data
-        self._overwritten.clear()
+        self._settle()
         self._parsed.clear()
+        if replaced:
+            fields = {index: SerializedReplacement.of(nodes).fields for index, nodes in replaced.items()}
+            first = fields.pop(-1, b"")
+            pieces = self._split(fields)
+            between = [fields[index] for index in sorted(fields)]
+            self._serialized = b"".join([first, *chain.from_iterable(zip(pieces, between, strict=False)), pieces[-1]])
 
-    def _now(self) -> list[bytes]:
-        """All nodes as they are now."""
-        nodes: list[bytes] = list(self.graph.node[:])
-        for index, data in self._changed():
+    def _split(self, positions: Collection[int]) -> list[bytes]:
+        """The bytes of the graph before, between and after nodes at some positions, which are lost."""
+        nodes, mark = self._graph.node, _MARK
+        while True:
+            for index in positions:
+                nodes[index] = mark
+            pieces: list[bytes] = self._graph.SerializeToString().split(field_head(len(mark)) + mark)
+            if len(pieces) == len(positions) + 1:
+                return pieces
+            mark += _MARK  # it stands in a node as well
+
+    def serialize(self) -> bytes:
+        """The bytes of a GraphProto that holds the nodes and nothing else; after they were spliced."""
+        return self._graph.SerializeToString() if self._serialized is None else self._serialized
+
+    def _settle(self) -> None:
+        """Bring the graph up to date with what was edited."""
+        if self._serialized is not None:
+            self._graph, self._serialized = graph_from(self._serialized), None
+        nodes = self._graph.node
+        for index, data in self._overwritten.items():
             nodes[index] = data
-        return nodes
-
-    def _changed(self) -> Iterator[tuple[int, bytes]]:
-        yield from self._overwritten.items()
+        self._overwritten.clear()
         for index, node in self._parsed.items():
-            yield index, node.SerializeToString()
+            nodes[index] = node.SerializeToString()
 
 
 NodeList: TypeAlias = "ParsedNodes | SerializedNodes"

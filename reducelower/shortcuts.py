@@ -7,23 +7,16 @@ behind the names tell its kind.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from reducelower.nodelist import SerializedReplacement
+from onnx import NodeProto
+
+from reducelower.census import INPUT, NAME, OUTPUT
 from reducelower.scope import Scope
 from reducelower.templates import SerializedNode, Template
 
 __all__ = ["Shortcuts"]
-
-# Tags of NodeProto.input, output and name.
-_INPUT, _OUTPUT, _NAME = 0x0A, 0x12, 0x1A
-
-
-class _Patch(NamedTuple):
-    """How a node changes that keeps its first input, output and name."""
-
-    second_input: bytes
-    rest: bytes
 
 
 class _Shortcut(NamedTuple):
@@ -31,12 +24,14 @@ class _Shortcut(NamedTuple):
 
     Attributes:
         template: what is known.
-        patch: how nodes change; None where others come in their place.
-        of_stated_type: whether the template is only for data of a type that is not at hand.
+        second_input: the field of the second input as it becomes; empty where there is none.
+        rest: what comes behind the names; None where other nodes come in the place of these.
+        needs_no_type_at_hand: whether the template is only for data of a type that is not at hand.
     """
 
     template: Template
-    patch: _Patch | None
+    second_input: bytes
+    rest: bytes | None
     needs_no_type_at_hand: bool
 
 
@@ -48,40 +43,65 @@ class Shortcuts:
         self._scope = scope
         self._known: dict[bytes, _Shortcut] = {}
 
-    def apply(self, data: bytes) -> tuple[bytes | SerializedReplacement, Template] | None:
-        """What becomes of a serialized node: other bytes, or other nodes; None if no shortcut is for it."""
-        try:
-            first_end = inputs_end = data[1] + 2
-            if data[first_end] == _INPUT:
-                inputs_end = first_end + 2 + data[first_end + 1]
-            names_end = output_end = inputs_end + 2 + data[inputs_end + 1]
-            if data[output_end] == _NAME:
-                names_end = output_end + 2 + data[output_end + 1]
-            found = self._known.get(data[first_end:inputs_end] + data[names_end:])
-        except IndexError:
-            return None
-        # The ends are right only where every length is a single byte and every field the one expected.
-        if (
-            found is None
-            or data[0] != _INPUT
-            or data[inputs_end] != _OUTPUT
-            or max(data[1], data[inputs_end + 1]) > 127
-            or (inputs_end > first_end and data[first_end + 1] > 127)
-            or (names_end > output_end and not 0 < data[output_end + 1] <= 127)
-        ):
-            return None
-        template, patch, needs_no_type_at_hand = found
-        if needs_no_type_at_hand and self._scope.has_type_at_hand(data[2:first_end].decode()):
-            return None
-        if patch is not None:
-            return data[:first_end] + patch.second_input + data[inputs_end:names_end] + patch.rest, template
-        has_name = names_end > output_end
-        if has_name != template.has_name:
-            return None
-        stem = data[output_end + 2 : names_end] if has_name else data[inputs_end + 2 : output_end]
-        name = data[output_end + 1 : names_end] if has_name else b"\0"
-        made = template.replacement_of(stem, data[1:first_end], data[inputs_end + 1 : output_end], name)
-        return None if made is None else (made, template)
+    def walk(
+        self,
+        positions: Iterable[int],
+        replaced: dict[int, Sequence[NodeProto]],
+        sites: dict[int, tuple[str, str]],
+        released: list[tuple[Scope, str]],
+    ) -> Iterator[tuple[int, bytes]]:
+        """Do what is known to nodes at some positions, and yield the others: position and bytes.
+
+        Args:
+            positions: positions of nodes that nobody has edited yet.
+            replaced: takes up what comes in the place of nodes.
+            sites: takes up what was done, operator and label.
+            released: takes up constants that nodes cease to read.
+        """
+        nodes, known = self._scope.node_list, self._known
+        original, overwrite = nodes.original, nodes.overwrite
+        for index in positions:
+            data = original(index)
+            try:
+                lengths = data[1]
+                first_end = inputs_end = lengths + 2
+                if data[first_end] == INPUT:
+                    second = data[first_end + 1]
+                    lengths |= second
+                    inputs_end += 2 + second
+                output = data[inputs_end + 1]
+                names_end = output_end = inputs_end + 2 + output
+                if data[output_end] == NAME:
+                    name = data[output_end + 1]
+                    lengths |= name
+                    names_end += 2 + name
+                found = known.get(data[first_end:inputs_end] + data[names_end:])
+            except IndexError:
+                found = None
+            # The ends are right only where every length is a single byte and every field the one expected.
+            if found is None or lengths | output > 127 or data[0] != INPUT or data[inputs_end] != OUTPUT:
+                yield index, data
+                continue
+            template, second_input, rest, needs_no_type_at_hand = found
+            if needs_no_type_at_hand and self._scope.has_type_at_hand(data[2:first_end].decode()):
+                yield index, data
+                continue
+            if rest is not None:
+                overwrite(index, data[:first_end] + second_input + data[inputs_end:names_end] + rest)
+            else:
+                # A node without a name says nothing, or that it is empty; templates are told apart by the former.
+                coded_output, coded_name = data[inputs_end + 1 : output_end], data[output_end + 1 : names_end] or b"\0"
+                stem = coded_name[1:] if template.has_name else coded_output[1:]
+                is_like = stem and template.has_name == (names_end > output_end)
+                given = (stem, data[1:first_end], coded_output, coded_name)
+                made = template.replacement_of(given) if is_like else None
+                if made is None:
+                    yield index, data
+                    continue
+                replaced[index] = made
+            sites[index] = template.site
+            if template.released:
+                released += template.released
 
     def add(self, template: Template, node: SerializedNode, *, needs_no_type_at_hand: bool) -> None:
         """Add what is known of a kind of node, where the first of the kind has the common form.
@@ -93,21 +113,18 @@ class Shortcuts:
         """
         if not template.label or len(node.inputs) > 2 or len(node.outputs) != 1:
             return
-        patch = _patch(template, node) if template.in_place else None
-        if patch is not None or not template.in_place:
-            second_input = b"".join(bytes([_INPUT]) + name for name in node.inputs[1:])
-            self._known[second_input + node.rest] = _Shortcut(template, patch, needs_no_type_at_hand)
-
-
-def _patch(template: Template, node: SerializedNode) -> _Patch | None:
-    """The template as a patch, if all names but the second input stay as they are."""
-    pieces = template.nodes[0]
-    fields = [(pieces[place], pieces[place + 1]) for place in range(0, len(pieces) - 1, 2)]
-    inputs = [tag for tag, _ in fields].count(bytes([_INPUT]))
-    names = [name for _, name in fields]
-    second = [name for name in names[1:inputs] if isinstance(name, bytes)]
-    kept = [*template.source_names, *([""] if node.name else [])]
-    rest = pieces[-1]
-    if names[:1] + names[inputs:] != kept or len(second) < inputs - 1 or not isinstance(rest, bytes):
-        return None
-    return _Patch(b"".join(bytes([_INPUT]) + name for name in second), rest)
+        kind = b"".join(bytes([INPUT]) + name for name in node.inputs[1:]) + node.rest
+        if not template.in_place:
+            self._known[kind] = _Shortcut(template, b"", None, needs_no_type_at_hand)
+            return
+        pieces = template.nodes[0]
+        fields = [(pieces[place], pieces[place + 1]) for place in range(0, len(pieces) - 1, 2)]
+        inputs = [tag for tag, _ in fields].count(bytes([INPUT]))
+        names = [name for _, name in fields]
+        second = [name for name in names[1:inputs] if isinstance(name, bytes)]
+        kept = [*template.source_names, *([""] if node.name else [])]
+        rest = pieces[-1]
+        # All names but the second input have to stay as they are.
+        if names[:1] + names[inputs:] == kept and len(second) == inputs - 1 and isinstance(rest, bytes):
+            second_input = b"".join(bytes([INPUT]) + name for name in second)
+            self._known[kind] = _Shortcut(template, second_input, rest, needs_no_type_at_hand)

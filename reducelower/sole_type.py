@@ -12,7 +12,7 @@ from functools import cache
 
 from onnx import GraphProto, NodeProto, defs
 
-from reducelower.census import Census
+from reducelower.census import Census, second_of_two
 from reducelower.schemas import element_type_name, parse_element_type, schema, taken_types, type_string
 
 __all__ = ["reads_and_yields_one_type", "sole_element_type"]
@@ -43,7 +43,8 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
             return None
         sources.setdefault(kind, []).append(value)
     if len(flowing | sources.keys()) > 1:
-        uses = Counter(census.inputs)
+        wanted = {value.encode() for values in sources.values() for value in values}
+        uses = Counter(filter(wanted.__contains__, census.inputs))
         uses.update(value.name.encode() for value in graph.output)
         uses.subtract(_read_apart(census, opset))
         sources = {kind: values for kind, values in sources.items() if any(uses[value.encode()] for value in values)}
@@ -86,13 +87,23 @@ def reads_and_yields_one_type(op_type: str, opset: int) -> bool:
     return not any(_apart(op_type, opset)) and _made_by(op_type, opset) == frozenset()
 
 
-def _read_apart(census: Census, opset: int) -> Iterator[bytes]:
-    """The names that nodes read where the type of what they read goes no further."""
-    for node in _nodes(census, lambda name: any(_apart(name, opset))):
-        apart = _apart(node.op_type, opset)
-        for position, name in enumerate(node.input):
-            if name and apart[min(position, len(apart) - 1)]:
-                yield name.encode()
+def _read_apart(census: Census, opset: int) -> Counter[bytes]:
+    """The names that nodes read where the type of what they read goes no further, and how often they do."""
+    found: list[bytes] = []
+    apart = {name: _apart(name, opset) for name in census.operators}
+    second_only = {name for name, inputs in apart.items() if inputs == (False, True)}
+    nodes = census.graph.node
+    positions = census.positions(lambda name: any(apart[name]))
+    for index, operator in zip(positions, census.operators_at(positions), strict=True):
+        data = nodes[index]
+        if operator in second_only and (second := second_of_two(data)) is not None:
+            found.append(second)
+            continue
+        inputs = apart[operator]
+        for position, name in enumerate(NodeProto.FromString(data).input):
+            if name and inputs[min(position, len(inputs) - 1)]:
+                found.append(name.encode())
+    return Counter(found)
 
 
 def _sources(graph: GraphProto, census: Census) -> Iterator[tuple[str, str]]:

@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 
 from onnx import NodeProto, TypeProto
 
+from reducelower.census import INPUT, NAME, OUTPUT, field_head
 from reducelower.names import Names
 from reducelower.nodelist import SerializedReplacement
 from reducelower.scope import Scope
 from reducelower.wire import varint
 
 __all__ = ["SerializedNode", "Template", "coded_text", "read_node"]
-
-# Field numbers of NodeProto in onnx.proto: input 1, output 2, name 3. Strings are of wire type 2.
-_INPUT, _OUTPUT, _NAME = 0x0A, 0x12, 0x1A
 
 
 class SerializedNode(NamedTuple):
@@ -45,7 +43,7 @@ def read_node(data: bytes) -> SerializedNode:
     position, size = 0, len(data)
     while position < size:
         tag = data[position]
-        if tag not in (_INPUT, _OUTPUT, _NAME):
+        if tag not in (INPUT, OUTPUT, NAME):
             break
         start = end = position + 1
         length = data[end]
@@ -60,9 +58,9 @@ def read_node(data: bytes) -> SerializedNode:
             length |= data[end] << shift
             end += 1
         position = end + length
-        if tag == _INPUT:
+        if tag == INPUT:
             inputs.append(data[start:position])
-        elif tag == _OUTPUT:
+        elif tag == OUTPUT:
             outputs.append(data[start:position])
         else:
             name = data[start:position]
@@ -84,10 +82,6 @@ def _text(coded: bytes) -> bytes:
     while coded[start] > 127:
         start += 1
     return coded[start + 1 :]
-
-
-_BETWEEN = b"\xff\xfe\xfd\xfc"
-"""Stands between nodes while they are made; no name holds it, for it is no UTF-8, and where a value does it shows."""
 
 
 class Template:
@@ -139,66 +133,73 @@ class Template:
         self.nodes = [_pieces(node, varying, source) for node in nodes]
         outputs = (name for node in nodes for name in node.output if name in new)
         self._types = [(name, types[name]) for name in outputs if name in types]
+        self._family = ""
         self._tails = self._tails_of_stem()
-        self._formats: dict[int, tuple[bytes, Callable[[tuple[bytes, ...]], Any]]] = {}
+        self._all_tails = frozenset((self._tails or {}).values())
+        self._formats: dict[tuple[int, ...], tuple[bytes, Callable[[tuple[bytes, ...]], Any]]] = {}
 
     def _tails_of_stem(self) -> dict[str, bytes] | None:
         """What follows the stem in each derived name, where that is all there is to them."""
-        tails = {self._stem: b""}
+        tails = {self._stem: ""}
         for stem, tail, name in self._derived:
             if stem not in tails or name != stem + tail:
                 return None
-            tails[name] = tails[stem] + tail.encode()
-        if not self._names.are_free(tail for _, tail, _ in self._derived):
-            return None
+            tails[name] = tails[stem] + tail
         del tails[self._stem]
-        return tails
+        self._family = self._names.family(tails.values())
+        return {name: tail.encode() for name, tail in tails.items()} if self._family or not tails else None
 
     def replacement(self, node: SerializedNode) -> SerializedReplacement:
         """What stands in the place of another node of the kind."""
         stem = _text(node.name or b"\0") or _text(node.outputs[0])
         name = node.name or b"\0"  # a name that is set, to nothing
-        return self.replacement_of(stem, node.inputs[0], *node.outputs, name) or self._with_fresh_names(node, stem)
+        return self.replacement_of((stem, node.inputs[0], *node.outputs, name)) or self._with_fresh_names(node, stem)
 
-    def replacement_of(self, stem: bytes, *coded: bytes) -> SerializedReplacement | None:
+    def replacement_of(self, given: tuple[bytes, ...]) -> SerializedReplacement | None:
         """What stands in the place of another node, if new names are but its stem and their tails.
 
         Args:
-            stem: what the names of new values begin with.
-            coded: first input, outputs and name of the node, each with the length in front.
+            given: what the names of new values begin with; then first input, outputs and name of the node, each with
+                the length in front.
         """
-        tails = self._tails
-        if tails is None:
+        tails, stem = self._tails, given[0]
+        if tails is None or (tails and not self._names.take(self._family, stem, self._all_tails)):
             return None
-        known = self._formats.get(len(stem))
+        lengths = tuple(map(len, given))
+        known = self._formats.get(lengths)
         if known is None:
-            known = self._formats[len(stem)] = self._format(len(stem), tails)
+            known = self._formats[lengths] = self._format(lengths, tails)
         text, order = known
-        made = (text % order((stem, *coded))).split(_BETWEEN)
-        if len(made) != len(self.nodes) or not self._names.take([stem + tail for tail in tails.values()]):
-            return None
         types = [((stem + tails[name]).decode(), found) for name, found in self._types] if self._types else []
-        return SerializedReplacement(made, types)
+        return SerializedReplacement(text % order(given), len(self.nodes), types)
 
-    def _format(self, length: int, tails: Mapping[str, bytes]) -> tuple[bytes, Callable[[tuple[bytes, ...]], Any]]:
-        """The nodes with blanks, for stems of some length, and the order in which stem and coded names go in there."""
+    def _format(
+        self, lengths: tuple[int, ...], tails: Mapping[str, bytes]
+    ) -> tuple[bytes, Callable[[tuple[bytes, ...]], Any]]:
+        """The nodes with blanks for what is given, where that is of some lengths, and the order in which it goes in."""
         places = {name: place for place, name in enumerate((*self.source_names, ""), start=1)}
         text: list[bytes] = []
         order: list[int] = []
         for pieces in self.nodes:
-            text.append(_BETWEEN)
+            parts: list[bytes] = []
+            size = 0
             for piece in pieces:
                 if isinstance(piece, bytes):
-                    text.append(_plain(piece))
+                    size += len(piece)
+                    parts.append(_plain(piece))
                 elif piece in places:
-                    text.append(b"%b")
+                    size += lengths[places[piece]]
+                    parts.append(b"%b")
                     order.append(places[piece])
                 else:
-                    text += [_plain(varint(length + len(tails[piece]))), b"%b", _plain(tails[piece])]
+                    length = lengths[0] + len(tails[piece])
+                    size += len(varint(length)) + length
+                    parts += [_plain(varint(length)), b"%b", _plain(tails[piece])]
                     order.append(0)
+            text += [_plain(field_head(size)), *parts]
         # With one index alone, itemgetter would hand out the item rather than a tuple.
         pick = itemgetter(*order) if len(order) > 1 else lambda given: (given[order[0]],)
-        return b"".join(text[1:]), pick
+        return b"".join(text), pick
 
     def _with_fresh_names(self, node: SerializedNode, stem: bytes) -> SerializedReplacement:
         coded = dict(zip(self.source_names, (node.inputs[0], *node.outputs), strict=True))
@@ -208,10 +209,11 @@ class Template:
             # A replacement of a replacement takes its stem from a name that was itself derived.
             renamed[name] = self._names.fresh(renamed.get(before, before), tail)
             coded[name] = _coded(renamed[name].encode())
-        made = [
+        nodes = [
             b"".join([piece if isinstance(piece, bytes) else coded[piece] for piece in pieces]) for pieces in self.nodes
         ]
-        return SerializedReplacement(made, [(renamed[name], known) for name, known in self._types])
+        fields = b"".join([field_head(len(data)) + data for data in nodes])
+        return SerializedReplacement(fields, len(nodes), [(renamed[name], known) for name, known in self._types])
 
 
 def _plain(text: bytes) -> bytes:
@@ -223,13 +225,13 @@ def _pieces(node: NodeProto, varying: Collection[str], source: NodeProto) -> lis
     """The serialized form of a node in pieces, names that vary left as names; "" stands for that of the source node."""
     read = read_node(node.SerializeToString())
     pieces: list[bytes | str] = []
-    for tag, values in ((_INPUT, read.inputs), (_OUTPUT, read.outputs)):
+    for tag, values in ((INPUT, read.inputs), (OUTPUT, read.outputs)):
         for value in values:
             text = coded_text(value)
             pieces += [bytes([tag]), text if text in varying else value]
     if read.name:
         text = coded_text(read.name)
         is_marked = source.output[0] in node.output
-        pieces += [bytes([_NAME]), "" if is_marked else text if text in varying else read.name]
+        pieces += [bytes([NAME]), "" if is_marked else text if text in varying else read.name]
     pieces.append(read.rest)
     return pieces
