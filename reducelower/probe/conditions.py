@@ -12,7 +12,7 @@ from reducelower.probe.case import Case, Features
 from reducelower.schemas import schema
 from reducelower.targets.ranges import Ranges
 
-__all__ = ["Condition", "When", "candidates", "condition_of", "cost", "full_when", "holds", "is_possible"]
+__all__ = ["FLAGS", "Condition", "When", "candidates", "condition_of", "cost", "full_when", "holds", "is_possible"]
 
 Value = tuple[str, ...] | bool | str
 
@@ -35,6 +35,10 @@ _COSTS = {
     "output_types": 5,
 }
 """What a condition costs a reader and a tool: what a node says itself is cheap, ranks have to be inferred."""
+
+
+FLAGS = {"noop": ("0", "1", "unset"), "keepdims": ("0", "1", "unset")}
+"""Attributes of nodes, with all that can be written."""
 
 
 @dataclass(frozen=True, order=True)

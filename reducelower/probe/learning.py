@@ -7,10 +7,10 @@ true of no right case, the one that explains most failures comes first, until ev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reducelower.probe.case import Case
-from reducelower.probe.conditions import Condition, When, candidates, cost, full_when, holds, is_possible
+from reducelower.probe.conditions import FLAGS, Condition, When, candidates, cost, full_when, holds, is_possible
 from reducelower.probe.patterns import Opsets, Pattern, simplified
 from reducelower.schemas import schema
 
@@ -97,7 +97,7 @@ class _Learner:
             left &= ~self._set(new)
         if not exact:
             found += self._leftovers(left)
-        return simplified(found)
+        return simplified([self._widened(pattern) for pattern in simplified(found)])
 
     def _gain(self, when: When, where: _Where, left: int) -> float:
         """How many failures a conjunction explains that nothing does yet; a longer one has to explain more."""
@@ -192,6 +192,39 @@ class _Learner:
             names = frozenset(case.name for case in explained if holds(narrow, case.features))
             found.append(Pattern(operators, opsets, narrow, names))
         return sorted(found, key=lambda pattern: (-len(pattern.explains), pattern.operators))
+
+    def _widened(self, pattern: Pattern) -> Pattern:
+        """With every value of keepdims and noop that no right case speaks against.
+
+        What was not tried together may fail as well, and there a needless replacement does less harm than none.
+        """
+        cells = [self.cells[operator][opset] for operator in pattern.operators for opset in pattern.opsets]
+        rights = self._cases(sum(cell.right for cell in cells))
+        when = pattern.when
+        for name, values in FLAGS.items():
+            at = next((at for at, condition in enumerate(when) if condition.name == name), None)
+            if at is None:
+                continue
+            possible = [value for value in values if self._can_be(Condition(name, (value,)), pattern)]
+            given = when[at].value
+            assert isinstance(given, tuple)
+            for value in possible:
+                wider = (*when[:at], Condition(name, tuple(sorted({*given, value}))), *when[at + 1 :])
+                if not any(holds(wider, case.features) for case in rights):
+                    when, given = wider, tuple(sorted({*given, value}))
+            if set(possible) <= set(given):
+                when = (*when[:at], *when[at + 1 :])
+        if pattern.covers_right or when == pattern.when:
+            return pattern
+        failing = self._cases(sum(cell.failing for cell in cells))
+        return replace(
+            pattern, when=when, explains=frozenset(case.name for case in failing if holds(when, case.features))
+        )
+
+    def _can_be(self, condition: Condition, pattern: Pattern) -> bool:
+        return any(
+            is_possible((condition,), operator, opset) for operator in pattern.operators for opset in pattern.opsets
+        )
 
     def _leftovers(self, left: int) -> list[Pattern]:
         """What no conjunction tells from right cases: everything that can be said of each."""
