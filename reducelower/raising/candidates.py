@@ -16,18 +16,21 @@ from reducelower.scope import Scope
 
 __all__ = ["manner_of", "nodes_after", "with_count"]
 
-_FARTHEST = 10
-"""Nodes from a reduction to the result of a form, at most: `core/ReduceMean` has 9."""
-
 _MOST = 64
 """Nodes after one reduction that may be the last of a form."""
 
 
-def nodes_after(reduction: int, surroundings: Surroundings) -> list[int]:
-    """Positions of a reduction and of the nodes that read what comes of it, nearest first."""
+def nodes_after(reduction: int, surroundings: Surroundings, farthest: int) -> list[int]:
+    """Positions of a reduction and of the nodes that read what comes of it, nearest first.
+
+    Args:
+        reduction: its position.
+        surroundings: who reads what.
+        farthest: how many nodes further on to look.
+    """
     found = {reduction: None}
     border = [reduction]
-    for _ in range(_FARTHEST):
+    for _ in range(farthest):
         names = [name for index in border for name in surroundings.nodes[index].output]
         readers = {index for name in names for index in surroundings.readers.get(name, ())}
         border = sorted(index for index in readers - found.keys() if len(surroundings.nodes[index].output) == 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 
 from reducelower.convert import legalize
 from reducelower.errors import ConversionError
-from reducelower.rulebook import RuleBook, RuleError, load_book
-from reducelower.rulebook.book import load_forms
-from reducelower.run import Book
+from reducelower.rulebook import RuleBook, RuleError
 from reducelower.schemas import element_type_name, schema, taken_types
 from reducelower.target import Target
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 
     from reducelower.rulebook import Rule
 
-__all__ = ["AXES", "DATA", "Form", "Manner", "Pattern", "Patterns", "forms_of"]
+__all__ = ["AXES", "DATA", "Form", "Manner", "Pattern", "pattern_of", "takes_count"]
 
 DATA, AXES, _REDUCED = "data", "axes", "reduced"
 
@@ -45,11 +43,6 @@ class Form:
     rule: Rule
     book: RuleBook
     by_hand: bool
-
-    @property
-    def takes_count(self) -> bool:
-        """Whether the body holds the number of elements that one output is made of."""
-        return "count" in self.rule.function.attribute
 
 
 @dataclass(frozen=True)
@@ -99,43 +92,13 @@ class Pattern:
         return len({id(node) for node in self.producers.values()})
 
 
-def forms_of(element_type: int, ops: Collection[str] | None, books: Iterable[Book], *, by_hand: bool) -> Sequence[Form]:
-    """Every form for an element type, those of the books in their order first.
-
-    Args:
-        element_type: that of the data.
-        ops: operators to raise to; None means all.
-        books: rule books.
-        by_hand: whether to look for what people write by hand as well.
-    """
-    chosen = [(book if isinstance(book, RuleBook) else load_book(book), False) for book in books]
-    chosen += [(book, True) for book in load_forms()] if by_hand else []
-    found: dict[int, Form] = {}
-    for book, is_by_hand in chosen:
-        for op_type in book.operators:
-            rule = book.find(op_type, element_type)
-            # A rule that a book takes over from another is one form, not two.
-            if rule is not None and (ops is None or op_type in ops):
-                found.setdefault(id(rule), Form(op_type, rule, book, is_by_hand))
-    return tuple(found.values())
+def takes_count(function: FunctionProto) -> bool:
+    """Whether a body holds the number of elements that one output is made of."""
+    return "count" in function.attribute
 
 
-class Patterns:
-    """The patterns of one run, each worked out when it is first asked for."""
-
-    def __init__(self) -> None:
-        """Start with none."""
-        self._known: dict[tuple[Form, Manner], Pattern | None] = {}
-
-    def of(self, form: Form, manner: Manner) -> Pattern | None:
-        """What a form looks like; None where the operator or the form does not exist in this manner."""
-        key = (form, manner)
-        if key not in self._known:
-            self._known[key] = _pattern(form, manner)
-        return self._known[key]
-
-
-def _pattern(form: Form, manner: Manner) -> Pattern | None:
+def pattern_of(form: Form, manner: Manner) -> Pattern | None:
+    """What a form looks like; None where the operator or the form does not exist in this manner."""
     if not _is_legal(form.op_type, manner) or not _holds(form, manner):
         return None
     try:
@@ -166,7 +129,9 @@ def _is_legal(op_type: str, manner: Manner) -> bool:
 def _holds(form: Form, manner: Manner) -> bool:
     """Whether a form is right for this manner of reducing."""
     given = {attribute.name: attribute.i for attribute in form.rule.function.attribute_proto}
-    if given.get("keepdims", manner.keepdims) != manner.keepdims or form.takes_count != (manner.count is not None):
+    if given.get("keepdims", manner.keepdims) != manner.keepdims or takes_count(form.rule.function) != (
+        manner.count is not None
+    ):
         return False
     return not form.by_hand or (not manner.noop and (bool(manner.axes) or not manner.has_axes))
 

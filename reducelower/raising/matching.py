@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -127,15 +128,16 @@ class _Search:
         names, given = _trimmed(wanted.input), _trimmed(node.input)
         if len(names) != len(given):
             return False
-        orders = [given]
         if node.op_type in _COMMUTATIVE and len(given) == 2 and given[0] != given[1]:
-            orders.append(given[::-1])
-        for order in orders:
             attempt = match.copy()
-            if all(self._value(wanted, at, name, attempt) for at, name in enumerate(order)):
+            if self._values(wanted, given, attempt):
                 match.become(attempt)
                 return True
-        return False
+            given.reverse()
+        return self._values(wanted, given, match)
+
+    def _values(self, reader: NodeProto, names: Sequence[str], match: Match) -> bool:
+        return all(self._value(reader, at, name, match) for at, name in enumerate(names))
 
     def _value(self, reader: NodeProto, at: int, name: str, match: Match) -> bool:
         """Whether a value is what the pattern's node reads as its input number `at`."""
@@ -190,13 +192,19 @@ class _Search:
 
     def _attributes(self, node: NodeProto) -> dict[str, Any]:
         """The attributes of a node, with the schema's defaults for those it does not state."""
-        values: dict[str, Any] = {}
-        known = schema(node.op_type, self.scope.opset)
-        for name, attribute in known.attributes.items() if known is not None else ():
-            if attribute.default_value.type:
-                values[name] = helper.get_attribute_value(attribute.default_value)
+        values = dict(_defaults(node.op_type, self.scope.opset))
         values.update((attribute.name, helper.get_attribute_value(attribute)) for attribute in node.attribute)
         return values
+
+
+@cache
+def _defaults(op_type: str, opset: int) -> Mapping[str, Any]:
+    known = schema(op_type, opset)
+    return {
+        name: helper.get_attribute_value(attribute.default_value)
+        for name, attribute in (known.attributes.items() if known is not None else ())
+        if attribute.default_value.type
+    }
 
 
 def _trimmed(names: Sequence[str]) -> list[str]:

@@ -12,9 +12,9 @@ from reducelower.edits import Edit
 from reducelower.inference import GraphKey, function_key, subgraphs
 from reducelower.plan import Site
 from reducelower.raising.candidates import manner_of, nodes_after, with_count
-from reducelower.raising.forms import AXES, DATA, Form, Manner, Patterns, forms_of
+from reducelower.raising.forms import AXES, DATA
+from reducelower.raising.index import FormIndex, Shape
 from reducelower.raising.matching import Match, Surroundings, find
-from reducelower.run import Book
 from reducelower.schemas import DEFAULT_DOMAINS
 from reducelower.scope import Ground, Scope
 
@@ -24,13 +24,15 @@ __all__ = ["Raiser"]
 class Raiser:
     """One run over one model."""
 
-    def __init__(self, ground: Ground, ops: Collection[str] | None, books: Iterable[Book], *, by_hand: bool) -> None:
+    def __init__(self, ground: Ground, index: FormIndex) -> None:
+        """Prepare a run.
+
+        Args:
+            ground: what all scopes share.
+            index: the forms to look for.
+        """
         self._ground = ground
-        self._ops = ops
-        self._books = tuple(books)
-        self._by_hand = by_hand
-        self._patterns = Patterns()
-        self._forms: dict[int, tuple[Form, ...]] = {}
+        self._index = index
         self._edits: list[Edit] = []
         self._regions: dict[int, dict[int, tuple[int, ...]]] = {}
 
@@ -56,8 +58,13 @@ class Raiser:
         for index, node in enumerate(nodes):
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
                 scope.constant_nodes[node.output[0]] = (index, node)
-        if any(node.op_type.startswith("Reduce") and node.domain in DEFAULT_DOMAINS for node in nodes):
-            self._fold(edit)
+        reductions = [
+            index
+            for index, node in enumerate(nodes)
+            if node.op_type in self._index.reductions and node.domain in DEFAULT_DOMAINS
+        ]
+        if reductions:
+            self._fold(edit, reductions)
         for index, node in enumerate(nodes):
             for number, attribute, graph in subgraphs(node):
                 path = f"{scope.path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
@@ -66,51 +73,54 @@ class Raiser:
 
     # One graph
 
-    def _fold(self, edit: Edit) -> None:
-        surroundings = Surroundings(edit.scope.holder)
+    def _fold(self, edit: Edit, reductions: Iterable[int]) -> None:
+        scope, surroundings = edit.scope, Surroundings(edit.scope.holder)
         taken: set[int] = set()
-        for last, reduction, form, manner in self._candidates(surroundings, edit.scope):
+        for last, reduction, shape in self._candidates(reductions, surroundings, scope):
             if last in taken or reduction in taken:
                 continue
-            pattern = self._patterns.of(form, manner)
-            match = None if pattern is None else find(pattern, last, surroundings, edit.scope)
+            match = find(shape.pattern, last, surroundings, scope)
             if match is None or match.region & taken or reduction not in match.region:
                 continue
-            if edit.scope.element_type(match.values[DATA]) != manner.element_type:
+            if scope.element_type(match.values[DATA]) != shape.manner.element_type:
                 continue
             taken |= match.region
-            self._replace(edit, last, match, form, manner, surroundings.nodes[reduction])
+            self._replace(edit, last, match, shape)
+        _forget(
+            scope.holder, {name for index in taken - edit.sites.keys() for name in surroundings.nodes[index].output}
+        )
 
-    def _candidates(self, surroundings: Surroundings, scope: Scope) -> list[tuple[int, int, Form, Manner]]:
-        """What could be a form: its last node, a reduction in it, and how that reduces; the largest forms first.
+    def _candidates(
+        self, reductions: Iterable[int], surroundings: Surroundings, scope: Scope
+    ) -> list[tuple[int, int, Shape]]:
+        """What could be a form: its last node, a reduction in it, and what it would look like; the largest first.
 
         From the results back, so that a form inside another is not taken out of it.
         """
-        found: list[tuple[int, int, int, Form, Manner]] = []
-        for reduction, node in enumerate(surroundings.nodes):
-            if not node.op_type.startswith("Reduce") or node.domain not in DEFAULT_DOMAINS:
-                continue
-            for last in nodes_after(reduction, surroundings):
-                element_type = scope.element_type(surroundings.nodes[last].output[0])
-                manner = None if element_type is None else manner_of(node, scope, element_type)
-                if manner is None:
-                    continue
-                for form in self._forms_of(manner.element_type):
-                    adapted = with_count(manner, node, scope) if form.takes_count else manner
-                    pattern = None if adapted is None else self._patterns.of(form, adapted)
-                    if pattern is not None and pattern.last.op_type == surroundings.nodes[last].op_type:
-                        assert adapted is not None
-                        found.append((last, pattern.size, reduction, form, adapted))
-        found.sort(key=lambda item: item[:2], reverse=True)
-        return [(last, reduction, form, manner) for last, _, reduction, form, manner in found]
+        found: list[tuple[int, int, Shape]] = []
+        for reduction in reductions:
+            for last in nodes_after(reduction, surroundings, self._index.farthest):
+                found += [(last, reduction, shape) for shape in self._shapes(reduction, last, surroundings, scope)]
+        found.sort(key=lambda item: (item[0], item[2].pattern.size), reverse=True)
+        return found
 
-    def _forms_of(self, element_type: int) -> tuple[Form, ...]:
-        if element_type not in self._forms:
-            self._forms[element_type] = tuple(forms_of(element_type, self._ops, self._books, by_hand=self._by_hand))
-        return self._forms[element_type]
+    def _shapes(self, reduction: int, last: int, surroundings: Surroundings, scope: Scope) -> Iterable[Shape]:
+        node, end = surroundings.nodes[reduction], surroundings.nodes[last]
+        if end.domain not in DEFAULT_DOMAINS:
+            return
+        element_type = scope.element_type(end.output[0])
+        manner = None if element_type is None else manner_of(node, scope, element_type)
+        if manner is None:
+            return
+        yield from self._index.ending_in(end.op_type, manner)
+        if self._index.may_take_count(end.op_type):
+            counting = with_count(manner, node, scope)
+            if counting is not None:
+                yield from self._index.ending_in(end.op_type, counting)
 
-    def _replace(self, edit: Edit, last: int, match: Match, form: Form, manner: Manner, reduction: NodeProto) -> None:
+    def _replace(self, edit: Edit, last: int, match: Match, shape: Shape) -> None:
         scope, nodes = edit.scope, edit.scope.holder.node
+        form, manner = shape.form, shape.manner
         made = NodeProto(op_type=form.op_type, input=[match.values[DATA]], output=nodes[last].output)
         copy_marks(nodes[last], made)
         if manner.takes_axes_as_input:
@@ -123,8 +133,6 @@ class Raiser:
             made.attribute.append(helper.make_attribute("noop_with_empty_axes", manner.noop))
         for index in match.region:
             edit.replaced[index] = []
-            inside = set(nodes[index].output) if index != last else set()
-            _forget(scope.holder, inside)
         for name in {name for index in match.region for name in nodes[index].input if name} - set(made.input):
             if name in match.constants or scope.constant(name) is not None:
                 scope.release(name)

@@ -14,6 +14,7 @@ from reducelower.errors import ConversionError
 from reducelower.inference import Inference, skeleton
 from reducelower.names import Names
 from reducelower.plan import Plan
+from reducelower.raising.index import FormIndex
 from reducelower.raising.raiser import Raiser
 from reducelower.rulebook.book import load_forms
 from reducelower.run import Book
@@ -139,7 +140,7 @@ def raise_with_plan(
         overridable=result.ir_version >= 4,
         initializers_stand_alone=result.ir_version >= 4,
     )
-    raiser = Raiser(ground, wanted, books, by_hand=by_hand)
+    raiser = Raiser(ground, FormIndex(wanted, books, by_hand=by_hand))
     sites = raiser.run(result, as_it_is.source_opset)
     notes = tuple(
         f"{name!r} is a default that callers may override; it was taken for constant" for name in sorted(ground.frozen)
