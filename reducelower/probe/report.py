@@ -172,10 +172,8 @@ def as_html(probed: Probed, distilled: Distilled) -> str:
     return environment.get_template("probe.html").render(
         runtime=distilled.runtime,
         totals=totals(probed),
-        maps=[
-            ("Reduce operators", heat(probed, reductions=True)),
-            ("What replacements are made of", heat(probed, reductions=False)),
-        ],
+        reductions=heat(probed, reductions=True),
+        parts=heat(probed, reductions=False),
         failing=[
             (case, result) for case, result in zip(probed.cases, probed.results, strict=True) if result.word != "right"
         ],
