@@ -81,6 +81,7 @@ class Legalizer:
         self._expanding: list[str] = []
         self.unmended: dict[str, None] = {}
         self._further_steps = _STEPS
+        self._excused: dict[str, None] | None = None
         self._refused: list[tuple[Edit, int, Refusal]] = []
         self._new_types: dict[Scope, dict[str, TypeProto]] = {}
         self._templates: dict[Hashable, dict[bytes | None, Template]] = {}
@@ -304,28 +305,50 @@ class Legalizer:
         found = misfit(node, scope, facts)
         if found is None:
             return False, ""
-        reasons: list[str] = []
-        for part in found.parts():
-            nodes = self._way_round(part, node.SerializeToString(), scope, reasons)
-            if nodes is not None:
-                label = f"{nodes.label} for {runtime.name}"
-                return nodes, Label(label, part.says)
-            if part.overflows and self._further_steps == _STEPS:
-                self.unmended[f"on {runtime}, {part.says}"] = None
-        if found.only_overflows:
-            return False, ""
-        raise found.refusal(runtime, reasons)
+        if self._further_steps < _STEPS:
+            return self._mended(node, scope, found)  # It is part of something that is being tried.
+        try:
+            return self._mended(node, scope, found)
+        except RefusedError:
+            self._excused = {}
+        try:
+            outcome = self._mended(node, scope, found)
+            self.unmended.update(self._excused)
+        finally:
+            self._excused = None
+        return outcome
 
-    def _way_round(self, found: Misfit, node: bytes, scope: Scope, reasons: list[str]) -> Replacement | None:
+    def _mended(self, node: NodeProto, scope: Scope, found: Misfit) -> tuple[bool | list[NodeProto], str]:
+        """What comes in place of a node, or False where it stays because only its overflow cannot be mended."""
+        runtime = self.target.runtime
+        assert runtime is not None
+        reasons: list[str] = []
+        data = node.SerializeToString()
+        nodes = self._way_round(data, scope, found, reasons)
+        if nodes is None and found.overflows and self._excused is not None:
+            self._excused[f"on {runtime}, {found.says}"] = None
+            if found.only_overflows:
+                return False, ""
+            nodes = self._way_round(data, scope, found.without_overflow(), reasons)
+        if nodes is None:
+            raise found.refusal(runtime, reasons)
+        return nodes, Label(f"{nodes.label} for {runtime.name}", found.says)
+
+    def _way_round(self, node: bytes, scope: Scope, found: Misfit, reasons: list[str]) -> Replacement | None:
         """The first equivalent form that is right on the runtime; why others are not is added to the reasons."""
         from reducelower.targets.fitting import ways_out
 
-        allowed = self._further_steps
+        runtime = self.target.runtime
+        assert runtime is not None
+        allowed, excused = self._further_steps, self._excused
         try:
             # What takes one step is tried before what takes two, so that the simplest way is found.
             for self._further_steps in range(allowed):
-                for way in ways_out(NodeProto.FromString(node), scope, found, self.rules):
+                for way in ways_out(NodeProto.FromString(node), scope, found, self.rules, runtime):
+                    if way.caveat and excused is None:
+                        continue
                     mark = scope.mark()
+                    self._excused = None if excused is None else dict(excused)
                     try:
                         nodes = self._go(way, NodeProto.FromString(node), scope)
                     except RefusedError as refused:
@@ -333,9 +356,12 @@ class Legalizer:
                         reasons.append(f"{way.name}: {refused.reason}")
                         continue
                     if nodes is not None:
+                        if way.caveat and self._excused is not None:
+                            self._excused[f"on {runtime}, {way.caveat}"] = None
+                        excused = self._excused
                         return Replacement(nodes, way.name)
         finally:
-            self._further_steps = allowed
+            self._further_steps, self._excused = allowed, excused
         return None
 
     def _go(self, way: Way, node: NodeProto, scope: Scope) -> list[NodeProto] | None:

@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Misfit", "Way", "misfit", "ways_out"]
 
-_OVERFLOWING_BODIES = frozenset({"ReduceLogSumExp"})
-"""Operators whose body in the specification overflows where every kernel written with care does not."""
+_OVERFLOWING_BODIES = {
+    "ReduceL2": "all that can stand for ReduceL2 squares before it adds up, which overflows.",
+    "ReduceLogSum": "all that can stand for ReduceLogSum adds up first, which overflows where the logarithm does not.",
+}
+"""Operators whose body in the specification is taken where no other can be, and what is to be said then.
+
+That of ReduceLogSumExp never is: it overflows for values that are common, and every kernel subtracts the maximum.
+"""
 
 
 _TELL_VALUES_APART = frozenset({"IsInf", "IsNaN"})
-"""Operators that could be expressed by comparisons, which are no better on a runtime that computes with finite values."""
+"""Operators that comparisons could express, which are no better on a runtime that knows finite values only."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +64,9 @@ class Misfit:
         """Whether the node is right but for large or small values."""
         return bool(self.facts) and all(fact.outcome == "overflows" for fact in self.facts)
 
-    def parts(self) -> list[Misfit]:
-        """What to find a way round, in this order: all of it; where that is not to be had, all but the overflow."""
-        others = tuple(fact for fact in self.facts if fact.outcome != "overflows")
-        return [self, Misfit(others, self.unknown)] if self.overflows and others else [self]
+    def without_overflow(self) -> Misfit:
+        """What is left where overflow is put up with."""
+        return Misfit(tuple(fact for fact in self.facts if fact.outcome != "overflows"), self.unknown)
 
     def refusal(self, runtime: Runtime, reasons: Sequence[str]) -> RefusedError:
         """What to raise where no way out works.
@@ -86,11 +91,13 @@ class Way:
         name: what the report calls it.
         rule: the rule, if it is one.
         remedy: what makes the nodes otherwise; they come with the opset version they are written for.
+        caveat: what is left to be said of the runtime where this way is taken; may be empty.
     """
 
     name: str
     rule: Rule | None = None
     remedy: Callable[[NodeProto, Scope], Written | None] | None = None
+    caveat: str = ""
 
 
 def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | None:
@@ -107,7 +114,7 @@ def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | Non
     return Misfit(tuple(found), unknown) if found or unknown is not None else None
 
 
-def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules) -> Iterator[Way]:
+def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
     """What may be tried in place of a node, the least intrusive first.
 
     Where values overflow, only what keeps them in range: the rules of the books made for that, or a wider type.
@@ -119,26 +126,30 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules) -> Iter
     if not found.overflows:
         for name, remedy in REMEDIES.items():
             yield Way(name, remedy=remedy)
-    for book in _books(node, found, rules):
-        try:
-            rule = book.find(node, scope)
-        except RefusedError:
-            continue
-        yield Way(rule.name, rule)
+    for book in _books(rules, runtime):
+        yield from _by_rule(book, node, scope)
     # float16 overflows first of all where float does not; the others gain no range.
     if not found.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
         for name, remedy in CASTS.items():
             yield Way(name, remedy=remedy)
+    if not found.overflows and node.op_type != "ReduceLogSumExp":
+        yield from _by_rule(Rules("spec"), node, scope)
 
 
-def _books(node: NodeProto, found: Misfit, rules: Rules) -> Iterator[Rules]:
-    names = ["stable", "core", "portable"]
-    if not found.overflows and node.op_type not in _OVERFLOWING_BODIES:
-        names.append("spec")
-    if rules.book.name not in ("spec", *names):
-        yield rules
-    for name in names:
-        yield Rules(name)
+def _books(rules: Rules, runtime: Runtime) -> list[Rules]:
+    """The books whose rules keep values in range, the user's own first, then the one that the runtime is better at."""
+    own = [] if rules.book.name in ("spec", "stable", "core", "portable") else [rules]
+    names = sorted(("stable", "core", "portable"), key=lambda name: name != runtime.rules)
+    return [*own, *map(Rules, names)]
+
+
+def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Way]:
+    try:
+        rule = book.find(node, scope)
+    except RefusedError:
+        return
+    is_narrow = book.book.name == "spec" and node.op_type in _OVERFLOWING_BODIES
+    yield Way(rule.name, rule, caveat=_OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
 
 
 def _other_operators(node: NodeProto, scope: Scope) -> Written:

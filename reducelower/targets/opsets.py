@@ -17,8 +17,8 @@ def opset_for(target: Target, source_opset: int, attempt: Callable[[Target], Pla
     """The target with the opset version at which the runtime takes the model with the fewest rewrites.
 
     A model's own opset version and the one the runtime prefers are weighed against each other, and the model keeps its
-    own where that leaves no more unmended and takes no more rewrites. Only where neither will do are the others tried, those near the preferred one
-    first; where none will do, the refusals are those at the version that refuses the least.
+    own where that leaves no more unmended and takes no more rewrites. Only where neither will do are the others tried,
+    those near the preferred one first; where none will do, the refusals are those at the version that refuses least.
 
     Args:
         target: the target; without a runtime, or with an opset version, it is returned as it is.

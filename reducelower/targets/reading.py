@@ -104,7 +104,7 @@ class _Reader:
         self._keys(top, "", {"extends", "runtime", "opsets", "versions", "fact"})
         base = self._base(self._get(top, "", "extends", str, None))
         about = self._get(top, "", "runtime", dict, {})
-        self._keys(about, "runtime", {"name", "version", "about"})
+        self._keys(about, "runtime", {"name", "version", "about", "rules"})
         opsets = self._get(top, "", "opsets", dict, {})
         self._keys(opsets, "opsets", {"reads", "prefer", "ir_version"})
         reads = self._ranges(opsets, "opsets", "reads") or (base and base.reads)
@@ -124,11 +124,18 @@ class _Reader:
             prefer if prefer is not None else _newest(reads),
             (*(base.facts if base else ()), *facts),
             self._get(opsets, "opsets", "ir_version", int, base and base.ir_version),
+            self._rules(about, base.rules if base else ""),
         )
         runtime = self._of_version(runtime, version)
         if runtime.prefer not in runtime.reads:
             raise self._error(f"is {runtime.prefer}, which is not among the opsets it reads", "opsets.prefer")
         return runtime
+
+    def _rules(self, about: Mapping[str, Any], default: str) -> str:
+        name: str = self._get(about, "runtime", "rules", str, default)
+        if name:
+            self._one_of(name, ("stable", "core", "portable"), "runtime.rules")
+        return name
 
     def _base(self, name: str | None) -> Runtime | None:
         if name is None:

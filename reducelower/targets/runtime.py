@@ -21,6 +21,7 @@ class Runtime:
         reads: opset versions it reads.
         prefer: opset version that a model is brought to where its own will not do.
         facts: what it gets wrong or does not take.
+        rules: rule book tried before the others there; empty for none in particular.
         ir_version: newest IR version it reads; None where that is no matter.
     """
 
@@ -31,6 +32,7 @@ class Runtime:
     prefer: int
     facts: tuple[Fact, ...]
     ir_version: int | None = None
+    rules: str = ""
 
     def __str__(self) -> str:
         """Name and version."""
