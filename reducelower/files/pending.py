@@ -36,19 +36,18 @@ class PendingFile:
             FileExistsError: there is a file of that name, and `overwrite` is false.
             OSError: the disk said no; the old file is as it was.
         """
-        if overwrite and self.destination.exists():
-            self._take_permissions()
+        if not (overwrite and self.destination.exists()):
             os.fsync(self.descriptor)
-            if self._temporary is None:
-                temporary = self._temporary_name()
-                self._link(temporary)
-                self._temporary = temporary
-            self._close_descriptor()
-            os.replace(self._temporary, self.destination)  # noqa: PTH105 (one system call, named as such)
-            self._temporary = None
-        else:
-            os.fsync(self.descriptor)
-            self._link(self.destination)
+            try:
+                self._link(self.destination)
+            except FileExistsError:
+                if not overwrite:
+                    raise
+            else:
+                self.close()
+                return
+        # There is a file, or another process that may overwrite was faster.
+        self._replace()
         self.close()
 
     def write(self, data: bytes) -> None:
@@ -74,6 +73,17 @@ class PendingFile:
     ) -> None:
         """Discard the file unless it was published."""
         self.close()
+
+    def _replace(self) -> None:
+        self._take_permissions()
+        os.fsync(self.descriptor)
+        if self._temporary is None:
+            temporary = self._temporary_name()
+            self._link(temporary)
+            self._temporary = temporary
+        self._close_descriptor()
+        os.replace(self._temporary, self.destination)  # noqa: PTH105 (one system call, named as such)
+        self._temporary = None
 
     def _close_descriptor(self) -> None:
         if self.descriptor >= 0:

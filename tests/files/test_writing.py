@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -364,3 +365,18 @@ def test_twenty_gigabytes_of_holes_are_brought_along_as_holes(tmp_path: Path) ->
         file.seek(size // 2)
         assert file.read(len(WEIGHTS)) == WEIGHTS
     assert all(0 < done <= total == size for done, total in told)
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_file_that_another_process_writes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    destination = tmp_path / "out.onnx"
+    with pending.PendingFile(destination) as file:
+        file.write(b"ours")
+        destination.write_bytes(b"theirs")
+        with monkeypatch.context() as patch, nullcontext() if overwrite else pytest.raises(FileExistsError):
+            patch.setattr(Path, "exists", lambda _: False)  # as it was a moment ago
+            file.publish(overwrite=overwrite)
+    assert destination.read_bytes() == (b"ours" if overwrite else b"theirs")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.onnx"]
