@@ -155,7 +155,9 @@ class _Learner:
                     verdict = state
                 state = state if verdict is None else verdict
                 states[opset] = state
-            known = next(opset for opset, state in states.items() if state is not None)
+            known = next((opset for opset, state in states.items() if state is not None), None)
+            if known is None:
+                continue
             opsets = tuple(
                 opset
                 for opset, state in states.items()

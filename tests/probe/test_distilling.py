@@ -107,6 +107,19 @@ def test_wrong_and_refused_are_told_apart() -> None:
     )
 
 
+def test_versions_of_which_one_form_was_tried_show_no_condition() -> None:
+    def verdict(case: Case) -> Verdict:
+        if case.operator != "ReduceMax" or case.features.keepdims != "0":
+            return RIGHT
+        return REFUSED if case.opset in (15, 16) else WRONG
+
+    found = distil(probed(reductions(*FOUR), verdict), DAY)
+    assert {case.name for case in found.untold} == set()
+    facts = {fact.outcome: plain(fact) for fact in found.runtime.facts}
+    assert facts["refused"][2] == "15-16"
+    assert facts["wrong"][3] == {"keepdims": ["0"]}
+
+
 def test_overflow_is_a_fact_about_values() -> None:
     def verdict(case: Case) -> Verdict:
         return WRONG if case.tag == "huge" and case.features.element_types == "float" else RIGHT
