@@ -120,6 +120,15 @@ def test_versions_of_which_one_form_was_tried_show_no_condition() -> None:
     assert facts["wrong"][3] == {"keepdims": ["0"]}
 
 
+def test_operators_of_which_one_form_was_tried_fail_in_any() -> None:
+    cases = reductions("ReduceSum", "And", "Cast")
+    found = distilled(cases, lambda case: not case.tag and case.features.element_types == "bool", REFUSED)
+    assert [plain(fact) for fact in found.runtime.facts] == [
+        (["Cast"], "refused", None, {"element_types": ["bool"]}),
+        (["And"], "absent", None, {}),
+    ]
+
+
 def test_overflow_is_a_fact_about_values() -> None:
     def verdict(case: Case) -> Verdict:
         return WRONG if case.tag == "huge" and case.features.element_types == "float" else RIGHT
