@@ -41,7 +41,7 @@ class Raiser:
         self._walk(Scope(self._ground, model.graph, opset, "graph", key=()))
         for number, function in enumerate(model.functions):
             self._walk_function(function, number)
-        remove_unused(self._ground.released, (), self._edits, None)
+        remove_unused(self._ground.released, self._ground.folded, self._edits)
         return tuple(self._splice())
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:
@@ -145,7 +145,8 @@ class Raiser:
         for edit in reversed(self._edits):
             nodes, path = edit.scope.holder.node, edit.scope.path
             names = {index: nodes[index].name or f"{nodes[index].op_type}#{index}" for index in edit.sites}
-            positions = edit.splice()
+            edit.splice()
+            positions = edit.positions()
             groups.append(
                 [
                     Site(path, names[index], *edit.sites[index], index, *positions[index], raised_from=region)
