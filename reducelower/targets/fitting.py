@@ -15,7 +15,7 @@ from reducelower.reductions import REDUCTIONS
 from reducelower.scope import Scope
 from reducelower.targets.facts import Fact
 from reducelower.targets.features import Features
-from reducelower.targets.remedies import CASTS, REMEDIES, Written
+from reducelower.targets.remedies import CASTS, RANGE_KEEPING, REMEDIES, Written
 from reducelower.targets.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | Non
             if fact.when.matches(features):
                 found.append(fact)
         except RefusedError as refused:
-            unknown = refused
+            # Of other operators what is not known is taken to be right: an element type that nothing states comes from
+            # an operator of another domain, and every node behind it would be refused.
+            unknown = refused if node.op_type in REDUCTIONS else None
     return Misfit(tuple(found), unknown) if found or unknown is not None else None
 
 
@@ -123,8 +125,8 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
         if node.op_type not in _TELL_VALUES_APART and absent.is_expressible(node.op_type):
             yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
         return
-    if not found.overflows:
-        for name, remedy in REMEDIES.items():
+    for name, remedy in REMEDIES.items():
+        if not found.overflows or name in RANGE_KEEPING:
             yield Way(name, remedy=remedy)
     for book in _books(rules, runtime):
         yield from _by_rule(book, node, scope)

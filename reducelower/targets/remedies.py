@@ -20,7 +20,7 @@ from reducelower.reductions import elementwise
 from reducelower.schemas import element_type_name
 from reducelower.scope import Scope
 
-__all__ = ["CASTS", "REMEDIES", "Remedy", "Written"]
+__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written"]
 
 Written: TypeAlias = "tuple[list[NodeProto], int]"
 """Nodes, and the opset version they are written for."""
@@ -219,6 +219,9 @@ REMEDIES: Mapping[str, Remedy] = {
     "one axis a node": _one_by_one,
 }
 """How else a reduction can be written with the same operator, in the order in which it is tried."""
+
+RANGE_KEEPING = frozenset({"its elementwise step"})
+"""Those that do not overflow where the operator does."""
 
 CASTS: Mapping[str, Remedy] = {"computed in double": _in_double, "computed in float": _in_float}
 """What can be done about its element type, tried after the rules, which know what each type needs."""

@@ -126,6 +126,12 @@ def test_overflow_is_mended_by_a_rule_that_keeps_values_in_range() -> None:
     np.testing.assert_allclose(run(fitted, x), expected, rtol=1e-6)
 
 
+def test_what_reduces_nothing_does_not_overflow() -> None:
+    source = model("y = ReduceL2 <noop_with_empty_axes = 1> (x)", 18)
+    overflowing = runtime("operators = ['ReduceL2']\nis = 'overflows'")
+    assert operators(fit(source, overflowing, 18)) == ["Abs"]
+
+
 def test_overflow_that_nothing_mends_is_left_with_a_note() -> None:
     source = model("y = ReduceL2 <axes = [2]> (x)")
     hopeless = runtime("operators = ['ReduceL2']\nis = 'overflows'", "operators = ['ReduceSum']\nis = 'absent'")
@@ -183,6 +189,29 @@ def test_unknown_element_types_are_asked_for() -> None:
         legalize(source, Target(13, runtime=no_integers))
     given = legalize(source, Target(13, runtime=no_integers), element_types={"a": "float"})
     assert given.model == source
+
+
+def test_unknown_element_types_of_other_operators_are_taken_to_be_right() -> None:
+    source = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 13, "own" : 1]>
+        g (float[2,3,4] x) => (float[2,3,4] y) { a = own.Mystery (x) y = Abs (a) }
+    """)
+    no_integers = runtime("operators = ['*']\nis = 'refused'\nwhen = { element_types = ['int32'] }")
+    assert legalize(source, Target(13, runtime=no_integers)).model == source
+
+
+def test_overflow_is_mended_at_the_opset_that_can() -> None:
+    """At opset 18 the rule that keeps values in range lacks ReduceMax."""
+    source = model("axes = Constant <value_ints = [1]> () y = ReduceL2 <keepdims = 1> (x, axes)", 18)
+    lacking = runtime(
+        "operators = ['ReduceL2']\nis = 'absent'", "operators = ['ReduceMax']\nis = 'absent'\nopsets = '14-'"
+    )
+    fitted = legalize(source, Target(runtime=lacking))
+    assert fitted.plan.target.opset == 13
+    assert "ReduceMax" in operators(fitted.model)
+    at_its_own = legalize(source, Target(18, runtime=lacking))
+    assert "ReduceMax" not in operators(at_its_own.model)
+    assert "squares before it adds up" in at_its_own.plan.notes[0]
 
 
 def test_many_equal_nodes_fare_alike() -> None:
