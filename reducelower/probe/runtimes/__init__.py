@@ -1,7 +1,8 @@
 """One module per runtime, loaded by its path in the Python that has the runtime, and never imported by reducelower.
 
-Each has ``version()``, which raises ImportError where the runtime is not installed, and ``run(model, inputs)``, from
-bytes and arrays by name to the list of outputs. They import nothing of reducelower; some need onnx.
+Each has ``version()``, which imports the runtime, so that what is missing is told and the time is spent before the
+first model, and ``run(model, inputs)``, from bytes and arrays by name to the list of outputs. They import nothing of
+reducelower; some need onnx.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ def version() -> str:
     """The version installed."""
     from importlib.metadata import version as installed
 
-    import iree.runtime  # noqa: F401  # so that what is missing is told before the first model
+    import iree.runtime  # noqa: F401
+    from iree.compiler.tools.import_onnx import __main__  # noqa: F401
 
     return installed("iree-base-compiler")
 

@@ -12,6 +12,7 @@ def version() -> str:
     from importlib.metadata import version as installed
 
     import jax
+    from jaxonnxruntime import call_onnx  # noqa: F401
 
     jax.config.update("jax_enable_x64", True)
     return installed("jaxonnxruntime")

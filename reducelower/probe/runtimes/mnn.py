@@ -14,7 +14,8 @@ __all__ = ["run", "version"]
 
 def version() -> str:
     """The version installed."""
-    import MNN
+    import _tools  # noqa: F401
+    import MNN.nn
 
     return str(MNN.version())
 

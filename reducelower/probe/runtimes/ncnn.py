@@ -18,6 +18,7 @@ def version() -> str:
     from importlib.metadata import version as installed
 
     import ncnn  # noqa: F401
+    import pnnx  # noqa: F401
 
     return installed("ncnn")
 

@@ -16,6 +16,7 @@ def version() -> str:
     """The version installed."""
     from importlib.metadata import version as installed
 
+    import pnnx  # noqa: F401
     import torch  # noqa: F401
 
     return installed("pnnx")

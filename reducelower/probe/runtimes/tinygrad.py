@@ -13,6 +13,8 @@ def version() -> str:
     from importlib.metadata import version as installed
 
     os.environ.setdefault("DEV", "CPU")
+    import tinygrad.nn.onnx  # noqa: F401
+
     return installed("tinygrad")
 
 

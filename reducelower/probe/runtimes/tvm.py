@@ -11,6 +11,8 @@ def version() -> str:
     """The version installed."""
     from importlib.metadata import version as installed
 
+    import tvm.relax.frontend.onnx  # noqa: F401
+
     return installed("apache-tvm")
 
 
