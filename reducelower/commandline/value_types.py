@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,6 +48,20 @@ class _Name(ParamType):
 
 class _Rules(_Name):
     """A rule book by its name, or a folder of rules."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        # Most conversions need no rule, and would never tell that there is no such book.
+        if param is not None and value == param.default:
+            return str(value)
+        from reducelower.rulebook import shipped_books
+
+        known = sorted(shipped_books())
+        if value not in known and not Path(value).is_dir():
+            from reducelower.suggestions import did_you_mean
+
+            near = did_you_mean(value, known)
+            self.fail(f"{value!r} is neither a rule book ({', '.join(known)}) nor a folder of rules{near}", param, ctx)
+        return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from reducelower.rulebook import shipped_books

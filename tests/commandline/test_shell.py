@@ -183,6 +183,7 @@ def test_versions_of_all_that_matters(cli: Cli) -> None:
         (["check", "m", "--opset", "13", "--without-type", "flaot16"], "did you mean 'float16'?"),
         (["check", "m", "--without-type", "zzz"], "use one of float, "),
         (["expand", "m", "-o", "x", "--rules", "stabel"], "did you mean 'stable'?"),
+        (["check", "m", "--opset", "13", "--rules", "sepc"], "did you mean 'spec'?"),
         (["rules", "Abs"], "the rule book 'spec' has no rule for Abs"),
         (["check", "m", "--for", "openvinno"], "did you mean 'openvino'?"),
         (["verify", "m", "--runtime", "onnxruntimr"], "did you mean 'onnxruntime'?"),
