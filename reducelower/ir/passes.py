@@ -163,7 +163,7 @@ class RaisePass(_Conversion):
         self,
         *,
         ops: Iterable[str] | None = None,
-        rules: Iterable[Book] = ("spec", "stable", "core"),
+        rules: Iterable[Book] | None = None,
         by_hand: bool = True,
         freeze_defaults: bool = False,
         element_types: Mapping[str, str] | None = None,
@@ -173,7 +173,7 @@ class RaisePass(_Conversion):
 
         Args:
             ops: operators to raise to; None means all that there are forms for.
-            rules: rule books whose bodies are looked for.
+            rules: rule books whose bodies are looked for; None means those that come with reducelower.
             by_hand: look for what people write by hand as well.
             freeze_defaults: take initializers that are also graph inputs for constants.
             element_types: element types of values that the model does not state, by name.
@@ -181,19 +181,19 @@ class RaisePass(_Conversion):
         """
         super().__init__()
         self.ops = None if ops is None else frozenset(ops)
-        self.rules = tuple(rules)
+        self.rules = None if rules is None else tuple(rules)
         self.by_hand = by_hand
         self.freeze_defaults = freeze_defaults
         self.element_types = dict(element_types or {})
         self.ranks = dict(ranks or {})
 
     def _convert(self, model: ModelProto) -> ModelProto:
-        from reducelower.raising import raise_reductions
+        from reducelower.raising import BOOKS, raise_reductions
 
         return raise_reductions(
             model,
             ops=self.ops,
-            rules=self.rules,
+            rules=BOOKS if self.rules is None else self.rules,
             by_hand=self.by_hand,
             freeze_defaults=self.freeze_defaults,
             element_types=self.element_types,

@@ -24,7 +24,7 @@ from reducelower.target import Target
 
 __all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
 
-BOOKS: tuple[Book, ...] = SHIPPED
+BOOKS: tuple[Book, ...] = (*SHIPPED, "portable")
 """The rule books whose bodies are looked for unless others are named."""
 
 
@@ -55,7 +55,7 @@ def raise_reductions(
     Args:
         model: any valid ONNX model.
         ops: operators to raise to, such as ``["ReduceLogSumExp"]``; None means all that there are forms for.
-        rules: rule books whose bodies are looked for: ``spec``, ``stable``, ``core``, folders, or rule books.
+        rules: rule books whose bodies are looked for: shipped ones by name, folders, or rule books.
         by_hand: look for what people write by hand as well.
         freeze_defaults: take initializers that are also graph inputs for constants.
         element_types: element types of values that the model does not state, by name, such as ``{"y": "float32"}``.

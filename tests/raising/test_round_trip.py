@@ -104,6 +104,11 @@ def test_every_place_comes_back(place: str) -> None:
         check_case(Case(op_type, 18, form, 0, place=place), "stable")
 
 
+@pytest.mark.parametrize(("opset", "keepdims"), [(11, 0), (13, 1), (18, 0)])
+def test_the_portable_rules_come_back(opset: int, keepdims: int) -> None:
+    check_case(Case("ReduceL2", opset, "one", keepdims), "portable")
+
+
 def test_raising_twice_changes_nothing() -> None:
     expanded = reducelower.expand(Case("ReduceLogSumExp", 18, "one").model(), rules="stable")
     once = reducelower.raise_reductions(expanded)

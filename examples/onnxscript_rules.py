@@ -1,0 +1,52 @@
+"""Rules written as onnxscript functions, and rule books given to onnxscript's rewriter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnxscript
+from onnxscript import opset18 as op
+
+import reducelower
+from reducelower.rulebook import RuleBook
+
+MODELS = Path(__file__).parent / "models"
+
+
+# A rule is named after the operator it replaces and takes the operator's inputs and attributes. It is written once, for
+# one opset version; the engine carries it to the model's.
+@onnxscript.script(onnxscript.values.Opset("softplus", 1), default_opset=op)
+def ReduceLogSumExp(data, axes, keepdims: int, noop_with_empty_axes: int):  # noqa: N802 (the operator's name)
+    """ReduceLogSumExp(x) = Log(ReduceSum(Exp(x - maximum))) + maximum"""
+    maximum = op.ReduceMax(data, axes, keepdims=1, noop_with_empty_axes=noop_with_empty_axes)
+    difference = op.Sub(data, maximum)
+    exponential = op.Exp(difference)
+    total = op.ReduceSum(exponential, axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes)
+    log = op.Log(total)
+    shift = op.ReduceMax(maximum, axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes)
+    return op.Add(log, shift)
+
+
+def main() -> None:
+    model = onnx.load(MODELS / "gaussian_mixture_20.onnx")
+    # Integers have no Exp: the overload says that the rule is for floats.
+    rule = ReduceLogSumExp.to_function_proto()
+    rule.overload = "floating"
+    book = RuleBook.from_functions([rule])
+
+    expanded = reducelower.expand(model, rules=book)
+    print("expanded:", *(node.op_type for node in expanded.graph.node))
+    print(reducelower.verify(model, expanded))
+
+    # The way back: a form of this rule is ReduceLogSumExp again.
+    raised = reducelower.raise_reductions(expanded, rules=[book])
+    print("raised:", *(node.op_type for node in raised.graph.node))
+
+    # The same book, or one that comes with reducelower, as rules for onnxscript's rewriter.
+    rewritten = onnxscript.rewriter.rewrite(model, pattern_rewrite_rules=reducelower.ir.rewrite_rules("stable"))
+    print("rewritten:", *(node.op_type for node in rewritten.graph.node))
+
+
+if __name__ == "__main__":
+    main()
