@@ -1,7 +1,8 @@
 """Records of what outputs were made from, by which an interrupted run goes on where it ended.
 
-A record is a small JSON file per output, in a folder beside the outputs. It is on disk before its output has its name,
-so an output with a record is whole and came of what the record says. Whatever cannot be read as a record is none.
+A record is a small JSON file per output, in a folder beside the outputs. On this machine it is on disk before its
+output has its name, so that no moment is left at which a run could not tell its own output from another's. Whatever
+cannot be read as a record is none.
 """
 
 from __future__ import annotations
@@ -59,11 +60,13 @@ class Record:
         output: what it holds.
         external: size and time of change (nanoseconds) of each file with external data of the source, by its location.
             Weights are not read to be converted, and neither are they to be recorded.
+        replaces: what an earlier output holds that this one takes the place of, in case that does not come to pass.
     """
 
     origin: Origin
     output: Content
     external: Mapping[str, Sequence[int]]
+    replaces: Content | None = None
 
 
 def origin_of(source: str, settings: Settings) -> Origin:
@@ -110,7 +113,8 @@ def read_record(place: str) -> Record | None:
         else:
             data = Path(place).read_bytes()
         stored = json.loads(data or b"")
-        return Record(Origin(**stored["origin"]), Content(**stored["output"]), dict(stored["external"]))
+        replaces = Content(**stored["replaces"]) if stored["replaces"] is not None else None
+        return Record(Origin(**stored["origin"]), Content(**stored["output"]), dict(stored["external"]), replaces)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):

@@ -36,16 +36,20 @@ def convert_unless_done(
         UnreadableModelError: the record cannot be read.
     """
     origin, earlier, found = origin_of(task.source, settings), read_record(task.record), content_of(Path(task.output))
-    recorded = earlier is not None and earlier.output == found
-    if earlier is not None and recorded and earlier.origin == origin and _has_weights(task, earlier, settings):
+    if (
+        earlier is not None
+        and (earlier.origin, earlier.output) == (origin, found)
+        and _has_weights(task, earlier, settings)
+    ):
         return Outcome(task.source, output=task.output, kept=True)
+    recorded = earlier is not None and found in (earlier.output, earlier.replaces)
 
     def record(descriptor: int, source: LoadedModel) -> None:
         made = _content_of_open_file(descriptor)
         if not (found is None or recorded or settings.overwrite or found == made):
             raise UnreadableModelError(f"{task.output} exists already, and no run has recorded it; --force replaces it")
         facts = external_facts(source.folder, [file.location for file in source.external])
-        write_record(Record(origin, made, facts), task.record)
+        write_record(Record(origin, made, facts, found if recorded and found != made else None), task.record)
 
     # Whether an output may be replaced is known once its replacement is.
     allowed = replace(settings, overwrite=True)

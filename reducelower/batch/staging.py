@@ -79,12 +79,14 @@ def _convert_to_url(
     size = remote_size(task.output)
     earlier = read_record(task.record) if task.record else None
     origin = origin_of(source, settings) if task.record else None
-    # What is behind a URL is not read again to be compared.
+    # What is behind a URL is not read again as long as its size is right.
     recorded = earlier is not None and earlier.output.size == size
     if earlier is not None and recorded and earlier.origin == origin and _has_weights(source, earlier, task, settings):
         return Outcome(task.source, output=task.output, kept=True)
-    if size is not None and not (recorded or settings.overwrite or (settings.in_place and task.output == task.source)):
-        raise UnreadableModelError(f"{task.output} exists already; --force replaces it")
+    replaceable = recorded or settings.overwrite or (settings.in_place and task.output == task.source)
+    occupied = UnreadableModelError(f"{task.output} exists already; --force replaces it")
+    if size is not None and not replaceable and not task.record:
+        raise occupied
     with TemporaryDirectory(prefix="reducelower-") as folder:
         made = Path(folder) / PurePosixPath(task.output).name
         outcome = convert_here(
@@ -92,12 +94,16 @@ def _convert_to_url(
         )
         if outcome.status != DONE:
             return replace(outcome, problems=renamed(outcome.problems, str(made), task.output))
+        # A run that ended between output and record left what this one makes.
+        if size is not None and not replaceable and not holds_the_same(task.output, made):
+            raise occupied
+        if settings.external_data != "keep":
+            _put_beside(made, task.output, overwrite=replaceable)
+        put(made, task.output)
         content = content_of(made)
         if origin is not None and content is not None:
+            # Only now: of an output behind a URL the size alone would not tell that it is an old one.
             write_record(Record(origin, content, _external_facts(source)), task.record)
-        if settings.external_data != "keep":
-            _put_beside(made, task.output, overwrite=settings.overwrite or recorded)
-        put(made, task.output)
     return replace(outcome, output=task.output)
 
 

@@ -205,6 +205,37 @@ def test_resuming_among_urls(cli: Cli, memory: Any) -> None:
     assert "memory://out/mean.onnx exists already" in ran.err
 
 
+@pytest.mark.parametrize("step", ["put", "write_record"])
+def test_a_run_among_urls_that_ends_half_way_is_resumed(
+    cli: Cli, memory: Any, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    from reducelower.batch import staging
+
+    arguments = ("convert", "memory://models", "--output-dir", "memory://out", "--opset", 13, "--no-verify", "--resume")
+    assert cli(*arguments).status == 0
+    # Another weight in a model of the same size, so that sizes tell nothing.
+    model = onnx.load(io.BytesIO(memory.cat("/models/deep/gmm.onnx")))
+    weights = onnx.numpy_helper.to_array(model.graph.initializer[0])
+    changed = onnx.numpy_helper.from_array(weights + weights.dtype.type(1), model.graph.initializer[0].name)
+    model.graph.initializer[0].CopyFrom(changed)
+    memory.pipe("/models/deep/gmm.onnx", model.SerializeToString())
+    old = memory.cat("/out/deep/gmm.onnx")
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(staging, step, fail)
+        assert cli(*arguments).status == 2
+    ran = cli(*arguments)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.count("kept") == 2  # mean.onnx and the summary
+    assert len(memory.cat("/out/deep/gmm.onnx")) == len(old)
+    assert memory.cat("/out/deep/gmm.onnx") != old
+    memory.rm("/out/.reducelower", recursive=True)
+    assert cli(*arguments).status == 0  # what is there is what would be written
+
+
 def test_memory_of_another_process_is_refused(cli: Cli, memory: Any) -> None:
     ran = cli("convert", "memory://models", "--output-dir", "memory://out", "--opset", 13, "--jobs", 2)
     assert ran.status == 2
