@@ -24,8 +24,8 @@ def _official(target: int) -> Callable[[ModelProto], ModelProto]:
     return partial(version_converter.convert_version, target_version=target)
 
 
-def _ours(target: int) -> Callable[[ModelProto], ModelProto]:
-    return partial(reducelower.convert_version, target_version=target)
+def _ours(target: int) -> Callable[[bytes], bytes]:
+    return partial(reducelower.convert_bytes, target_version=target)
 
 
 def _onnxscript(target: int) -> Callable[[ModelProto], ModelProto]:
@@ -47,7 +47,8 @@ def conversion(*, quick: bool) -> Iterator[Line]:
         what = f"convert {source} -> {target}, {length:,} nodes"
         times = take_turns(
             {
-                "ours": partial(_through, _ours(target), data),
+                "ours": partial(_ours(target), data),
+                "message": partial(_through, partial(reducelower.convert_version, target_version=target), data),
                 "floor": partial(_through, lambda model: model, data),
                 "official": partial(_through, _official(target), data),
             },
@@ -55,10 +56,11 @@ def conversion(*, quick: bool) -> Iterator[Line]:
         )
         yield at_least(what, times["ours"], times["official"], "onnx.version_converter", 35)
         yield at_most(what, times["ours"], times["floor"], "protobuf parse + serialize", 8)
+        yield at_most(f"{what}, convert_version", times["message"], times["floor"], "protobuf parse + serialize", 8)
         everyday = chain(length, source, everyday=True)
         times = take_turns(
             {
-                "ours": partial(_through, _ours(target), everyday),
+                "ours": partial(_ours(target), everyday),
                 "floor": partial(_through, lambda model: model, everyday),
             },
             rounds,
@@ -66,7 +68,7 @@ def conversion(*, quick: bool) -> Iterator[Line]:
         yield at_most(f"{what}, Relu/Add/Mul", times["ours"], times["floor"], "protobuf parse + serialize", 8)
     data = chain(length, 18)
     times = take_turns(
-        {"ours": partial(_through, _ours(20), data), "peer": partial(_through, _onnxscript(20), data)}, min(rounds, 3)
+        {"ours": partial(_ours(20), data), "peer": partial(_through, _onnxscript(20), data)}, min(rounds, 3)
     )
     yield at_least(f"convert 18 -> 20, {length:,} nodes", times["ours"], times["peer"], "onnxscript", 80)
 
@@ -78,7 +80,7 @@ def linearity(*, quick: bool) -> Iterator[Line]:
         per_node = []
         for length in lengths:
             data = chain(length, source)
-            per_node.append(per_turn(partial(_through, _ours(target), data), 1 if quick else 3) / length)
+            per_node.append(per_turn(partial(_ours(target), data), 1 if quick else 3) / length)
         ratio = max(per_node) / min(per_node)
         yield Line(
             f"time per node, {source} -> {target}, {lengths[0]:,} to {lengths[-1]:,} nodes",
@@ -103,10 +105,8 @@ def expansion(*, quick: bool) -> Iterator[Line]:
 
     times = take_turns(
         {
-            "spec": partial(_through, reducelower.expand, data),
-            "stable": partial(_through, partial(reducelower.expand, rules="stable"), data),
-            "core": partial(_through, partial(reducelower.expand, rules="core"), data),
-            "convert": partial(_through, _ours(13), data),
+            **{rules: partial(reducelower.expand_bytes, data, rules=rules) for rules in ("spec", "stable", "core")},
+            "convert": partial(_ours(13), data),
             "inliner": partial(_through, inline, data),
         },
         rounds,

@@ -178,7 +178,8 @@ class Census(Columns):
     """The nodes of the main graph of a model; those of subgraphs and functions are not in it.
 
     Attributes:
-        graph: a graph that holds nothing but the nodes, serialized, in its field ``node``.
+        graph: a graph that holds nothing but the nodes, serialized, in its field ``node``; whoever edits the nodes
+            edits this one.
         rest: the bytes of the model without them; fields do not stand in the order of their numbers.
     """
 
@@ -195,3 +196,8 @@ class Census(Columns):
         self.graph: Any = _class("Apart").FromString(serialized).graph
         self.graph.DiscardUnknownFields()
         super().__init__(self.graph)
+
+    @cached_property
+    def nodes(self) -> Sequence[bytes]:
+        """The serialized nodes as they were, whatever has become of them."""
+        return graph_from(self._serialized).node  # type: ignore[no-any-return]

@@ -121,7 +121,8 @@ class Legalizer:
         self.nodes += len(nodes)
         positions = nodes.positions(lambda op_type: table[op_type] is not None)
         for index, data in edit.shortcuts.walk(positions, edit.replaced, edit.sites, self.ground.released):
-            read = read_node(data)
+            # However it is laid out, protobuf itself writes names first.
+            read = read_node(NodeProto.FromString(data).SerializeToString())
             if self._repeat(read, index, edit):
                 continue
             node = nodes[index]
@@ -164,13 +165,8 @@ class Legalizer:
         self._apply(node, index, treatment, edit)
         nodes = list(edit.replaced.get(index, [node]))
         tail = source.input[1:]
-        original = edit.scope.node_list.original(index)
-        # Only what protobuf itself would write falls into names and the rest as templates expect.
-        is_usual = NodeProto.FromString(original).SerializeToString() == original
-        if (
-            not is_usual
-            or not _can_be_template(source, nodes)
-            or not all(name in tail or ground.names.is_new(name) for name in ground.asked_values)
+        if not _can_be_template(source, nodes) or not all(
+            name in tail or ground.names.is_new(name) for name in ground.asked_values
         ):
             return
         template = Template(

@@ -92,7 +92,7 @@ def _read_apart(census: Census, opset: int) -> Counter[bytes]:
     found: list[bytes] = []
     apart = {name: _apart(name, opset) for name in census.operators}
     second_only = {name for name, inputs in apart.items() if inputs == (False, True)}
-    nodes = census.graph.node
+    nodes = census.nodes
     positions = census.positions(lambda name: any(apart[name]))
     for index, operator in zip(positions, census.operators_at(positions), strict=True):
         data = nodes[index]
@@ -130,4 +130,4 @@ def _type_of_constant(node: NodeProto) -> str:
 
 
 def _nodes(census: Census, is_wanted: Callable[[str], bool]) -> Iterator[NodeProto]:
-    return (NodeProto.FromString(census.graph.node[index]) for index in census.positions(is_wanted))
+    return (NodeProto.FromString(census.nodes[index]) for index in census.positions(is_wanted))

@@ -72,11 +72,13 @@ def test_it_is_what_inference_finds_in_stored_models(path: Path) -> None:
             assert value.type.tensor_type.elem_type == found, value.name
 
 
-def test_inference_does_not_run_where_one_type_says_all(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("op_type", ["ReduceL2", "ReduceMean"])
+def test_inference_does_not_run_where_one_type_says_all(op_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: ModelProto) -> ModelProto:
         raise AssertionError("inference ran")
 
     monkeypatch.setattr(inference, "_infer", fail)
-    model = parse("<int64[1] a = {1}> { s = Relu (x) t = ReduceL2 (s, a) y = Relu (t) }")
+    # Whether Relu fits is asked when axes are attributes already, but for those of ReduceSum.
+    model = parse(f"<int64[1] a = {{1}}> {{ s = Relu (x) t = {op_type} (s, a) u = ReduceSum (t, a) y = Relu (u) }}")
     assert reducelower.convert_version(model, 13)
     assert reducelower.expand(model, rules="stable")
