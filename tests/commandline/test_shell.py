@@ -63,16 +63,16 @@ def run(script: str, folder: Path, shell: str = "sh") -> subprocess.CompletedPro
 
 
 def examples(command: str) -> list[str]:
-    found = app.get_command(click.Context(app), command)
+    found = app.get_command(click.Context(app), command) if command else app
     assert found is not None
-    text = (found.help or "").partition("Example")[2]
+    text = (found.help or "").partition("Example")[2].partition("\n\n")[0]
     return [line.strip() for line in text.splitlines()[1:] if line.strip()]
 
 
-ALL = [(command, example) for command in COMMANDS for example in examples(command)]
+ALL = [(command, example) for command in ["", *COMMANDS] for example in examples(command)]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_shows_an_example(command: str) -> None:
     assert examples(command)
     assert all("reducelower " in example for example in examples(command))
