@@ -132,6 +132,15 @@ def test_what_reduces_nothing_does_not_overflow() -> None:
     assert operators(fit(source, overflowing, 18)) == ["Abs"]
 
 
+def test_what_is_empty_does_not_overflow() -> None:
+    source = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (float[2,0] x) => (float[2,1] y) { y = ReduceL2 <axes = [1]> (x) }
+    """)
+    overflowing = runtime("operators = ['ReduceL2']\nis = 'overflows'")
+    assert fit(source, overflowing) == source
+
+
 def test_overflow_that_nothing_mends_is_left_with_a_note() -> None:
     source = model("y = ReduceL2 <axes = [2]> (x)")
     hopeless = runtime("operators = ['ReduceL2']\nis = 'overflows'", "operators = ['ReduceSum']\nis = 'absent'")
