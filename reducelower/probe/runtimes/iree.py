@@ -36,7 +36,9 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
             raise RuntimeError("iree-import-onnx failed")
         program = str(Path(sysconfig.get_path("scripts"), "iree-compile"))
         flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
-        _call([program, *flags, "--iree-llvmcpu-target-cpu=generic", str(imported), "-o", str(compiled)])
+        # By default double is demoted to float, and double inputs then do not fit.
+        flags += ["--iree-llvmcpu-target-cpu=generic", "--iree-input-demote-f64-to-f32=false"]
+        _call([program, *flags, str(imported), "-o", str(compiled)])
         config = iree.runtime.Config("local-sync")
         context = iree.runtime.SystemContext(config=config)
         context.add_vm_module(iree.runtime.VmModule.copy_buffer(context.instance, compiled.read_bytes()))
