@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from reducelower.convert import check, convert_bytes, convert_version, expand, expand_bytes, legalize
+    from reducelower.convert import check, convert_version, expand, legalize
     from reducelower.errors import ConversionError, Refusal
     from reducelower.plan import Plan, Site
     from reducelower.raising import raise_reductions
+    from reducelower.serialized import convert_bytes, expand_bytes
     from reducelower.target import Target
     from reducelower.verification import Verification, verify
 
@@ -44,10 +45,10 @@ _HOME = {
     "Target": "reducelower.target",
     "Verification": "reducelower.verification",
     "check": "reducelower.convert",
-    "convert_bytes": "reducelower.convert",
+    "convert_bytes": "reducelower.serialized",
     "convert_version": "reducelower.convert",
     "expand": "reducelower.convert",
-    "expand_bytes": "reducelower.convert",
+    "expand_bytes": "reducelower.serialized",
     "legalize": "reducelower.convert",
     "raise_reductions": "reducelower.raising",
     "verify": "reducelower.verification",

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from reducelower.bodies import Rules
-from reducelower.draft import Draft, Source
-from reducelower.errors import ConversionError, Refusal, UnreadableModelError
+from reducelower.draft import Source
+from reducelower.drafting import fits, legal_draft, refused, suspecting
 from reducelower.fitting import name_oldest_fitting
 from reducelower.inference import skeleton
 from reducelower.plan import Plan
 from reducelower.run import Book, IrVersion, Settings, attempt, attempt_in_place, source_opset
-from reducelower.soundness import what_is_odd
 from reducelower.target import Target
 
-__all__ = ["Legalized", "check", "convert_bytes", "convert_version", "expand", "expand_bytes", "legalize"]
+__all__ = ["Legalized", "check", "convert_version", "expand", "expansion", "legalize"]
 
 
 @dataclass(frozen=True)
@@ -111,46 +108,6 @@ def convert_version(
     return _legalize(model, target, settings, in_place=in_place, report=False).model
 
 
-def convert_bytes(
-    serialized: bytes,
-    target_version: int,
-    *,
-    without: Iterable[str] = (),
-    without_types: Iterable[str] = (),
-    rules: Book = "spec",
-    ir_version: IrVersion = "auto",
-    freeze_defaults: bool = False,
-    element_types: Mapping[str, str] | None = None,
-    ranks: Mapping[str, int] | None = None,
-    base_dir: str | os.PathLike[str] | None = None,
-) -> bytes:
-    """Convert a serialized model to another opset version: `convert_version` from bytes to bytes.
-
-    It gives what parsing, `convert_version` and serializing give, and is faster than these: nodes that no rule touches
-    are neither parsed nor written again, so that they stay the very bytes they were.
-
-    Args:
-        serialized: a ModelProto as bytes, the content of an ONNX file; it is trusted to be valid.
-        target_version: see `convert_version`, as all that follow.
-        without: operators that must not remain.
-        without_types: element types that nothing added may use.
-        rules: the rule book that bodies come from.
-        ir_version: see `legalize`.
-        freeze_defaults: take initializers that are also graph inputs for constants.
-        element_types: element types of values that the model does not state.
-        ranks: ranks of values that the model does not state.
-        base_dir: folder that external data locations are relative to.
-
-    Raises:
-        ConversionError: something cannot be expressed at that opset version; it holds every reason.
-        UnreadableModelError: the bytes are no model.
-        ValueError: there is no such opset version.
-    """
-    target = Target(target_version, frozenset(without), frozenset(without_types))
-    settings = Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
-    return _drafted(Source.of_bytes(serialized), target, settings, report=False)[0].serialize()
-
-
 def expand(
     model: ModelProto,
     *,
@@ -179,44 +136,14 @@ def expand(
     Raises:
         ConversionError: a node cannot be replaced; it holds every reason.
     """
-    target, settings = _expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
+    target, settings = expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
     return _legalize(model, target, settings, in_place=in_place, report=False).model
 
 
-def expand_bytes(
-    serialized: bytes,
-    *,
-    ops: Iterable[str] | None = None,
-    rules: Book = "spec",
-    without_types: Iterable[str] = (),
-    freeze_defaults: bool = False,
-    element_types: Mapping[str, str] | None = None,
-    ranks: Mapping[str, int] | None = None,
-    base_dir: str | os.PathLike[str] | None = None,
-) -> bytes:
-    """Replace composite Reduce operators of a serialized model: `expand` from bytes to bytes, see `convert_bytes`.
-
-    Args:
-        serialized: a ModelProto as bytes.
-        ops: operators to replace; None means every operator the rule book has a rule for.
-        rules: see `expand`, as all that follow.
-        without_types: element types that nothing added may use.
-        freeze_defaults: see `legalize`.
-        element_types: element types of values that the model does not state.
-        ranks: ranks of values that the model does not state.
-        base_dir: folder that external data locations are relative to.
-
-    Raises:
-        ConversionError: a node cannot be replaced; it holds every reason.
-        UnreadableModelError: the bytes are no model.
-    """
-    target, settings = _expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
-    return _drafted(Source.of_bytes(serialized), target, settings, report=False)[0].serialize()
-
-
-def _expansion(
+def expansion(
     ops: Iterable[str] | None, rules: Book, without_types: Iterable[str], *others: Any
 ) -> tuple[Target, Settings]:
+    """The target and the settings of an expansion; `others` are the settings behind the IR version."""
     names = Rules(rules).book.operators if ops is None else ops
     return Target(None, frozenset(names), frozenset(without_types)), Settings(rules, "keep", *others)
 
@@ -255,7 +182,7 @@ def check(
     """
     settings = Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     goal = target if target is not None else Target(target_version)
-    with _suspecting(Source(model)):
+    with suspecting(Source(model)):
         bare = skeleton(model)
         goal = _with_opset(bare, goal, settings)
         source = Source.of_message(bare)
@@ -263,34 +190,7 @@ def check(
         if goal.runtime is not None and goal.opset != plan.source_opset and plan.source_opset in goal.runtime.reads:
             own = replace(goal, opset=plan.source_opset)
             plan = replace(plan, as_it_is=attempt(source, own, settings, report=True)[1])
-        return name_oldest_fitting(plan, _fits(bare, goal, settings)) if plan.refusals else plan
-
-
-@contextmanager
-def _suspecting(source: Source) -> Iterator[None]:
-    """Turn whatever a model that is not valid brings about into a refusal that says what is wrong with it."""
-    try:
-        yield
-    except ConversionError:
-        raise
-    except Exception as error:
-        reason = what_is_odd(_readable(source))
-        if not reason:
-            raise
-        raise ConversionError([Refusal("graph", "", "", reason, "the model is not valid")]) from error
-
-
-def _readable(source: Source) -> ModelProto:
-    try:
-        return source.model
-    except DecodeError:
-        raise UnreadableModelError("these bytes are no ONNX model, or are damaged; export the model again") from None
-
-
-def _fits(bare: ModelProto, target: Target, settings: Settings) -> Callable[[int], bool]:
-    """Whether a model without weights can be made legal for the same target at another opset version."""
-    source = Source.of_message(bare)
-    return lambda opset: not attempt(source, replace(target, opset=opset), settings, report=False)[1].refusals
+        return name_oldest_fitting(plan, fits(bare, goal, settings)) if plan.refusals else plan
 
 
 def _with_opset(bare: ModelProto, target: Target, settings: Settings) -> Target:
@@ -304,27 +204,14 @@ def _with_opset(bare: ModelProto, target: Target, settings: Settings) -> Target:
 
 
 def _legalize(model: ModelProto, target: Target, settings: Settings, *, in_place: bool, report: bool) -> Legalized:
-    with _suspecting(Source(model)):
+    with suspecting(Source(model)):
         if target.runtime is not None:
             target = _with_opset(skeleton(model), target, settings)
     if not in_place:
-        draft, plan = _drafted(Source.of_message(model), target, settings, report=report)
+        draft, plan = legal_draft(Source.of_message(model), target, settings, report=report)
         return Legalized(draft.message(), plan)
-    with _suspecting(Source(model)):
+    with suspecting(Source(model)):
         plan = attempt_in_place(model, target, settings, report=report)
         if plan.refusals:
-            raise _refused(plan, model, target, settings)
+            raise refused(plan, model, target, settings)
         return Legalized(model, plan)
-
-
-def _drafted(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
-    """A legal draft of a model, and the plan."""
-    with _suspecting(source):
-        draft, plan = attempt(source, target, settings, report=report)
-        if plan.refusals:
-            raise _refused(plan, source.model, target, settings)
-        return draft, plan
-
-
-def _refused(plan: Plan, model: ModelProto, target: Target, settings: Settings) -> ConversionError:
-    return ConversionError(name_oldest_fitting(plan, _fits(skeleton(model), target, settings)).refusals)
