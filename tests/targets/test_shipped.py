@@ -304,3 +304,16 @@ def test_a_double_constant_that_becomes_float_is_no_obstacle(target: str) -> Non
 def test_arithmetic_on_shapes_is_left_alone(target: str) -> None:
     source = model("s = Shape(x) y = ReduceProd <keepdims = 1> (s)", 13)
     assert fitted_operators(source, target) == ["Shape", "ReduceProd"]
+
+
+@pytest.mark.parametrize("opset", [17, 18, 20])
+def test_onnxruntime_overflows_in_float16_at_opset_18_only(opset: int) -> None:
+    """Values whose logarithm of the sum of exponentials is 1000.3, by the identity that subtracts the maximum."""
+    source = model("y = ReduceLogSumExp <keepdims = 1> (x)", opset, "float16")
+    x = np.full((2, 3, 4), 0, np.float16)
+    x[0, 0, :2] = [1000, 999]
+    as_it_is = onnxruntime.InferenceSession(source.SerializeToString()).run(None, {"x": x})[0]
+    fitted = legalize(source, Target(opset, runtime=load_runtime("onnxruntime"))).model
+    assert (fitted.graph.node[0].op_type == "ReduceLogSumExp") == bool(np.isfinite(as_it_is).all())
+    found = onnxruntime.InferenceSession(fitted.SerializeToString()).run(None, {"x": x})[0]
+    np.testing.assert_allclose(found.ravel(), [1000 + np.log1p(np.exp(-1.0))], rtol=1e-3)
