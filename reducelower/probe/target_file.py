@@ -22,6 +22,8 @@ def target_text(runtime: Runtime, remarks: Iterable[str] = ()) -> str:
     lines = [f"# {remark}" for remark in remarks]
     lines += ["", "[runtime]"] if lines else ["[runtime]"]
     lines += [f"name = {_text(runtime.name)}", f"version = {_text(runtime.version)}", f"about = {_text(runtime.about)}"]
+    if runtime.rules:
+        lines.append(f"rules = {_text(runtime.rules)}")
     lines += ["", "[opsets]", f'reads = "{runtime.reads}"', f"prefer = {runtime.prefer}"]
     if runtime.ir_version is not None:
         lines.append(f"ir_version = {runtime.ir_version}")
