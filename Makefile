@@ -2,12 +2,13 @@
 #   make demo   install into .venv and convert real models both ways, verified
 #   make test   the same with the development tools: ruff, mypy, pytest
 #   make dist   build the source archive and the wheel, and run the tests of the one against the other, elsewhere
+#   make docs   build the documentation site into build/site, strictly
 #   make bench  measure speed and size beside other tools, into out/bench.json; takes minutes and 5 GB of disk
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test dist bench clean
+.PHONY: demo test dist docs bench clean
 .DELETE_ON_ERROR:
 
 demo: .venv/installed
@@ -33,11 +34,14 @@ dist: .venv/installed-release
 	rm -r "$$place/source/reducelower" && \
 	cd "$$place/source" && "$$place/venv/bin/pytest"
 
+docs: .venv/installed-docs
+	$(BIN)/mkdocs build --strict --quiet
+
 bench: .venv/installed
 	$(BIN)/python benchmarks/bench.py
 
 clean:
-	rm -rf .venv out dist
+	rm -rf .venv out build dist
 
 # The package is installed in place, so that only a change of its metadata asks for another installation.
 .venv/installed: pyproject.toml | .venv/bin/python
@@ -50,6 +54,10 @@ clean:
 
 .venv/installed-release: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	touch $@
+
+.venv/installed-docs: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 .venv/bin/python:

@@ -1,0 +1,67 @@
+"""What mkdocs asks while it builds: what is made from the code or taken from other files stands in place of its marker.
+
+`<!-- made: NAME -->` becomes what the function of that name returns, `<!-- file: PATH -->` that file of the repository,
+as a code block; so nothing is committed twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+ROOT = Path(__file__).parents[1]
+
+_MARKER = re.compile(r"^<!-- (made|file): (\S+) -->$", re.MULTILINE)
+_LINK = re.compile(r"\[([^\]]*)\]\((?!https?:)[^)]*\)")
+_LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml"}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """The page with what its markers ask for; an unknown name or a file that is not there ends the build."""
+    return _MARKER.sub(lambda marker: MAKERS[marker[2]]() if marker[1] == "made" else code_block(marker[2]), markdown)
+
+
+def code_block(path: str) -> str:
+    """A file of the repository, its name above it."""
+    content = (ROOT / path).read_text(encoding="utf-8")
+    return f'```{_LANGUAGES[Path(path).suffix]} title="{path}"\n{content}```'
+
+
+def operators() -> str:
+    """What converts, operator by operator."""
+    from reducelower.support import support_table
+
+    return support_table()
+
+
+def rule_book() -> str:
+    """What stands beside the rules, one level further down; its links lead to files that are no pages."""
+    text = (ROOT / "rules" / "README.md").read_text(encoding="utf-8")
+    return _LINK.sub(r"`\1`", re.sub(r"^#", "##", text, flags=re.MULTILINE))
+
+
+def command_line() -> str:
+    """Every command with its help, as the command line itself prints it."""
+    from reducelower.commandline.app import app
+
+    return "\n".join(_helps(app, click.Context(app, info_name="reducelower", **app.context_settings)))
+
+
+def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
+    yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from _helps(inner, click.Context(inner, context, info_name=name, terminal_width=100))
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "command_line": command_line,
+    "operators": operators,
+    "rule_book": rule_book,
+}

@@ -1,0 +1,130 @@
+"""Draws the plots of the page on numerics: the error of each rule against the magnitude of its data.
+
+    python docs/plots.py docs/plots
+
+Needs the extra ``docs``. Every run on the same versions gives the same files.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+from onnx import ModelProto, helper
+
+import reducelower
+from reducelower.rulebook.truth import reduce_floats
+from reducelower.rulebook.ulp import LIMITS, distance_in_ulps
+
+matplotlib.use("svg")
+from matplotlib import pyplot
+
+Floats = npt.NDArray[np.floating]
+
+OPERATORS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "ReduceMean")
+
+# Powers of ten of the data's magnitude: from the smallest subnormal number to the largest number.
+RANGES = {"float16": (-7.0, 4.8), "float32": (-44.0, 38.4), "float64": (-322.0, 308.2)}
+
+# Colour and width; what is drawn first is wider, so that it shows under what lies on it.
+SERIES = {
+    "onnxruntime's kernel": ("#c4c4c4", 3.6),
+    "spec": ("#d62728", 1.8),
+    "stable": ("#1f77b4", 1.0),
+    "core": ("#1f77b4", 1.0),
+}
+
+WRONG = 1e6
+"""Where an infinity, NaN, or anything as far off is drawn, in ULP."""
+
+STYLE = {
+    "svg.hashsalt": "reducelower",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def main(folder: str = "docs/plots", magnitudes: int = 90, trials: int = 6) -> None:
+    """Draw a file per operator into a folder.
+
+    Args:
+        folder: where the files go; it is made where it is not there.
+        magnitudes: how many magnitudes are tried, between the ends of each type's range.
+        trials: how many rows of 16 random values are reduced at each; the largest error counts.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for operator in OPERATORS:
+        with pyplot.rc_context(STYLE):
+            figure = drawn(operator, magnitudes, trials)
+            figure.savefig(Path(folder) / f"{operator}.svg", metadata={"Date": None})
+            pyplot.close(figure)
+
+
+def drawn(operator: str, magnitudes: int, trials: int) -> pyplot.Figure:
+    figure, panels = pyplot.subplots(1, len(RANGES), figsize=(10, 2.8), sharey=True, layout="constrained")
+    for panel, (element_type, (low, high)) in zip(panels, RANGES.items(), strict=True):
+        exponents = np.linspace(low, high, magnitudes)
+        data = rows(operator, element_type, exponents, trials)
+        exact = [reduce_floats(operator, [float(value) for value in row]) for row in data]
+        kind = helper.np_dtype_to_tensor_dtype(data.dtype)
+        for name, model in models(operator, element_type):
+            errors = [
+                distance_in_ulps(float(given), answer, [float(value) for value in row], kind)
+                for given, answer, row in zip(run(model, data), exact, data, strict=True)
+            ]
+            worst = np.minimum(np.reshape(errors, (magnitudes, trials)).max(axis=1), WRONG)
+            color, width = SERIES[name]
+            panel.plot(exponents, np.maximum(worst, 0.05), label=name, color=color, linewidth=width)
+        panel.axhline(LIMITS[kind], color="#bbbbbb", linewidth=0.8, linestyle="--")
+        panel.set(title=element_type, yscale="log", ylim=(0.04, 2 * WRONG), xlabel="magnitude, powers of ten")
+        panel.set_yticks([0.1, 1, 10, 1e3, WRONG], ["0.1", "1", "10", "1000", "wrong"])
+        panel.minorticks_off()
+    panels[0].set_ylabel("largest error, ULP")
+    panels[0].legend(frameon=False, loc="center left")
+    return figure
+
+
+def rows(operator: str, element_type: str, exponents: Floats, trials: int) -> Floats:
+    """Random rows of 16 values, of which the largest is about as large as asked for."""
+    random = np.random.default_rng(0)
+    values = random.uniform(0.25, 1.0, (len(exponents), trials, 16))
+    if operator != "ReduceLogSum":  # the logarithm of a sum needs one that is not negative
+        values *= random.choice([-1.0, 1.0], values.shape)
+    largest = np.finfo(element_type).max
+    scaled = values * np.power(10.0, exponents)[:, None, None]
+    return np.clip(scaled, -largest, largest).astype(element_type).reshape(-1, 16)
+
+
+def models(operator: str, element_type: str) -> Iterator[tuple[str, ModelProto]]:
+    """The operator itself, the specification's body, and the rule."""
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(element_type))
+    graph = helper.make_graph(
+        [helper.make_node(operator, ["data", "axes"], ["reduced"], keepdims=0)],
+        "plot",
+        [helper.make_tensor_value_info("data", kind, [None, 16])],
+        [helper.make_tensor_value_info("reduced", kind, [None])],
+        [helper.make_tensor("axes", 7, [1], [1])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    yield "onnxruntime's kernel", model
+    for rules in ("core",) if operator == "ReduceMean" else ("spec", "stable"):
+        yield rules, reducelower.expand(model, rules=rules)
+
+
+def run(model: ModelProto, data: Floats) -> Floats:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, {"data": data})[0])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,76 @@
+"""The site builds without a warning, is whole, and needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+
+import click
+import pytest
+
+import reducelower
+from reducelower import batch, ir, rulebook, targets, verification
+from reducelower.commandline.app import app
+from reducelower.reductions import REDUCTIONS
+
+from .shown import DOCS, ROOT
+
+pytest.importorskip("mkdocs")
+pytest.importorskip("material")
+pytest.importorskip("mkdocstrings_handlers.python")
+
+FACE = set(reducelower.__all__) - {"Runtime", "Verification", "load_runtime", "verify"}
+NAMES = {
+    "reducelower": FACE,
+    **{
+        module.__name__.removeprefix("reducelower."): tuple(module.__all__)
+        for module in (batch, ir, rulebook, targets, verification)
+    },
+}
+"""Every public name, by the page of the reference that it is on."""
+
+LOADED = re.compile(r'<(?:script|img|link rel="stylesheet")[^>]*(?:src|href)="(?:https?:)?//')
+
+
+def test_the_site_builds_strictly_and_is_whole(tmp_path: Path) -> None:
+    """One test, so that the site is built once."""
+    result = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+    for page in DOCS.rglob("*.md"):
+        name = page.relative_to(DOCS).with_suffix("")
+        content = html(tmp_path, "" if str(name) == "index" else str(name))
+        assert not LOADED.search(content), f"{name} loads something from elsewhere"
+        assert "<!-- made:" not in content, f"{name} has a marker left"
+        assert "<!-- file:" not in content, f"{name} has a marker left"
+
+    for page, names in NAMES.items():
+        content = html(tmp_path, f"reference/{page}")
+        missing = [name for name in names if not re.search(rf'id="reducelower\.[\w.]*\b{name}"', content)]
+        assert not missing, f"{page}: {missing}"
+
+    commands = shown(tmp_path, "reference/command-line")
+    for name in app.list_commands(click.Context(app)):
+        assert f"Usage: reducelower {name} " in commands
+    operators = shown(tmp_path, "support")
+    for name in REDUCTIONS:
+        assert name in operators
+
+
+def html(site: Path, page: str) -> str:
+    return (site / page / "index.html").read_text(encoding="utf-8")
+
+
+def shown(site: Path, page: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", "", html(site, page)))
