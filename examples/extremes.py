@@ -1,6 +1,6 @@
 """Reductions at the ends of the number range: onnxruntime's kernel beside the bodies of the rule book.
 
-Prints the table of the README. The exact values come from 60-digit decimals.
+Prints the table of the page on numerics. The exact values come from 60-digit decimals.
 """
 
 from __future__ import annotations

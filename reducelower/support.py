@@ -1,4 +1,4 @@
-"""What converts, operator by operator, read off the schemas and the registered rewrites: the README's support table."""
+"""What converts, operator by operator, read off the schemas and the registered rewrites, for the documentation."""
 
 from __future__ import annotations
 
