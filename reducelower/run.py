@@ -139,7 +139,7 @@ def _run(
     legalizer = Legalizer(draft, goal, ground, Rules(settings.rules))
     legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
-    unmended = tuple(legalizer.unmended)
+    unmended = legalizer.unmended
     notes = (
         *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
         *(f"{says} Nothing equivalent mends that there." for says in unmended),
