@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from reducelower.raising import raise_reductions
     from reducelower.serialized import convert_bytes, expand_bytes
     from reducelower.target import Target
+    from reducelower.targets import Runtime, load_runtime
     from reducelower.verification import Verification, verify
 
 __all__ = [
     "ConversionError",
     "Plan",
     "Refusal",
+    "Runtime",
     "Site",
     "Target",
     "Verification",
@@ -33,6 +35,7 @@ __all__ = [
     "expand",
     "expand_bytes",
     "legalize",
+    "load_runtime",
     "raise_reductions",
     "verify",
 ]
@@ -41,6 +44,7 @@ _HOME = {
     "ConversionError": "reducelower.errors",
     "Plan": "reducelower.plan",
     "Refusal": "reducelower.errors",
+    "Runtime": "reducelower.targets",
     "Site": "reducelower.plan",
     "Target": "reducelower.target",
     "Verification": "reducelower.verification",
@@ -50,6 +54,7 @@ _HOME = {
     "expand": "reducelower.convert",
     "expand_bytes": "reducelower.serialized",
     "legalize": "reducelower.convert",
+    "load_runtime": "reducelower.targets",
     "raise_reductions": "reducelower.raising",
     "verify": "reducelower.verification",
 }
