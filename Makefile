@@ -35,7 +35,7 @@ dist: .venv/installed-release
 	cd "$$place/source" && "$$place/venv/bin/pytest"
 
 docs: .venv/installed-docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/bench.py
