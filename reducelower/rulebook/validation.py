@@ -85,12 +85,21 @@ def _check_body(source: Source, nodes: Iterable[NodeProto], defined: set[str]) -
             if value not in defined:
                 raise source.error(f"{node.op_type} takes {value!r}, which nothing before it gives", _first(node))
         for attribute in node.attribute:
+            _check_held(source, [attribute.t, *attribute.tensors])
             for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+                _check_held(source, graph.initializer)
                 _check_body(source, graph.node, defined | {value.name for value in graph.input})
         for value in filter(None, node.output):
             if value in defined:
                 raise source.error(f"{value!r} is given twice", value)
             defined.add(value)
+
+
+def _check_held(source: Source, tensors: Iterable[TensorProto]) -> None:
+    """Refuse values that are in another file: rules are text that anyone may hand over, and must not read files."""
+    for tensor in tensors:
+        if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
+            raise source.error("a rule states its values itself and reads no other file", "location")
 
 
 def _check_node(source: Source, node: NodeProto) -> None:

@@ -50,6 +50,34 @@ BROKEN = [
 ]
 
 
+EXTERNAL = 'float[2] held = ["location": "values.bin"]'
+READING = [
+    f"held = Constant <value = {EXTERNAL}> ()",
+    f"""yes = Constant <value = bool {{1}}> ()
+    held = If (yes) <then_branch = t () => (float[2] a) <{EXTERNAL}> {{ a = Identity (held) }},
+        else_branch = e () => (float[2] b) {{ b = Constant <value_floats = [1.0, 2.0]> () }}>""",
+]
+
+
+@pytest.mark.parametrize("node", READING, ids=["Constant", "branch"])
+def test_a_rule_reads_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "values.bin").write_bytes(bytes(8))
+    (tmp_path / "ReduceL1.onnxtxt").write_text(GOOD.replace("  magnitude = ", f"  {node}\n  magnitude = ", 1))
+    with pytest.raises(RuleError, match="reads no other file"):
+        load_book(tmp_path).find("ReduceL1", TensorProto.FLOAT)
+
+
+def test_a_book_runs_no_code_that_lies_beside_its_rules(tmp_path: Path) -> None:
+    (tmp_path / "ReduceL1.onnxtxt").write_text(GOOD)
+    for name in ("__init__.py", "ReduceL1.py", "conftest.py", "ReduceL2.py"):
+        (tmp_path / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    book = load_book(tmp_path)
+    assert book.find("ReduceL1", TensorProto.FLOAT) is not None
+    assert book.find("ReduceL2", TensorProto.FLOAT) is None
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize(("found", "broken", "line", "reason"), BROKEN)
 def test_a_broken_rule_is_refused(tmp_path: Path, found: str, broken: str, line: int, reason: str) -> None:
     assert found in GOOD
