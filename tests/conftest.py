@@ -1,12 +1,13 @@
-"""What tests of files and of the command line share."""
+"""What tests of files and of the command line share, and what they ask of the installed onnx."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from onnx import defs
 
 DATA = Path(__file__).parent / "data"
 
@@ -39,3 +40,21 @@ def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> C
         return Ran(status, out, err)
 
     return run
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs an opset version that the installed onnx does not know yet."""
+    newest = defs.onnx_opset_version()
+    for item in items:
+        needed = max(_opset_versions(item), default=0)
+        if needed > newest:
+            reason = f"needs opset version {needed}, and the installed onnx knows those up to {newest}"
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _opset_versions(item: pytest.Item) -> Iterator[int]:
+    """The opset versions in marks of a test, which give them as numbers or name the parameters that do."""
+    for mark in item.iter_markers("opset"):
+        for given in mark.args:
+            value = item.callspec.params[given] if isinstance(given, str) else given  # type: ignore[attr-defined]
+            yield from value if isinstance(value, tuple) else (value,)
