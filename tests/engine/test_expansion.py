@@ -44,6 +44,7 @@ def expand_and_compare(case: Case, book: str) -> None:
     np.testing.assert_allclose(result.astype(np.float64), expected.astype(np.float64), rtol=tolerance, atol=absolute)
 
 
+@pytest.mark.opset("opset")
 @pytest.mark.parametrize("book", BOOKS)
 @pytest.mark.parametrize("opset", OPSETS)
 @pytest.mark.parametrize("op_type", COMPOSITES)
@@ -54,6 +55,7 @@ def test_every_form_of_axes_at_every_opset(op_type: str, opset: int, book: str) 
             expand_and_compare(case, book)
 
 
+@pytest.mark.opset("opset")
 @pytest.mark.parametrize("book", BOOKS)
 @pytest.mark.parametrize("opset", OPSETS)
 @pytest.mark.parametrize("op_type", COMPOSITES)

@@ -151,6 +151,7 @@ def dynamic_model(
     return model
 
 
+@pytest.mark.opset("source")
 @pytest.mark.parametrize("target", [17, 15, 13, 12, 11, 9])
 @pytest.mark.parametrize("source", [18, 20, 21, 28])
 @pytest.mark.parametrize("op_type", OPERATORS)

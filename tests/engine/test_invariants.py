@@ -281,6 +281,8 @@ def test_both_spellings_of_the_default_domain_are_understood(domain: str) -> Non
     model.opset_import[0].domain = domain
     model.graph.node[0].domain = domain
     converted = reducelower.convert_version(model, 13)
+    assert converted.opset_import[0].domain == domain
+    converted.opset_import[0].domain = ""  # Checkers before onnx 1.23 know imports by this spelling only.
     checker.check_model(converted, full_check=True)
     assert converted.graph.node[0].attribute[0].name == "axes"
 

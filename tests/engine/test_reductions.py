@@ -37,6 +37,7 @@ def convert_and_compare(case: Case, target: int) -> None:
     np.testing.assert_allclose(result.astype(np.float64), expected.astype(np.float64), rtol=tolerance)
 
 
+@pytest.mark.opset("pair")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("pair", PAIRS, ids="{0[0]}-{0[1]}".format)
 @pytest.mark.parametrize("op_type", OPERATORS)
@@ -79,6 +80,7 @@ def takes(op_type: str, opset: int, dtype: type) -> bool:
     return not (opset >= 28 and op_type in ("ReduceLogSum", "ReduceLogSumExp") and np.dtype(dtype).kind in "iu")
 
 
+@pytest.mark.opset("source", "target")
 @pytest.mark.parametrize("target", [9, 11, 12, 13, 17, 18, 20, 28])
 @pytest.mark.parametrize("source", [11, 13, 18, 20, 28])
 @pytest.mark.parametrize("op_type", OPERATORS)

@@ -94,6 +94,7 @@ def test_channels_of_depth_to_space_may_come_depth_first() -> None:
     np.testing.assert_array_equal(yields(converted(model, 9), {"x": data})[0], expected)
 
 
+@pytest.mark.opset(28)
 def test_channels_of_space_to_depth_may_come_depth_first() -> None:
     data = random(2, 3, 4, 6)
     model = model_of("SpaceToDepth", {"x": data}, opset=28, ir_version=10, blocksize=2, mode="CRD")

@@ -10,6 +10,8 @@ from onnx import helper
 
 from tests.operators.models import converted, refusal, run
 
+pytestmark = pytest.mark.opset(28)
+
 
 def _model(data: np.ndarray, distance: np.ndarray, direction: str, *, constant: bool = True) -> Any:
     kind = helper.np_dtype_to_tensor_dtype(data.dtype)

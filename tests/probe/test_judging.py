@@ -43,7 +43,7 @@ D = np.float64
         (F([[1, 2]]), F([1, 2]), "wrong", "shape"),
         (F(3), F([3]), "wrong", "shape"),
         (D([1 / 3]), D([1 / 3]), "right", ""),
-        (D([1 / 3]), D(F([1 / 3])), "right", "precision"),
+        (D([1 / 3]), F([1 / 3]).astype(D), "right", "precision"),
         (D([1 / 3]), F([1 / 3]), "right", "element type"),
         (np.int64([3]), np.int32([3]), "right", "element type"),
         (np.int32([3]), F([3.2]), "wrong", "values"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import ModelProto, helper
+from onnx import ModelProto, checker, helper
 
 import reducelower
 from reducelower import ConversionError
@@ -19,6 +19,18 @@ from tests.reliability.hostile import HOSTILE, OPSET, bomb, chain, model, node
 
 SECONDS = 20
 MEMORY = 4 << 30
+
+
+def is_taken_by_checker(hostile: ModelProto) -> bool:
+    try:
+        checker.check_model(hostile)
+    except checker.ValidationError:
+        return False
+    return True
+
+
+# Sizes that overflow 64 bits are an error to the checker from onnx 1.23 on; before, unread weights are carried over.
+KEPT = {name for name in ("weights of 2^80 elements",) if is_taken_by_checker(HOSTILE[name]())}
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -48,7 +60,7 @@ main(sys.argv[2:])
 """
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", [name for name in HOSTILE if name not in KEPT])
 def test_the_command_line_refuses(name: str, cli: Callable[..., Any], tmp_path: Path) -> None:
     path, output = tmp_path / "model.onnx", tmp_path / "out.onnx"
     path.write_bytes(HOSTILE[name]().SerializeToString())
@@ -73,7 +85,7 @@ def test_what_a_model_claims_takes_no_memory(name: str, tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", RUN, str(MEMORY), *arguments], capture_output=True, text=True, timeout=60, check=False
     )
-    assert ran.returncode == 1, ran.stderr
+    assert ran.returncode == (0 if name in KEPT else 1), ran.stderr
     assert "Traceback" not in ran.stderr
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < MEMORY >> 10
 

@@ -23,6 +23,8 @@ KINDS = ["float", "double", "float16", "int32", "int64", "uint32", "uint64"]
 NOWHERE = {("ReduceLogSum", "uint32"), ("ReduceLogSum", "uint64")}
 # onnxruntime runs the function body at 18: it overflows in float, and is cut below whole numbers in integers.
 BODY_AT_18 = {("ReduceLogSumExp", kind) for kind in ("float16", "uint32", "uint64")}
+# The evaluator of an onnx that does not know opset 28 yet, whose logarithms take no integers, still runs these.
+RAN_BEFORE_28 = {(op_type, kind) for op_type in ("ReduceLogSum", "ReduceLogSumExp") for kind in ("uint32", "uint64")}
 
 
 @pytest.mark.parametrize("op_type", OPERATORS)
@@ -36,7 +38,9 @@ def test_axes_moved_from_attribute_to_input(op_type: str, kind: str, keepdims: i
         opsets=(12, 18),
         constants=("", "int64[1] axes = {1}"),
     ).finding()
-    if (op_type, kind) in NOWHERE:
+    if (op_type, kind) in RAN_BEFORE_28 and onnx.defs.onnx_opset_version() < 28:
+        assert (found.status, found.ok) == ("equal", True)
+    elif (op_type, kind) in NOWHERE:
         assert (found.status, found.ok) == ("not run", True)
         assert found.reason
     elif (op_type, kind) in BODY_AT_18:
@@ -60,6 +64,7 @@ def test_bfloat16_runs_in_the_reference_evaluator(op_type: str) -> None:
     assert (found.status, found.runtime) == ("equal", "reference"), found
 
 
+@pytest.mark.opset(28)  # The evaluator of an older onnx runs it.
 @pytest.mark.parametrize("kind", ["uint32", "uint64"])
 def test_a_source_that_no_runtime_runs_is_held_to_its_definition(kind: str) -> None:
     body = "d = Cast <to = 11> (x)  t = ReduceSum (d, axes)  l = Log (t)  y = CastLike (l, x)"
