@@ -1,6 +1,7 @@
-# Both targets do all set-up: a machine with Python 3.10 or newer needs nothing else.
+# Both targets do all set-up: a machine with Python 3.11 or newer needs nothing else.
 #   make demo   install into .venv and convert real models both ways, verified
 #   make test   the same with the development tools: ruff, mypy, pytest
+#   make test-oldest  the tests again, with the oldest versions that pyproject.toml allows, into .venv-oldest
 #   make dist   build the source archive and the wheel, and run the tests of the one against the other, elsewhere
 #   make docs   build the documentation site into build/site, strictly
 #   make bench  measure speed and size beside other tools, into out/bench.json; takes minutes and 5 GB of disk
@@ -8,7 +9,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test dist docs bench clean
+.PHONY: demo test test-oldest dist docs bench clean
 .DELETE_ON_ERROR:
 
 demo: .venv/installed
@@ -37,11 +38,14 @@ dist: .venv/installed-release
 docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+test-oldest: .venv-oldest/installed
+	.venv-oldest/bin/pytest
+
 bench: .venv/installed
 	$(BIN)/python benchmarks/bench.py
 
 clean:
-	rm -rf .venv out build dist
+	rm -rf .venv .venv-oldest out build dist
 
 # The package is installed in place, so that only a change of its metadata asks for another installation.
 .venv/installed: pyproject.toml | .venv/bin/python
@@ -54,6 +58,13 @@ clean:
 
 .venv/installed-release: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	touch $@
+
+.venv-oldest/installed: pyproject.toml tests/oldest_versions.py
+	$(PYTHON) -m venv --clear .venv-oldest
+	$(PYTHON) tests/oldest_versions.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
+		--constraint .venv-oldest/constraints.txt
 	touch $@
 
 .venv/installed-docs: pyproject.toml | .venv/bin/python

@@ -15,7 +15,7 @@ import platform
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -101,7 +101,7 @@ def main() -> None:
     print(f"\n{goals - missed} of {goals} goals held")
     options.out.parent.mkdir(parents=True, exist_ok=True)
     report = {
-        "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "quick": options.quick,
         "machine": machine,
         "lines": [asdict(line) for line in lines],

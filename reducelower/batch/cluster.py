@@ -45,7 +45,7 @@ def dask_executor(address: str) -> Iterator[Executor]:
     try:
         asyncio.run(asyncio.wait_for(_asked(address), PATIENCE))
         client = connect(address, timeout=PATIENCE, set_as_default=False)
-    except (OSError, TimeoutError, asyncio.TimeoutError, ValueError) as error:
+    except (OSError, TimeoutError, ValueError) as error:
         reason = f" ({error})" if isinstance(error, ValueError) else ""
         raise SettingError(
             f"no Dask scheduler answers at {address} within {PATIENCE:g} s{reason}; "

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -83,10 +82,8 @@ def _folder() -> Path:
 
 
 def _parsed(content: str, source: str) -> dict[str, Any]:
-    # The standard library reads TOML from Python 3.11 on.
-    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        return dict(toml.loads(content))
+        return dict(tomllib.loads(content))
     except ValueError as error:
         raise TargetError(f"is not TOML: {error}", source) from None
 
