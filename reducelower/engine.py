@@ -15,6 +15,7 @@ from reducelower import bodies, constants, operators, reductions
 from reducelower.draft import Draft
 from reducelower.edits import Edit
 from reducelower.errors import Refusal, RefusedError
+from reducelower.ground import Ground
 from reducelower.inference import function_key, subgraphs
 from reducelower.occurring import Occurring
 from reducelower.plan import Label, Site
@@ -23,7 +24,7 @@ from reducelower.schemas import (
     element_type_name,
     parse_element_type,
 )
-from reducelower.scope import Ground, Scope
+from reducelower.scope import Scope
 from reducelower.settling import Settler
 from reducelower.sole_type import reads_and_yields_one_type
 from reducelower.target import Target

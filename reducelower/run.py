@@ -16,12 +16,12 @@ from reducelower.census import Census
 from reducelower.draft import Draft, Source
 from reducelower.engine import Legalizer
 from reducelower.errors import Refusal
+from reducelower.ground import Ground
 from reducelower.inference import Inference, skeleton, subgraphs
 from reducelower.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.names import Names
 from reducelower.plan import Plan
 from reducelower.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
-from reducelower.scope import Ground
 from reducelower.sole_type import sole_element_type
 from reducelower.soundness import what_is_wrong_with_calls
 from reducelower.target import Target

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 from onnx import GraphProto, NodeProto, TypeProto, defs
 
 from reducelower import absent, bodies, casts
+from reducelower.body_scope import BodyScope
 from reducelower.crossings import Replacement, crossings
 from reducelower.dynamic_axes import BodyWantedError
 from reducelower.errors import RefusedError
+from reducelower.ground import Ground
 from reducelower.inference import subgraphs
 from reducelower.plan import Label
 from reducelower.schemas import DEFAULT_DOMAINS, schema, taken_types
-from reducelower.scope import BodyScope, Ground, Scope
+from reducelower.scope import Scope
 from reducelower.target import Target
 from reducelower.treatments import HOLDING_GRAPHS, Treatment, Treatments
 

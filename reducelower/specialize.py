@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, numpy_helper
 
+from reducelower.ground import Ground
 from reducelower.inference import GraphKey, function_key, subgraphs
-from reducelower.scope import Ground, Scope
+from reducelower.scope import Scope
 
 __all__ = ["specialize"]
 

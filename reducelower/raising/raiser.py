@@ -9,6 +9,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, helper
 from reducelower.build import copy_marks
 from reducelower.constants import remove_unused
 from reducelower.edits import Edit
+from reducelower.ground import Ground
 from reducelower.inference import GraphKey, function_key, subgraphs
 from reducelower.plan import Site
 from reducelower.raising.candidates import manner_of, nodes_after, with_count
@@ -16,7 +17,7 @@ from reducelower.raising.forms import AXES, DATA
 from reducelower.raising.index import FormIndex, Shape
 from reducelower.raising.matching import Match, Surroundings, find
 from reducelower.schemas import DEFAULT_DOMAINS
-from reducelower.scope import Ground, Scope
+from reducelower.scope import Scope
 
 __all__ = ["Raiser"]
 

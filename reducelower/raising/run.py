@@ -11,6 +11,7 @@ from onnx import ModelProto
 from reducelower.bodies import SHIPPED, Rules
 from reducelower.convert import Legalized, check
 from reducelower.errors import ConversionError
+from reducelower.ground import Ground
 from reducelower.inference import Inference, skeleton
 from reducelower.names import Names
 from reducelower.plan import Plan
@@ -19,7 +20,6 @@ from reducelower.raising.raiser import Raiser
 from reducelower.rulebook.book import load_forms
 from reducelower.run import Book
 from reducelower.schemas import parse_element_type
-from reducelower.scope import Ground
 from reducelower.target import Target
 
 __all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
