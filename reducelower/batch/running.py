@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor, ProcessPoolExecutor
+    from concurrent.futures import Executor, Future, ProcessPoolExecutor
 
 __all__ = ["run_all"]
 
@@ -39,31 +39,52 @@ def run_all(
     if min(processes, len(jobs)) <= 1:
         yield from map(work, jobs)
         return
-    from concurrent.futures.process import BrokenProcessPool  # a run over one model needs none of this
-
-    done = 0
     with _pool(min(processes, len(jobs))) as pool:
+        futures = [_submitted(pool, work, job) for job in jobs]
         try:
-            for result in _in_order(pool, work, jobs):
-                done += 1
-                yield result
-            return
+            for future, job in zip(futures, jobs, strict=True):
+                yield _result(future, work, job, crashed)
+        finally:
+            for future in futures:
+                if future is not None:
+                    future.cancel()
+
+
+def _submitted(pool: Executor, work: Callable[[Job], Result], job: Job) -> Future[Result] | None:
+    """The job handed to the pool; None where the pool is broken already."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    try:
+        return pool.submit(work, job)
+    except BrokenProcessPool:
+        return None
+
+
+def _result(
+    future: Future[Result] | None, work: Callable[[Job], Result], job: Job, crashed: Callable[..., Result]
+) -> Result:
+    """What came of a job, which is run again by itself where a process that died took it along.
+
+    So only the job that killed its process is lost, and those that were done are not done twice.
+    """
+    from concurrent.futures.process import BrokenProcessPool
+
+    if future is not None:
+        try:
+            return future.result()
         except BrokenProcessPool:
             pass
-    # A job took its process down, and the others with it: the rest one at a time, so that only the culprit is lost.
-    for job in jobs[done:]:
-        with _pool(1) as pool:
-            try:
-                result = pool.submit(work, job).result()
-            except BrokenProcessPool:
-                result = crashed(job)
-        yield result
+    with _pool(1) as alone:
+        try:
+            return alone.submit(work, job).result()
+        except BrokenProcessPool:
+            return crashed(job)
 
 
 def _elsewhere(
     executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[..., Result]
 ) -> Iterator[Result]:
-    """As `_in_order`; a job that the executor itself gives up on is one that crashed."""
+    """The results in order; a job that the executor itself gives up on is one that crashed."""
     futures = [executor.submit(work, job) for job in jobs]
     try:
         for future, job in zip(futures, jobs, strict=True):
@@ -73,16 +94,6 @@ def _elsewhere(
                 lines = str(error).splitlines() or [""]
                 result = crashed(job, f"the executor gave it up ({type(error).__name__}: {lines[0]})")
             yield result
-    finally:
-        for future in futures:
-            future.cancel()
-
-
-def _in_order(pool: Executor, work: Callable[[Job], Result], jobs: Sequence[Job]) -> Iterator[Result]:
-    futures = [pool.submit(work, job) for job in jobs]
-    try:
-        for future in futures:
-            yield future.result()
     finally:
         for future in futures:
             future.cancel()

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -97,3 +98,21 @@ def _work(job: int, *, poison: int) -> int:
 def test_a_job_that_kills_its_process_is_the_only_one_lost() -> None:
     results = list(run_all(partial(_work, poison=3), range(6), 2, lambda job: -job))
     assert results == [0, 1, 4, -3, 16, 25]
+
+
+def _noting(job: int, folder: Path) -> int:
+    with (folder / str(job)).open("a") as file:
+        file.write("done ")
+    if job == 0:
+        while len(list(folder.iterdir())) < 6:
+            time.sleep(0.01)
+        os._exit(1)
+    return job
+
+
+def test_what_was_done_before_a_crash_is_not_done_again(tmp_path: Path) -> None:
+    """Job 0 takes its process down when all others have been started, so at most one of them was still running."""
+    results = list(run_all(partial(_noting, folder=tmp_path), range(6), 2, lambda job: -1))
+    assert results == [-1, 1, 2, 3, 4, 5]
+    again = [path.name for path in tmp_path.iterdir() if path.read_text().count("done") > 1]
+    assert set(again) <= {"0", "5"}
