@@ -51,7 +51,7 @@ def distil(probed: Probed, on: date) -> Distilled:
         on: the date for the evidence.
 
     Raises:
-        NothingRightError: no Reduce operator came out right anywhere.
+        NothingRightError: no Reduce operator came out right anywhere, nor any other where none was tried.
     """
     results = dict(zip((case.name for case in probed.cases), probed.results, strict=True))
     reads = _read(probed.cases, results)
@@ -174,23 +174,26 @@ def _value(condition: Condition) -> object:
     return frozenset(value) if isinstance(value, tuple) else value
 
 
-def _read(cases: Iterable[Case], results: Mapping[str, Result]) -> tuple[int, ...]:
-    """The opset versions at which any reduction is right."""
-    right = {case.opset for case in cases if case.operator in REDUCTIONS and results[case.name].word == "right"}
-    return tuple(sorted(right))
+def _read(cases: Sequence[Case], results: Mapping[str, Result]) -> tuple[int, ...]:
+    """The opset versions at which any reduction is right, or any operator where no reduction was tried."""
+    telling = [case for case in cases if case.operator in REDUCTIONS] or list(cases)
+    return tuple(sorted({case.opset for case in telling if results[case.name].word == "right"}))
 
 
-def _preferred(cases: Iterable[Case], results: Mapping[str, Result]) -> int:
+def _preferred(cases: Sequence[Case], results: Mapping[str, Result]) -> int:
     """The opset version at which most of the plainest reductions are right, the newest of several.
 
     These have their axes as an attribute or initializer, none negative, and keepdims written, which is what a
-    conversion writes where it has the choice. Versions of which only one form was tried are left out.
+    conversion writes where it has the choice. Versions of which only one form was tried are left out. Where no
+    reduction was tried it is the newest at which anything is right.
     """
     counts: dict[int, list[bool]] = {}
     for case in cases:
         plain = case.features.axes in ("attribute", "initializer") and not case.features.negative_axes
         if case.operator in REDUCTIONS and not case.tag and plain and case.features.keepdims != "unset":
             counts.setdefault(case.opset, []).append(results[case.name].word == "right")
+    if not counts:
+        return max(_read(cases, results))
     most = max(len(flags) for flags in counts.values())
     tried = {opset: flags for opset, flags in counts.items() if len(flags) > most / 4}
     return max(tried, key=lambda opset: (round(sum(tried[opset]) / len(tried[opset]), 3), opset))

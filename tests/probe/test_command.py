@@ -57,6 +57,15 @@ def test_a_broken_runtime_becomes_its_facts(cli: Cli, tmp_path: Path, fake: str,
     assert json.loads(report.read_text())["runtime"] == "fake"
 
 
+def test_operators_other_than_reductions_are_probed_by_themselves(cli: Cli, tmp_path: Path) -> None:
+    output = tmp_path / "fake.toml"
+    ran = cli("probe", "--python", "fakes:right", "--op", "Sqrt", "-o", output)
+    assert ran.status == 0, ran.err
+    found = read_runtime(output.read_text())
+    assert not found.facts
+    assert found.prefer in found.reads
+
+
 def test_a_runtime_that_crashes_is_a_finding(cli: Cli, tmp_path: Path) -> None:
     output = tmp_path / "frail.toml"
     ran = cli("probe", "--python", "fakes:crashing_on_fed_axes", "--op", "ReduceProd", "--jobs", 2, "-o", output)
