@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
+import tomllib
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -28,8 +27,7 @@ def row(heading: str, runtime: str) -> dict[str, str]:
 
 def facts(runtime: str) -> list[dict[str, object]]:
     content = (ROOT / "rules" / "targets" / f"{runtime}.toml").read_text(encoding="utf-8")
-    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    return list(toml.loads(content).get("fact", []))
+    return list(tomllib.loads(content).get("fact", []))
 
 
 def test_the_committed_page_is_current() -> None:
