@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -39,8 +39,8 @@ def run_all(
     if min(processes, len(jobs)) <= 1:
         yield from map(work, jobs)
         return
-    with _pool(min(processes, len(jobs))) as pool:
-        futures = [_submitted(pool, work, job) for job in jobs]
+    with _pool(min(processes, len(jobs)), work) as pool:
+        futures: list[Future[Result] | None] = [_submitted(pool, job) for job in jobs]
         try:
             for future, job in zip(futures, jobs, strict=True):
                 yield _result(future, work, job, crashed)
@@ -50,12 +50,12 @@ def run_all(
                     future.cancel()
 
 
-def _submitted(pool: Executor, work: Callable[[Job], Result], job: Job) -> Future[Result] | None:
+def _submitted(pool: Executor, job: Any) -> Future[Any] | None:
     """The job handed to the pool; None where the pool is broken already."""
     from concurrent.futures.process import BrokenProcessPool
 
     try:
-        return pool.submit(work, job)
+        return pool.submit(_work_on, job)
     except BrokenProcessPool:
         return None
 
@@ -74,9 +74,10 @@ def _result(
             return future.result()
         except BrokenProcessPool:
             pass
-    with _pool(1) as alone:
+    with _pool(1, work) as alone:
         try:
-            return alone.submit(work, job).result()
+            found: Result = alone.submit(_work_on, job).result()
+            return found
         except BrokenProcessPool:
             return crashed(job)
 
@@ -99,17 +100,29 @@ def _elsewhere(
             future.cancel()
 
 
-def _pool(processes: int) -> ProcessPoolExecutor:
+def _pool(processes: int, work: Callable[[Any], Any]) -> ProcessPoolExecutor:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     # Forked workers have onnx imported already; elsewhere than on Linux forking is not safe.
     method = "fork" if sys.platform == "linux" else "spawn"
     context = multiprocessing.get_context(method)
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_interrupts_to_the_parent)
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_prepare, initargs=(work,))
 
 
-def _leave_interrupts_to_the_parent() -> None:
+_work: Callable[[Any], Any] | None = None
+"""What this worker does with its jobs: handed over once, since the settings in it are larger than a job."""
+
+
+def _prepare(work: Callable[[Any], Any]) -> None:
+    """Make a new process a worker, which leaves interrupts to its parent."""
     import signal
 
+    global _work  # A process pool has nowhere else to keep what its workers share.
+    _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work_on(job: Any) -> Any:
+    assert _work is not None
+    return _work(job)
