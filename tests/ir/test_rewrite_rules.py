@@ -71,7 +71,7 @@ def test_no_axes_may_mean_no_reduction(op_type: str) -> None:
     check_case(Case(op_type, 18, "absent", noop=1))
 
 
-@pytest.mark.parametrize(("op_type", "dtype"), product(OPERATORS, (np.float16, np.float64, np.int32, np.int64)))
+@pytest.mark.parametrize(("op_type", "dtype"), list(product(OPERATORS, (np.float16, np.float64, np.int32, np.int64))))
 def test_every_element_type_gives_what_numpy_gives(op_type: str, dtype: type) -> None:
     check_case(Case(op_type, 18, "one", 0, dtype=dtype))
 
