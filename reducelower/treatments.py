@@ -11,7 +11,7 @@ from reducelower.schemas import is_deprecated, schema, versions, withdrawn_at_on
 from reducelower.target import Target
 
 if TYPE_CHECKING:
-    from reducelower.targets import Fact
+    from reducelower.targets import Fact, Runtime
 
 __all__ = ["HOLDING_GRAPHS", "Treatment", "Treatments"]
 
@@ -54,14 +54,23 @@ class Treatments(dict[str, "Treatment | None"]):
     def __missing__(self, op_type: str) -> Treatment | None:
         found = self._treatment(op_type)
         if self.target.runtime is not None:
-            assert self.target.opset is not None
-            found = replace(found, facts=self.target.runtime.facts_about(op_type, self.target.opset))
+            found = self._on_runtime(op_type, found, self.target.runtime)
         if found.dropped:
             self.dropped[op_type] = found.dropped
         # If, Loop and Constant are looked at for what they hold.
         holds = op_type in HOLDING_GRAPHS or op_type == "Constant"
         self[op_type] = None if found.is_nothing and not holds else found
         return self[op_type]
+
+    def _on_runtime(self, op_type: str, found: Treatment, runtime: Runtime) -> Treatment:
+        from reducelower.targets.facts import NO_COMPARISON_DOES
+
+        if found.absent and op_type in NO_COMPARISON_DOES:
+            says = [fact.says for fact in runtime.facts if op_type in fact.operators]
+            if says:
+                return Treatment(refusal=f"on {runtime}, {says[0]}")
+        assert self.target.opset is not None
+        return replace(found, facts=runtime.facts_about(op_type, self.target.opset))
 
     def _treatment(self, op_type: str) -> Treatment:
         goal_opset = self.target.opset

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from reducelower.targets.ranges import Ranges
 
-__all__ = ["ANY_OPERATOR", "AXES_FORMS", "Evidence", "Fact", "Is", "When"]
+__all__ = ["ANY_OPERATOR", "AXES_FORMS", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "When"]
 
 Is = Literal["wrong", "overflows", "refused", "absent"]
 """How a node fails: silently wrong; wrong only for very large or small values; not taken; no such operator."""
@@ -19,6 +19,11 @@ ANY_OPERATOR = "*"
 AXES_FORMS = ("attribute", "initializer", "constant", "dynamic", "absent", "omitted", "empty")
 """How the axes of a reduction are written: an attribute; an input that is an initializer, that a Constant node yields,
 that is computed or fed at run time; left out altogether; an input with an empty name; or given and holding none."""
+
+
+NO_COMPARISON_DOES = frozenset({"IsInf", "IsNaN"})
+"""Operators that comparisons express for older opset versions, but not for a runtime that gets the operator wrong: what
+knows finite values only compares no better."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from reducelower.bodies import Rules
 from reducelower.errors import RefusedError
 from reducelower.reductions import REDUCTIONS
 from reducelower.scope import Scope
-from reducelower.targets.facts import Fact
+from reducelower.targets.facts import NO_COMPARISON_DOES, Fact
 from reducelower.targets.features import Features
 from reducelower.targets.remedies import CASTS, RANGE_KEEPING, REMEDIES, Written
 from reducelower.targets.runtime import Runtime
@@ -31,10 +31,6 @@ _OVERFLOWING_BODIES = {
 
 That of ReduceLogSumExp never is: it overflows for values that are common, and every kernel subtracts the maximum.
 """
-
-
-_TELL_VALUES_APART = frozenset({"IsInf", "IsNaN"})
-"""Operators that comparisons could express, which are no better on a runtime that knows finite values only."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +124,7 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
     Where values overflow, only what keeps them in range: the rules of the books made for that, or a wider type.
     """
     if node.op_type not in REDUCTIONS:
-        if node.op_type not in _TELL_VALUES_APART and absent.is_expressible(node.op_type):
+        if node.op_type not in NO_COMPARISON_DOES and absent.is_expressible(node.op_type):
             yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
         return
     for name, remedy in REMEDIES.items():

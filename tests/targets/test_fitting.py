@@ -126,6 +126,17 @@ def test_overflow_is_mended_by_a_rule_that_keeps_values_in_range() -> None:
     np.testing.assert_allclose(run(fitted, x), expected, rtol=1e-6)
 
 
+def test_no_opset_is_chosen_only_to_lose_an_operator_that_comparisons_do_not_replace() -> None:
+    """Opset 9 has no IsInf and would say it by comparisons, on a runtime that cannot tell infinities."""
+    source = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (float[2,3,4] x) => (bool[2,3,4] y) { y = IsInf (x) }
+    """)
+    finite = runtime("operators = ['IsInf']\nis = 'wrong'")
+    with pytest.raises(ConversionError, match="Fact 1"):
+        fit(source, finite)
+
+
 def test_what_reduces_nothing_does_not_overflow() -> None:
     source = model("y = ReduceL2 <noop_with_empty_axes = 1> (x)", 18)
     overflowing = runtime("operators = ['ReduceL2']\nis = 'overflows'")
