@@ -17,7 +17,7 @@ from tests.targets.measured import RUNTIMES, failures
 
 UNEXPLAINED = {
     "jaxonnxruntime": {"Expand", "Reshape"},  # only where the shape is fed, which no condition tells
-    "mnn": {"Cast", "Less"},  # Cast to bool and uint8, Less with broadcasting
+    "mnn": {"Less"},  # where it broadcasts, which no condition tells
     "ncnn": set(),
     "onnxruntime": set(),
     "pnnx": {"Expand", "Reshape"},
