@@ -80,10 +80,10 @@ def verify_models(
 @cache
 def _runtimes(runtimes: tuple[str, ...], target: str) -> tuple[tuple[str, ...], str]:
     """Where the result is run, the runtime it is for among them where that is installed, and a note where it is not."""
-    from reducelower.verification.foreign import is_foreign, why_unusable
-
     if not target or any(name.partition(":")[0] == target for name in runtimes):
         return runtimes, ""
+    from reducelower.verification.foreign import is_foreign, why_unusable
+
     reason = why_unusable(target) if is_foreign(target) else "there is no adapter for it"
     return (runtimes, f"Not verified on {target}: {reason}.") if reason else ((*runtimes, target), "")
 

@@ -6,13 +6,30 @@ from functools import cached_property
 
 from onnx import NodeProto
 
-from reducelower.attributes import attribute_of
+from reducelower.attributes import attribute_of, value_of
 from reducelower.errors import RefusedError
 from reducelower.reductions import REDUCTIONS
 from reducelower.schemas import element_type_name
 from reducelower.scope import Scope
 
-__all__ = ["Features"]
+__all__ = ["Features", "given_axes"]
+
+
+def given_axes(node: NodeProto, scope: Scope) -> tuple[int, ...]:
+    """The axes that a reduction is given, as an attribute or an input; empty where they are absent or empty.
+
+    Raises:
+        RefusedError: they are known at run time only, or where a function is called.
+    """
+    attribute = attribute_of(node, "axes")
+    if attribute is not None:
+        return tuple(value_of(node, "axes"))
+    if len(node.input) < 2 or not node.input[1]:
+        return ()
+    value = scope.constant(node.input[1])
+    if value is None:
+        raise RefusedError("its axes are known at run time only", "make them constant")
+    return tuple(int(axis) for axis in value.reshape(-1))
 
 
 class Features:
@@ -52,17 +69,10 @@ class Features:
         Raises:
             RefusedError: they are known at run time only.
         """
-        attribute = attribute_of(self._node, "axes")
-        if attribute is not None and not attribute.ref_attr_name:
-            return tuple(attribute.ints) or None
-        if attribute is None and not self._axes_input:
-            return () if self.noop == "1" else None
-        value = None if attribute is not None else self._scope.constant(self._axes_input)
-        if value is None:
-            raise RefusedError("its axes are known at run time only", "make them constant")
-        if not value.size:
-            return () if self.noop == "1" else None
-        return tuple(int(axis) for axis in value.reshape(-1))
+        axes = given_axes(self._node, self._scope)
+        if axes:
+            return axes
+        return () if self.noop == "1" else None
 
     @property
     def negative_axes(self) -> bool:

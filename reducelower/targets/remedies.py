@@ -13,12 +13,12 @@ from typing import TypeAlias
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from reducelower.attributes import attribute_of, set_attribute
+from reducelower.attributes import attribute_of, set_attribute, value_of
 from reducelower.build import copy_marks, make_node
-from reducelower.errors import RefusedError
 from reducelower.reductions import elementwise
 from reducelower.schemas import element_type_name
 from reducelower.scope import Scope
+from reducelower.targets.features import given_axes
 
 __all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written"]
 
@@ -48,28 +48,10 @@ class _Reduction:
     def __init__(self, node: NodeProto, scope: Scope) -> None:
         self.node = node
         self.scope = scope
-        self.keepdims = _flag(node, "keepdims", 1)
-        noop = _flag(node, "noop_with_empty_axes", 0)
-        self.axes = self._given_axes()
+        self.keepdims = int(value_of(node, "keepdims", 1) != 0)
+        noop = value_of(node, "noop_with_empty_axes", 0)
+        self.axes = given_axes(node, scope)
         self.reduces_nothing = not self.axes and bool(noop)
-
-    def _given_axes(self) -> tuple[int, ...]:
-        """The axes, empty where they are absent or empty.
-
-        Raises:
-            RefusedError: they are known at run time only.
-        """
-        attribute = attribute_of(self.node, "axes")
-        if attribute is not None:
-            if attribute.ref_attr_name:
-                raise RefusedError("its axes are an attribute of the function", "inline the function first")
-            return tuple(attribute.ints)
-        if len(self.node.input) < 2 or not self.node.input[1]:
-            return ()
-        value = self.scope.constant(self.node.input[1])
-        if value is None:
-            raise RefusedError("its axes are known at run time only", "make them constant")
-        return tuple(int(axis) for axis in value.reshape(-1))
 
     def all_axes(self) -> tuple[int, ...]:
         """The axes, counted from the front, every one where none are given.
@@ -100,15 +82,6 @@ class _Reduction:
                 self.scope.release(name)
         copy_marks(self.node, made[-1])
         return list(made), _OPSET
-
-
-def _flag(node: NodeProto, name: str, default: int) -> int:
-    attribute = attribute_of(node, name)
-    if attribute is None:
-        return default
-    if attribute.ref_attr_name:
-        raise RefusedError(f"{name} is an attribute of the function", "inline the function first")
-    return int(attribute.i != 0)
 
 
 def _write_keepdims(node: NodeProto, scope: Scope) -> Written | None:

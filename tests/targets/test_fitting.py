@@ -152,6 +152,15 @@ def test_what_is_empty_does_not_overflow() -> None:
     assert fit(source, overflowing) == source
 
 
+@pytest.mark.parametrize("rules", ["stable", "portable"])
+def test_the_rule_book_that_a_target_names_is_tried_first(rules: str) -> None:
+    source = model("y = ReduceL2 <axes = [2]> (x)")
+    head = HEAD.replace('about = "Made up."', f'about = "Made up."\nrules = "{rules}"')
+    legalized = legalize(source, Target(13, runtime=runtime("operators = ['ReduceL2']\nis = 'overflows'", head=head)))
+    assert [site.rule for site in legalized.plan.sites] == [f"{rules}/ReduceL2 for toaster"]
+    np.testing.assert_allclose(run(legalized.model, X * 1e25), NUMPY["ReduceL2"](X, axis=2, keepdims=True) * 1e25, 1e-6)
+
+
 def test_overflow_that_nothing_mends_is_left_with_a_note() -> None:
     source = model("y = ReduceL2 <axes = [2]> (x)")
     hopeless = runtime("operators = ['ReduceL2']\nis = 'overflows'", "operators = ['ReduceSum']\nis = 'absent'")
