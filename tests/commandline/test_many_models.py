@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import sys
-import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from reducelower.batch.running import run_all
 
 Cli = Callable[..., Any]
 
@@ -66,6 +60,16 @@ def test_outputs_inside_the_input_folder_are_no_inputs(cli: Cli, folder: Path) -
     assert written(folder / "out") == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx"]
 
 
+def test_links_to_outputs_are_no_inputs(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ("convert", folder, "--output-dir", out, "--opset", 13, "--no-verify", "--force")
+    assert cli(*arguments).status == 0
+    (folder / "link.onnx").symlink_to(out / "mean.onnx")
+    (folder / "same.onnx").symlink_to(folder / "mean.onnx")
+    assert cli(*arguments).status == 0
+    assert written(out) == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx", "same.onnx"]
+
+
 def test_two_models_for_one_output_are_refused_before_any_work(cli: Cli, folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "mean.onnx", folder / "deep" / "mean.onnx")
     out = tmp_path / "out"
@@ -86,33 +90,3 @@ def test_many_models_in_place(cli: Cli, folder: Path) -> None:
     assert cli("convert", folder, "--in-place", "--opset", 13, "--no-verify").status == 0
     assert written(folder) == before
     assert cli("check", folder, "--opset", 13).status == 0
-
-
-def _work(job: int, *, poison: int) -> int:
-    if job == poison:
-        os._exit(9)
-    return job * job
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the workers of this test need fork")
-def test_a_job_that_kills_its_process_is_the_only_one_lost() -> None:
-    results = list(run_all(partial(_work, poison=3), range(6), 2, lambda job: -job))
-    assert results == [0, 1, 4, -3, 16, 25]
-
-
-def _noting(job: int, folder: Path) -> int:
-    with (folder / str(job)).open("a") as file:
-        file.write("done ")
-    if job == 0:
-        while len(list(folder.iterdir())) < 6:
-            time.sleep(0.01)
-        os._exit(1)
-    return job
-
-
-def test_what_was_done_before_a_crash_is_not_done_again(tmp_path: Path) -> None:
-    """Job 0 takes its process down when all others have been started, so at most one of them was still running."""
-    results = list(run_all(partial(_noting, folder=tmp_path), range(6), 2, lambda job: -1))
-    assert results == [-1, 1, 2, 3, 4, 5]
-    again = [path.name for path in tmp_path.iterdir() if path.read_text().count("done") > 1]
-    assert set(again) <= {"0", "5"}

@@ -1,0 +1,169 @@
+"""Processes of this machine at one list: order kept, only the jobs that kill a process lost, nobody left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from reducelower.batch.running import run_all
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what these workers do is found by forked ones only")
+
+
+def _until(holds: Callable[[], bool], pause: float = 0.02, times: int = 1000) -> bool:
+    """Whether something comes true before patience ends."""
+    for _ in range(times):
+        if holds():
+            return True
+        time.sleep(pause)
+    return False
+
+
+def _note(folder: Path, name: object) -> None:
+    with (folder / str(name)).open("a") as file:
+        file.write("done ")
+
+
+def _squared(job: int, *, poison: Collection[int] = ()) -> int:
+    if job in poison:
+        os._exit(9)
+    return job * job
+
+
+@pytest.mark.parametrize(
+    "poison", [(), (0,), (3,), (19,), (0, 1), (4, 5, 6), range(20)], ids=lambda poison: f"{len(poison)} die"
+)
+@pytest.mark.parametrize("processes", [2, 5, 40])
+def test_jobs_that_kill_their_process_are_the_only_ones_lost(processes: int, poison: Collection[int]) -> None:
+    results = list(run_all(partial(_squared, poison=poison), range(20), processes, lambda job: -1 - job))
+    assert results == [-1 - job if job in poison else job * job for job in range(20)]
+
+
+def test_a_process_that_ends_without_an_error_is_noticed() -> None:
+    def leave(job: int) -> int:
+        if job == 2:
+            os._exit(0)
+        return job
+
+    assert list(run_all(leave, range(6), 2, lambda job: -1)) == [0, 1, -1, 3, 4, 5]
+
+
+def _noting(job: int, folder: Path) -> int:
+    _note(folder, job)
+    if job == 0:
+        _until(lambda: len(list(folder.iterdir())) == 6)
+        os._exit(1)
+    return job
+
+
+def test_what_was_done_before_a_crash_is_not_done_again(tmp_path: Path) -> None:
+    """Job 0 takes its process down when all others have been started."""
+    results = list(run_all(partial(_noting, folder=tmp_path), range(6), 2, lambda job: -1))
+    assert results == [-1, 1, 2, 3, 4, 5]
+    assert {path.name for path in tmp_path.iterdir() if path.read_text().count("done") > 1} == {"0"}
+
+
+def _needing_room(job: int, folder: Path) -> str:
+    """Dies on job 1 unless nothing runs beside it, as for want of memory."""
+    mine = folder / f"{job}.running"
+    mine.touch()
+    if job == 1:
+        time.sleep(0.2)
+    beside = [path.name for path in folder.glob("*.running") if path != mine]
+    if job == 1 and beside:
+        mine.unlink()
+        os._exit(1)
+    time.sleep(0.1)
+    mine.unlink()
+    return f"{job}: done"
+
+
+def test_the_second_time_nothing_runs_beside_it(tmp_path: Path) -> None:
+    results = list(run_all(partial(_needing_room, folder=tmp_path), range(8), 3, lambda job: f"{job}: lost"))
+    assert results == [f"{job}: done" for job in range(8)]
+
+
+def _slow(job: int, folder: Path, poison: Collection[int] = ()) -> int:
+    _note(folder, job)
+    if job in poison:
+        os._exit(1)
+    time.sleep(0.05)
+    return job
+
+
+def test_a_crash_is_told_long_before_the_end(tmp_path: Path) -> None:
+    results = run_all(partial(_slow, folder=tmp_path, poison=(0,)), range(1000), 2, lambda job: -1)
+    assert next(iter(results)) == -1
+    results.close()
+    assert len(list(tmp_path.iterdir())) < 100
+
+
+def test_after_a_crash_all_processes_work_on() -> None:
+    """Each job says which process it ran in: two before the crash, two after, and none for a job of its own."""
+    results = list(run_all(lambda job: os._exit(1) if job == 5 else os.getpid(), range(200), 2, lambda job: 0))
+    assert len(set(results) - {0}) <= 4
+
+
+def test_results_larger_than_a_pipe_holds() -> None:
+    results = run_all(lambda job: bytes([job]) * 3_000_000, range(6), 2, lambda job: b"")
+    assert [(len(result), result[0]) for result in results] == [(3_000_000, job) for job in range(6)]
+
+
+def test_results_come_as_they_come(tmp_path: Path) -> None:
+    """The first result is here before the last job is allowed to end."""
+
+    def waiting(job: int) -> int:
+        if job == 3:
+            assert _until((tmp_path / "seen").exists)
+        return job
+
+    results = run_all(waiting, range(4), 2, lambda job: -1)
+    assert next(iter(results)) == 0
+    (tmp_path / "seen").touch()
+    assert list(results) == [1, 2, 3]
+
+
+def test_who_wants_no_more_results_leaves_no_process_behind(tmp_path: Path) -> None:
+    results = run_all(partial(_slow, folder=tmp_path), range(1000), 2, lambda job: -1)
+    assert next(iter(results)) == 0
+    results.close()
+    assert len(list(tmp_path.iterdir())) < 100
+    assert multiprocessing.active_children() == []
+
+
+KILLED = """
+import sys
+from functools import partial
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from batch.test_processes import _slow
+from reducelower.batch.running import run_all
+for result in run_all(partial(_slow, folder=Path(sys.argv[2])), range(100_000), 3, abs):
+    print(result, flush=True)
+"""
+
+
+def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(Path(__file__).parents[1]), str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == b"0\n"
+        parent.send_signal(signal.SIGKILL)
+    done = -1
+
+    def nothing_more() -> bool:
+        nonlocal done
+        before, done = done, len(list(tmp_path.iterdir()))
+        return before == done
+
+    assert _until(nothing_more, pause=0.5, times=40)
+    assert done < 1000
