@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from reducelower.batch.settings import Task
@@ -43,7 +44,7 @@ def find_models(arguments: Iterable[str], *, skip: str = "") -> list[Input]:
     found: dict[str, Input] = {}
     for argument in map(as_path, arguments):
         models = _at_url(argument) if is_url(argument) else _on_this_machine(argument)
-        models = [model for model in models if not (model.found and _inside(model.path, as_path(skip)))]
+        models = _outside(as_path(skip), models) if skip else models
         if not models:
             wild = any(letter in argument for letter in _WILD)
             raise SettingError(f"nothing matches {argument}" if wild else f"the folder {argument} holds no .onnx file")
@@ -113,7 +114,20 @@ def _matches(pattern: str) -> list[Input]:
     return [Input(str(match), match.relative_to(fixed).as_posix(), True) for match in matches if match.is_file()]
 
 
-def _inside(path: str, folder: str) -> bool:
-    if is_url(path) or is_url(folder):
-        return bool(folder) and path.startswith(f"{folder.rstrip('/')}/")
-    return bool(folder) and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+def _outside(folder: str, models: Iterable[Input]) -> list[Input]:
+    """Without the models that a search found in a folder, wherever links lead."""
+    if is_url(folder):
+        return [model for model in models if not (model.found and model.path.startswith(f"{folder.rstrip('/')}/"))]
+    real = os.path.realpath(folder)
+
+    @cache  # the folders that models are in are few
+    def is_inside(parent: Path) -> bool:
+        return Path(os.path.realpath(parent)).is_relative_to(real)
+
+    def is_output(model: Input) -> bool:
+        if not model.found or is_url(model.path):
+            return False
+        path = Path(model.path)
+        return is_inside((path.resolve() if path.is_symlink() else path).parent)
+
+    return [model for model in models if not is_output(model)]
