@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from reducelower.reports.details import Details
     from reducelower.verification import Verification
 
-__all__ = ["Outcome", "convert_file", "convert_here", "failed"]
+__all__ = ["Outcome", "convert_file", "convert_here", "converter", "failed"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,13 @@ class Outcome:
     problems: tuple[str, ...] = ()
     details: Details | None = None
     kept: bool = False
+
+
+def converter(settings: Settings) -> Callable[[Task], Outcome]:
+    """What a worker does with each of its tasks; what all workers need is imported here, before they are forked."""
+    if settings.verify:
+        import reducelower.verification  # noqa: F401
+    return partial(convert_file, settings=settings)
 
 
 def convert_file(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reducelower.batch.checking import Checked, check_file
-from reducelower.batch.conversion import Outcome, convert_file
+from reducelower.batch.conversion import Outcome, converter
 from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.batch.running import run_all
 from reducelower.batch.settings import Settings
 from reducelower.failures import FAULT
+from reducelower.files.pending import sync_folder
+from reducelower.files.urls import is_url
 from reducelower.target import Target
 
 if TYPE_CHECKING:
@@ -20,7 +23,14 @@ if TYPE_CHECKING:
 
     from reducelower.batch.settings import Task
 
-__all__ = ["CRASHED", "check_crashed", "check_files", "conversion_crashed", "convert_files"]
+__all__ = [
+    "CRASHED",
+    "check_crashed",
+    "check_files",
+    "conversion_crashed",
+    "convert_files",
+    "with_names_on_disk",
+]
 
 CRASHED = "it made the process end without a word; please report this together with the model"
 
@@ -58,8 +68,8 @@ def convert_files(
     folder = os.fspath(output_dir)
     found = find_models([os.fspath(path) for path in paths], skip=folder)
     tasks = plan_outputs(found, output=None, output_dir=folder, in_place=False, resume=resume)
-    work = partial(convert_file, settings=Settings(goal, **settings))
-    return run_all(work, tasks, jobs, conversion_crashed, executor=executor)
+    work = converter(Settings(goal, **settings))
+    return with_names_on_disk(run_all(work, tasks, jobs, conversion_crashed, executor=executor))
 
 
 def check_files(
@@ -76,6 +86,20 @@ def check_files(
     return run_all(
         partial(check_file, settings=Settings(goal, **settings)), files, jobs, check_crashed, executor=executor
     )
+
+
+def with_names_on_disk(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
+    """Pass outcomes on and put the names of their outputs on disk at the end: a folder of a thousand is synced once."""
+    folders: set[Path] = set()
+    try:
+        for outcome in outcomes:
+            if outcome.output and not outcome.kept and not is_url(outcome.output):
+                path = Path(outcome.output)
+                folders.add((path.resolve() if path.is_symlink() else path).parent)
+            yield outcome
+    finally:
+        for folder in folders:
+            sync_folder(folder)
 
 
 def conversion_crashed(task: Task, why: str = CRASHED) -> Outcome:

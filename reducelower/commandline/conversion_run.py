@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import Any, Literal
 
-from reducelower.batch.conversion import Outcome, convert_file
+from reducelower.batch.conversion import Outcome, convert_file, converter
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.batch.many import conversion_crashed
+from reducelower.batch.many import conversion_crashed, with_names_on_disk
 from reducelower.batch.running import run_all
 from reducelower.batch.settings import Settings, Task
 from reducelower.commandline import console
@@ -41,7 +40,8 @@ def convert_all(
         check_report_paths(reports, [path for task in tasks for path in (task.source, task.output)])
     as_text = options["form"] == "text"
     outcomes: list[Outcome] = []
-    for outcome in _outcomes(tasks, settings, options["jobs"], options["scheduler"], quiet=quiet):
+    results = _outcomes(tasks, settings, options["jobs"], options["scheduler"], quiet=quiet)
+    for outcome in with_names_on_disk(results):
         outcomes.append(outcome)
         if as_text:
             for problem in outcome.problems:
@@ -97,8 +97,8 @@ def _outcomes(
         yield _convert_one(tasks[0], settings, quiet=quiet)
         return
     with workers(scheduler, jobs) as executor, progress("models", len(tasks), quiet=quiet) as advance:
-        work = partial(convert_file, settings=settings)
-        for done, outcome in enumerate(run_all(work, tasks, jobs, conversion_crashed, executor=executor), 1):
+        outcomes = run_all(converter(settings), tasks, jobs, conversion_crashed, executor=executor)
+        for done, outcome in enumerate(outcomes, 1):
             advance(done, len(tasks))
             yield outcome
 

@@ -133,12 +133,12 @@ class PendingFile:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put a folder's entries on disk, where the system has a call for it."""
+    """Put a folder's entries on disk, where the system has a call for it; the data itself is there already."""
     if os.name != "posix":
         return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # some network file systems have none; the data itself is synced
+    with contextlib.suppress(OSError):  # network file systems may not have it, nor is a cluster's folder here
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
             os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        finally:
+            os.close(descriptor)

@@ -15,7 +15,7 @@ from onnx import ModelProto
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
 from reducelower.files.formats import LARGEST_MESSAGE, check_writable, is_binary, refuse_size, serialize
-from reducelower.files.pending import PendingFile, sync_folder
+from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
 from reducelower.files.transfer import OnCopied, append, fill
 
@@ -96,6 +96,8 @@ def write_model(
 ) -> Path:
     """Write a model, and what it needs of its source's external data, or leave everything as it was.
 
+    All of it is on disk before the output has its name; `sync_folder` puts the name there, once for many outputs.
+
     Args:
         model: what to write.
         destination: the output file; its extension says the format.
@@ -133,7 +135,6 @@ def write_model(
                 _bring(source.external, real.parent, external_data, overwrite, undo, counter)
             output.publish(overwrite=overwrite or in_place)
             undo.pop_all()
-        sync_folder(real.parent)
     except FileExistsError:  # another process was faster
         raise UnreadableModelError(f"{destination} exists already; --force replaces it") from None
     except OSError as error:

@@ -1,0 +1,79 @@
+"""The names of outputs are put on disk once for every folder of a run, after the last of them is there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reducelower.batch import Outcome, convert_files, many
+from reducelower.batch.many import with_names_on_disk
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def folder(models: Path, tmp_path: Path) -> Path:
+    root = tmp_path / "models"
+    (root / "deep").mkdir(parents=True)
+    for name in ("one", "two", "deep/three"):
+        shutil.copy(models / "torch_mean_dyn_18.onnx", root / f"{name}.onnx")
+    return root
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, list[str]]]:
+    """The folders that were synced, each with the names that were in it."""
+    found: list[tuple[Path, list[str]]] = []
+
+    def sync(folder: Path) -> None:
+        found.append((folder, sorted(path.name for path in folder.glob("*.onnx"))))
+
+    monkeypatch.setattr(many, "sync_folder", sync)
+    return found
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_once_a_folder_and_last(
+    cli: Cli, folder: Path, tmp_path: Path, synced: list[tuple[Path, list[str]]], jobs: int
+) -> None:
+    out = tmp_path / "out"
+    expected = [(out, ["one.onnx", "two.onnx"]), (out / "deep", ["three.onnx"])]
+    assert len(list(convert_files([folder], 13, output_dir=out, verify=False, jobs=jobs))) == 3
+    assert sorted(synced) == expected
+    synced.clear()
+    options = ("--opset", 13, "--no-verify", "--force", "--jobs", jobs)
+    assert cli("convert", folder, "--output-dir", out, *options).status == 0
+    assert sorted(synced) == expected
+
+
+def test_a_single_output_where_its_link_leads(
+    cli: Cli, folder: Path, tmp_path: Path, synced: list[tuple[Path, list[str]]]
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link.onnx").symlink_to(tmp_path / "elsewhere" / "real.onnx")
+    arguments = ("convert", folder / "one.onnx", "-o", tmp_path / "link.onnx", "--opset", 13, "--no-verify")
+    assert cli(*arguments).status == 0
+    assert synced == [(tmp_path / "elsewhere", ["real.onnx"])]
+
+
+def test_whoever_stops_half_way_has_on_disk_what_there_is(
+    folder: Path, tmp_path: Path, synced: list[tuple[Path, list[str]]]
+) -> None:
+    outcomes = convert_files([folder], 13, output_dir=tmp_path / "out", verify=False)
+    assert Path(next(outcomes).output) == tmp_path / "out" / "deep" / "three.onnx"
+    outcomes.close()
+    assert synced == [(tmp_path / "out" / "deep", ["three.onnx"])]
+
+
+def test_nothing_to_do_for_what_was_not_written_here() -> None:
+    outcomes = [
+        Outcome("a.onnx", 1),
+        Outcome("b.onnx", output="/nowhere/at/all/b.onnx"),
+        Outcome("c.onnx", output="memory://there/c.onnx"),
+        Outcome("d.onnx", output="d.onnx", kept=True),
+    ]
+    assert list(with_names_on_disk(iter(outcomes))) == outcomes
