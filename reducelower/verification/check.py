@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, helper
 from reducelower.verification.battery import Case
 from reducelower.verification.doubts import old_in_reference
 from reducelower.verification.judge import judge, judge_raised
-from reducelower.verification.measure import Array, element_type_of
+from reducelower.verification.measure import Array, element_type_of, identical
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import Pair, small_models
 from reducelower.verification.result import SiteStatus, SiteVerification
@@ -85,8 +85,8 @@ def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
         tally.cases,
         tally.values,
         max(tally.case_ulps, default=0),
-        float(np.percentile(ulps, 99)) if ulps.size else 0.0,
-        float(ulps.mean()) if ulps.size else 0.0,
+        float(np.percentile(ulps, 99)) if ulps.any() else 0.0,
+        float(ulps.mean()) if ulps.any() else 0.0,
         tally.max_absolute,
         tally.max_relative,
         tuple(tally.case_ulps),
@@ -291,7 +291,7 @@ def _judge_case(
         if reduction is not None:
             data = case.feeds.get(pair.node.input[0], pair.constants[0].get(pair.node.input[0]))
             # The formula costs more than both runs, so it is asked only where the sides are not the same at once.
-            if data is not None and before.tobytes() != after.tobytes():
+            if data is not None and not identical(before, after):
                 truth = evaluate(reduction, data)
         compare = judge_raised if pair.is_raised else judge
         found = compare(before, after, truth, tolerance_for(element_type_of(before), tolerances))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from onnx import helper
 
+from reducelower.verification.deadlines import terminated_after
 from reducelower.verification.measure import Array, is_narrow_float
 from reducelower.verification.source import CannotRunError, Source, default_opset
 
@@ -46,6 +46,9 @@ class Runtime(Protocol):
         """
 
 
+_SMALL = 1 << 20  # bytes
+
+
 class OnnxRuntime:
     """onnxruntime on the CPU, with graph optimizations off so that the model runs as it is written."""
 
@@ -58,7 +61,10 @@ class OnnxRuntime:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         model = str(source.binary_path) if source.binary_path else source.serialized(knows_folder=True)
+        if isinstance(model, bytes) and not source.folder and len(model) < _SMALL:
+            options.intra_op_num_threads = 1  # to start the others would take longer than the run
         if source.folder:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(source.folder))
         try:
@@ -82,18 +88,13 @@ class _OnnxRuntimeSession:
                 raise CannotRunError(f"onnxruntime takes no {value.dtype.name} arrays ({name!r})", unsupported=True)
         options = onnxruntime.RunOptions()
         options.log_severity_level = 4
-        timer = threading.Timer(timeout, lambda: setattr(options, "terminate", True)) if timeout else None
-        if timer:
-            timer.start()
         try:
-            return list(self._session.run(None, dict(feeds), options))
+            with terminated_after(options, timeout or None):
+                return list(self._session.run(None, dict(feeds), options))
         except Exception as error:  # as above
             if options.terminate:
                 raise CannotRunError(f"it did not finish within {timeout:.0f} s") from error
             raise _onnxruntime_error(error) from error
-        finally:
-            if timer:
-                timer.cancel()
 
 
 # What onnxruntime says of its own gaps. ``_inlfunc_`` names values of a function body that it put in a node's place,

@@ -82,11 +82,43 @@ def _check_group(group: list[_Sites], seed: int, tolerances: Mapping[str, Tolera
     if isinstance(pair, str):
         site = group[0].sites[0]
         return [SiteVerification(site.op_type, site.rule, site.op_type, nodes, "not run", pair)]
-    finding = replace(check(pair, seed, tolerances), nodes=nodes)
+    finding = replace(_checked(pair, seed, tolerances), nodes=nodes)
     if finding.ok or not pair.is_reduction:
         return [finding]
     apart = [_check_declared(item, finding, seed, tolerances) for item in group]
     return apart if any(item.ok for item in apart) else [finding]
+
+
+_REMEMBERED = 4096
+_equal: dict[object, SiteVerification] = {}
+"""What was found equal in this process: models of one folder have most of their rewrites in common.
+
+Only what is equal is kept, since the rest is told with names and inputs of the model it was found in.
+"""
+
+
+def _checked(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) -> SiteVerification:
+    """The finding of a check, which is not repeated for a rewrite that was found equal under the same conditions."""
+    conditions = _conditions(pair, seed, tolerances)
+    known = _equal.get(conditions)
+    if known is not None:
+        return known
+    found = check(pair, seed, tolerances)
+    if conditions is not None and found.status == "equal":
+        if len(_equal) >= _REMEMBERED:
+            _equal.clear()
+        _equal[conditions] = found
+    return found
+
+
+def _conditions(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) -> object:
+    """Everything that a check goes by but for names; None where it goes by functions of its model too."""
+    in_function = pair.before.function is not None or pair.after.function is not None
+    if in_function or any(node.domain not in ("", "ai.onnx") for node in (pair.node, *pair.replacement)):
+        return None
+    versions = pair.before.model.ir_version, pair.after.model.ir_version
+    sizes = tuple(item.dims for item in pair.inputs)
+    return pair.key, sizes, pair.is_raised, versions, seed, tuple(sorted((tolerances or {}).items()))
 
 
 def _check_declared(

@@ -1,0 +1,129 @@
+"""A rewrite that was found equal is not run again in the same process, and nothing else is taken for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from reducelower.verification import SiteVerification, Tolerance, sites, verify_sites
+
+from .models import model
+from .planned import Rewrite, rewrite
+
+CONSTANTS = ("", "int64[1] axes = {1}")
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Iterator[None]:
+    sites._equal.clear()
+    yield
+    sites._equal.clear()
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The operators of the checks that were run."""
+    run: list[str] = []
+
+    def check(pair: sites.Pair, *arguments: object, **options: object) -> SiteVerification:
+        run.append(pair.site.op_type)
+        return honest(pair, *arguments, **options)
+
+    honest = sites.check
+    monkeypatch.setattr(sites, "check", check)
+    return run
+
+
+def to_input(op_type: str = "ReduceSum", **options: object) -> Rewrite:
+    settings = {"opsets": (12, 18), "constants": CONSTANTS} | options
+    return rewrite(f"y = {op_type} <axes = [1]> (x)", f"y = {op_type} (x, axes)", **settings)
+
+
+def renamed() -> Rewrite:
+    """The same rewrite in a model in which everything is called something else."""
+    given = to_input()
+    for made in (given.before, given.after):
+        node = made.graph.node[0]
+        node.name, node.input[0], node.output[0] = "reduction", "data", "total"
+        made.graph.input[0].name, made.graph.output[0].name = "data", "total"
+    given.after.graph.node[0].input[1] = given.after.graph.initializer[0].name = "over"
+    return replace(given, plan=replace(given.plan, sites=(replace(given.plan.sites[0], node="reduction"),)))
+
+
+def test_the_same_rewrite_of_another_model_is_not_run_again(checks: list[str]) -> None:
+    first, again, other = to_input().finding(), to_input().finding(), renamed().finding()
+    assert checks == ["ReduceSum"]
+    assert first.status == "equal"
+    assert first.cases > 8
+    assert again == first
+    assert other == replace(first, nodes=(("graph", "reduction"),))
+
+
+def at_ir(version: int) -> Rewrite:
+    given = to_input()
+    given.after.ir_version = version
+    return given
+
+
+def of_sizes(*sizes: int) -> Rewrite:
+    given = to_input()
+    for dim, size in zip(given.before.graph.input[0].type.tensor_type.shape.dim, sizes, strict=True):
+        dim.dim_value = size
+    return given
+
+
+ANOTHER: dict[str, Callable[[], object]] = {
+    "operator": lambda: to_input("ReduceMax").finding(),
+    "replacement": lambda: rewrite(
+        "y = ReduceSum <axes = [1]> (x)",
+        "a = Identity (x) y = ReduceSum (a, axes)",
+        opsets=(12, 18),
+        constants=CONSTANTS,
+    ).finding(),
+    "constant": lambda: to_input(constants=("", "int64[1] axes = {-1}")).finding(),
+    "opset": lambda: to_input(opsets=(12, 21)).finding(),
+    "element type": lambda: to_input(kind="double").finding(),
+    "rank": lambda: to_input(rank=3).finding(),
+    "declared sizes": lambda: of_sizes(3, 4).finding(),
+    "IR version": lambda: at_ir(8).finding(),
+    "seed": lambda: verify_sites(*_parts(to_input()), seed=1),
+    "tolerances": lambda: verify_sites(*_parts(to_input()), tolerances={"float": Tolerance(ulp=1)}),
+}
+
+
+def _parts(given: Rewrite) -> tuple[object, object, object]:
+    return given.before, given.after, given.plan
+
+
+@pytest.mark.parametrize("what", ANOTHER)
+def test_what_differs_is_run(checks: list[str], what: str) -> None:
+    to_input().finding()
+    ANOTHER[what]()
+    assert len(checks) == 2
+
+
+def test_a_fault_is_found_beside_what_is_remembered(checks: list[str]) -> None:
+    right = "y = ReduceSum <axes = [1]> (x)"
+    assert rewrite(right, right, opsets=(12, 12)).finding().ok
+    for _ in range(2):
+        assert rewrite(right, "y = ReduceSum <axes = [0]> (x)", opsets=(12, 12)).finding().status == "different"
+    assert len(checks) == 3  # what is wrong is told with the inputs that show it, of each model
+
+
+def test_calls_of_functions_are_not_remembered(checks: list[str]) -> None:
+    """The body of a function is no part of the node that calls it."""
+    for operator, status in (("ReduceSum", "equal"), ("ReduceMax", "different")):
+        body = f'<domain: "local", opset_import: ["": 18]> total (a) => (b) {{ b = {operator} (a) }}'
+        given = rewrite("y = ReduceSum (x)", "y = ReduceSum (x)")
+        after = model("g (float[N0, N1] x) => (float[1, 1] y) { y = local.total (x) }", ir_version=10, functions=body)
+        assert replace(given, after=after).finding().status == status
+    assert len(checks) == 2
+
+
+def test_what_is_remembered_has_a_bound(checks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sites, "_REMEMBERED", 2)
+    for op_type in ("ReduceSum", "ReduceMax", "ReduceMin"):
+        assert to_input(op_type).finding().ok
+    assert len(sites._equal) <= 2
