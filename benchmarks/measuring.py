@@ -8,8 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 __all__ = ["Line", "at_least", "at_most", "duration", "peak_memory", "per_turn", "run_child", "take_turns"]
+
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,13 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e6:.1f} us"
 
 
-def take_turns(contenders: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def take_turns(contenders: Mapping[Name, Callable[[], object]], rounds: int) -> dict[Name, float]:
     """Run contenders one after the other, round by round, so that a slow spell of the machine hits all of them.
 
     Returns:
         The median of the seconds per run, by name, after a first run that is not counted.
     """
-    times: dict[str, list[float]] = {name: [] for name in contenders}
+    times: dict[Name, list[float]] = {name: [] for name in contenders}
     for number in range(rounds + 1):
         for name, run in contenders.items():
             start = time.perf_counter()

@@ -13,7 +13,7 @@ GROUPS = {
     "linear": ("time per node, 13 -> 18", "time per node, 18 -> 13"),
     "expand": ("expand, 200 nodes, spec", "expand, 200 nodes, stable", "expand, 200 nodes, core"),
     "command": ("convert small.onnx",),
-    "many": ("4 small models",),
+    "many": ("4 models of 20 to 99 nodes, --jobs 2",),
     "inline": ("inline weights",),
     "external": ("external data",),
     "latency": ("onnxruntime, ReduceLogSumExp", "onnxruntime, ReduceL2", "onnxruntime, ReduceL1"),
