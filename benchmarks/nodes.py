@@ -96,7 +96,7 @@ def expansion(*, quick: bool) -> Iterator[Line]:
     """Composite reductions of the chain into their bodies, beside the inliner of onnx and our own conversion."""
     from onnx import inliner
 
-    length, rounds = (200, 1) if quick else (50_000, 3)
+    length, rounds = (200, 1) if quick else (50_000, 9)
     data = chain(length, 18)
 
     def inline(model: ModelProto) -> ModelProto:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from reducelower.wire import varint
+from reducelower.numbering import numbered
+from reducelower.wire import LENGTH, varint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,14 +28,20 @@ _Field = descriptor_pb2.FieldDescriptorProto
 INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
 """What stands in front of the first fields of a NodeProto, as protobuf writes it."""
 
-_CHUNK = 1 << 14
-"""Nodes asked at a time: few enough for their names to stay in the processor's cache, however large the model."""
+_MANY = 2048
+"""Nodes from which on it pays to number the operator types of all of them at once."""
+
+_OP_TYPE = 4
 
 # Field numbers in onnx.proto: ModelProto.graph is 7, GraphProto.node is 1, these are of NodeProto.
 _COLUMNS: Mapping[str, Mapping[str, int]] = {
-    "Nodes": {"op_type": 4, "domain": 7, "overload": 8, "metadata_props": 9},
+    "Nodes": {"op_type": _OP_TYPE, "domain": 7, "overload": 8, "metadata_props": 9},
     "Readers": {"input": 1},
 }
+
+_OTHERS = (1, 2, 3, 5, 6)
+"""The other fields that nodes often have. Declared as singular they overwrite each other, which takes less time than
+to keep all of them, as happens to fields that are not known."""
 
 
 @cache
@@ -50,6 +57,10 @@ def _pool() -> descriptor_pool.DescriptorPool:
         message = file.message_type.add(name=f"Columns{kind}")
         for column, number in columns.items():
             message.field.add(name=column, number=number, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
+        for number in _OTHERS:
+            if number not in columns.values():
+                other = f"other_{number}"
+                message.field.add(name=other, number=number, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_BYTES)
         _add_singular(file, f"{kind}Graph", "node", 1, message.name)
     apart = file.message_type.add(name="ApartGraph")
     apart.field.add(name="node", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
@@ -99,12 +110,11 @@ def second_of_two(node: bytes) -> bytes | None:
     return node[second + 2 : end] if is_such else None
 
 
-class _Codes(dict[bytes, int]):
-    """A number for each operator, given when it is first met."""
-
-    def __missing__(self, op_type: bytes) -> int:
-        self[op_type] = len(self)
-        return self[op_type]
+def _numbered_one_by_one(column: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int32]]:
+    """What `numbered` gives, for whatever strings."""
+    codes: dict[bytes, int] = {}
+    stated = np.fromiter((codes.setdefault(name, len(codes)) for name in column), np.int32, len(column))
+    return list(codes), stated
 
 
 class Columns:
@@ -117,17 +127,20 @@ class Columns:
 
     @cached_property
     def _columns(self) -> Any:
-        return _class("NodesGraph").FromString(self._serialized).node
+        columns = _class("NodesGraph").FromString(self._serialized).node
+        for number in _OTHERS:
+            columns.ClearField(f"other_{number}")
+        return columns
 
     @cached_property
     def _codes(self) -> tuple[list[str], NDArray[np.int32]]:
         """The operator types there are, and for each one that is stated its place among them."""
-        column, codes = self._columns.op_type, _Codes()
-        stated = np.empty(len(column), np.int32)
-        for start in range(0, len(column), _CHUNK):
-            operators = column[start : start + _CHUNK]
-            stated[start : start + _CHUNK] = np.fromiter(map(codes.__getitem__, operators), np.int32, len(operators))
-        return [name.decode() for name in codes], stated
+        column = self._columns.op_type
+        found = None
+        if len(column) >= _MANY:
+            found = numbered(self._columns.SerializeToString(), _OP_TYPE << 3 | LENGTH, len(column))
+        names, stated = found or _numbered_one_by_one(column)
+        return [name.decode() for name in names], stated
 
     @cached_property
     def is_even(self) -> bool:

@@ -18,7 +18,7 @@ from reducelower.census import Census, Columns, field_head, graph_from, graph_of
 __all__ = ["NodeList", "ParsedNodes", "SerializedNodes", "SerializedReplacement"]
 
 
-_MARK = bytes(range(255, 239, -1))
+_MARK = bytes(range(255, 207, -1))
 """Marks where nodes are replaced. No beginning of it is an end of it, so that marks do not overlap."""
 
 
@@ -32,19 +32,11 @@ class SerializedReplacement(Sequence[NodeProto]):
 
     __slots__ = ("_count", "fields", "types")
 
-    def __init__(self, fields: bytes, count: int, types: list[tuple[str, TypeProto]]) -> None:
+    def __init__(self, fields: bytes, count: int, types: Sequence[tuple[str, TypeProto]] = ()) -> None:
         """Take the fields of so many nodes."""
         self.fields = fields
         self.types = types
         self._count = count
-
-    @classmethod
-    def of(cls, nodes: Sequence[NodeProto]) -> SerializedReplacement:
-        """Messages as bytes, unless they are that already."""
-        if isinstance(nodes, SerializedReplacement):
-            return nodes
-        serialized = [node.SerializeToString() for node in nodes]
-        return cls(b"".join([field_head(len(data)) + data for data in serialized]), len(nodes), [])
 
     @property
     def data(self) -> Sequence[bytes]:
@@ -67,6 +59,11 @@ class SerializedReplacement(Sequence[NodeProto]):
 
     def __iter__(self) -> Iterator[NodeProto]:
         return map(NodeProto.FromString, self.data)
+
+
+def _serialized(nodes: Sequence[NodeProto]) -> SerializedReplacement:
+    serialized = [node.SerializeToString() for node in nodes]
+    return SerializedReplacement(b"".join([field_head(len(data)) + data for data in serialized]), len(nodes))
 
 
 class ParsedNodes:
@@ -219,7 +216,10 @@ class SerializedNodes:
         self._settle()
         self._parsed.clear()
         if replaced:
-            fields = {index: SerializedReplacement.of(nodes).fields for index, nodes in replaced.items()}
+            fields = {
+                index: (nodes if isinstance(nodes, SerializedReplacement) else _serialized(nodes)).fields
+                for index, nodes in replaced.items()
+            }
             first = fields.pop(-1, b"")
             pieces = self._split(fields)
             between = [fields[index] for index in sorted(fields)]

@@ -71,6 +71,7 @@ class Shortcuts:
                     inputs_end += 2 + second
                 output = data[inputs_end + 1]
                 names_end = output_end = inputs_end + 2 + output
+                name = 0
                 if data[output_end] == NAME:
                     name = data[output_end + 1]
                     lengths |= name
@@ -94,7 +95,7 @@ class Shortcuts:
                 stem = coded_name[1:] if template.has_name else coded_output[1:]
                 is_like = stem and template.has_name == (names_end > output_end)
                 given = (stem, data[1:first_end], coded_output, coded_name)
-                made = template.replacement_of(given) if is_like else None
+                made = template.replacement_of(given, first_end << 16 | output << 8 | name) if is_like else None
                 if made is None:
                     yield index, data
                     continue

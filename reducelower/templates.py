@@ -136,7 +136,8 @@ class Template:
         self._family = ""
         self._tails = self._tails_of_stem()
         self._all_tails = frozenset((self._tails or {}).values())
-        self._formats: dict[tuple[int, ...], tuple[bytes, Callable[[tuple[bytes, ...]], Any]]] = {}
+        self._count = len(nodes)
+        self._formats: dict[Hashable, tuple[bytes, Callable[[tuple[bytes, ...]], Any]]] = {}
 
     def _tails_of_stem(self) -> dict[str, bytes] | None:
         """What follows the stem in each derived name, where that is all there is to them."""
@@ -153,25 +154,28 @@ class Template:
         """What stands in the place of another node of the kind."""
         stem = _text(node.name or b"\0") or _text(node.outputs[0])
         name = node.name or b"\0"  # a name that is set, to nothing
-        return self.replacement_of((stem, node.inputs[0], *node.outputs, name)) or self._with_fresh_names(node, stem)
+        given = (stem, node.inputs[0], *node.outputs, name)
+        return self.replacement_of(given, tuple(map(len, given))) or self._with_fresh_names(node, stem)
 
-    def replacement_of(self, given: tuple[bytes, ...]) -> SerializedReplacement | None:
+    def replacement_of(self, given: tuple[bytes, ...], lengths: Hashable) -> SerializedReplacement | None:
         """What stands in the place of another node, if new names are but its stem and their tails.
 
         Args:
             given: what the names of new values begin with; then first input, outputs and name of the node, each with
                 the length in front.
+            lengths: what tells how long each of them is.
         """
         tails, stem = self._tails, given[0]
         if tails is None or (tails and not self._names.take(self._family, stem, self._all_tails)):
             return None
-        lengths = tuple(map(len, given))
         known = self._formats.get(lengths)
         if known is None:
-            known = self._formats[lengths] = self._format(lengths, tails)
+            known = self._formats[lengths] = self._format(tuple(map(len, given)), tails)
         text, order = known
-        types = [((stem + tails[name]).decode(), found) for name, found in self._types] if self._types else []
-        return SerializedReplacement(text % order(given), len(self.nodes), types)
+        if not self._types:
+            return SerializedReplacement(text % order(given), self._count)
+        types = [((stem + tails[name]).decode(), found) for name, found in self._types]
+        return SerializedReplacement(text % order(given), self._count, types)
 
     def _format(
         self, lengths: tuple[int, ...], tails: Mapping[str, bytes]

@@ -1,0 +1,83 @@
+"""Numbers for strings that occur again and again: which there are, and which of them each one is.
+
+To make Python strings of the operator types of 50,000 nodes and to look each of them up takes as long as parsing the
+nodes. Here whole columns of them are compared at once, as integers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["numbered"]
+
+_WORDS = 3
+"""Words of eight bytes that hold a string with its length in front: strings of up to 23 bytes."""
+
+_BITS = 16
+"""Of the hash of a string; with 50 different strings, two have the same one in fifty."""
+
+# Odd and without pattern, so that every byte reaches the highest bits: 2^64 over the golden ratio, and two primes.
+_FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+
+
+def _masks() -> NDArray[np.uint64]:
+    """For each word, and each length of a string, the bytes of the word that are of the string."""
+    held = np.clip(np.arange(8 * _WORDS)[None, :] + 1 - 8 * np.arange(_WORDS)[:, None], 0, 8)
+    full = np.uint64(2**64 - 1)
+    return np.where(held > 0, full >> (8 * (8 - np.maximum(held, 1))).astype(np.uint64), np.uint64(0))
+
+
+_MASKS = _masks()
+
+
+def numbered(fields: bytes, tag: int, count: int) -> tuple[list[bytes], NDArray[np.int32]] | None:
+    """Number the strings of one field, as protobuf writes a repeated field of strings.
+
+    Args:
+        fields: serialized fields, those meant first.
+        tag: the byte in front of each.
+        count: how many there are.
+
+    Returns:
+        The different strings in the order in which they come, and for each string its place among them. None where
+        this way does not lead to them: a string is longer than 23 bytes, the tag occurs inside one, or two strings
+        have one hash.
+    """
+    if not count:
+        return [], np.zeros(0, np.int32)
+    raw = np.frombuffer(fields, np.uint8)
+    heads = np.flatnonzero(raw == tag)[:count] + 1
+    if len(heads) < count or heads[0] != 1:
+        return None
+    lengths = raw[heads].astype(np.intp)
+    # Each string begins where the one before ends, so that none of the tags found stands inside a string.
+    if lengths.max() >= 8 * _WORDS or (heads[1:] != heads[:-1] + lengths[:-1] + 2).any():
+        return None
+    words = _words(fields, heads, lengths)
+    hashes = np.zeros(count, np.uint64)
+    for word, factor in zip(words, _FACTORS, strict=False):
+        hashes = (hashes ^ word) * factor
+    places = (hashes >> np.uint64(64 - _BITS)).astype(np.intp)
+    first = np.full(1 << _BITS, -1, np.intp)
+    first[places[::-1]] = np.arange(count - 1, -1, -1)
+    if any((word[first[places]] != word).any() for word in words):
+        return None
+    firsts = np.sort(first[first >= 0])
+    numbers = np.zeros(1 << _BITS, np.int32)
+    numbers[places[firsts]] = np.arange(len(firsts))
+    starts = (heads[firsts] + 1).tolist()
+    strings = [fields[start : start + length] for start, length in zip(starts, lengths[firsts].tolist(), strict=True)]
+    return strings, numbers[places]
+
+
+def _words(fields: bytes, heads: NDArray[np.intp], lengths: NDArray[np.intp]) -> list[NDArray[Any]]:
+    """The strings, each with its length in front, as columns of little-endian words."""
+    padded = fields + bytes(8 * _WORDS)
+    at = np.ndarray((len(fields) + 8 * (_WORDS - 1) + 1,), "<u8", padded, 0, (1,))
+    used = int(lengths.max()) // 8 + 1
+    return [at[heads + 8 * word] & _MASKS[word][lengths] for word in range(used)]
