@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from reducelower.numbering import numbered
-from reducelower.wire import LENGTH, varint
+from reducelower.wire import LENGTH, MalformedError, Window, varint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,9 +32,12 @@ INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
 _MANY = 2048
 """Nodes from which on it pays to number the operator types of all of them at once."""
 
-_OP_TYPE = 4
+_GRAPH, _OP_TYPE = 7, 4
 
-# Field numbers in onnx.proto: ModelProto.graph is 7, GraphProto.node is 1, these are of NodeProto.
+_BEFORE_GRAPH = 64
+"""Fields of a model among which its graph is looked for; seven may come before it, and each may come several times."""
+
+# Field numbers of NodeProto in onnx.proto.
 _COLUMNS: Mapping[str, Mapping[str, int]] = {
     "Nodes": {"op_type": _OP_TYPE, "domain": 7, "overload": 8, "metadata_props": 9},
     "Readers": {"input": 1},
@@ -64,7 +68,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
         _add_singular(file, f"{kind}Graph", "node", 1, message.name)
     apart = file.message_type.add(name="ApartGraph")
     apart.field.add(name="node", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
-    _add_singular(file, "Apart", "graph", 7, "ApartGraph")
+    _add_singular(file, "Apart", "graph", _GRAPH, "ApartGraph")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return pool
@@ -193,7 +197,7 @@ class Census(Columns):
     Attributes:
         graph: a graph that holds nothing but the nodes, serialized, in its field ``node``; whoever edits the nodes
             edits this one.
-        rest: the bytes of the model without them; fields do not stand in the order of their numbers.
+        rest: the bytes of the model without them.
     """
 
     def __init__(self, serialized: bytes) -> None:
@@ -202,15 +206,32 @@ class Census(Columns):
         Raises:
             google.protobuf.message.DecodeError: the bytes are no message.
         """
-        without = _class("Apart").FromString(serialized)
-        if without.HasField("graph"):
-            without.graph.ClearField("node")
-        self.rest: bytes = without.SerializeToString()
         self.graph: Any = _class("Apart").FromString(serialized).graph
         self.graph.DiscardUnknownFields()
         super().__init__(self.graph)
+        self.rest: bytes = _without_first(self._serialized, serialized) or _without_nodes(serialized)
 
     @cached_property
     def nodes(self) -> Sequence[bytes]:
         """The serialized nodes as they were, whatever has become of them."""
         return graph_from(self._serialized).node  # type: ignore[no-any-return]
+
+
+def _without_first(nodes: bytes, model: bytes) -> bytes:
+    """A model without its nodes, where they come first in its graph, as protobuf writes them; else nothing."""
+    fields = islice(Window(model).fields(0, len(model)), _BEFORE_GRAPH)
+    try:
+        graph = next((field for field in fields if (field.number, field.kind) == (_GRAPH, LENGTH)), None)
+    except MalformedError:  # protobuf reads more than the window does
+        graph = None
+    if graph is None or graph.value + len(nodes) > graph.end or not model.startswith(nodes, graph.value):
+        return b""
+    head = varint(_GRAPH << 3 | LENGTH) + varint(graph.end - graph.value - len(nodes))
+    return b"".join((model[: graph.start], head, model[graph.value + len(nodes) :]))
+
+
+def _without_nodes(model: bytes) -> bytes:
+    without = _class("Apart").FromString(model)
+    if without.HasField("graph"):
+        without.graph.ClearField("node")
+    return without.SerializeToString()  # type: ignore[no-any-return]
