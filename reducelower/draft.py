@@ -97,10 +97,11 @@ class Draft:
         data = self.model.SerializeToString()
         if self._serialized is None:
             return data
-        nodes = self._serialized.serialize()
-        if not nodes:
+        nodes = self._serialized.pieces()
+        length = sum(map(len, nodes))
+        if not length:
             return data
         # Nodes have the lowest field number in a graph, so they come first.
         graph = next(field for field in Window(data).fields(0, len(data)) if field.number == _GRAPH)
-        head = varint(_GRAPH << 3 | LENGTH) + varint(graph.end - graph.value + len(nodes))
-        return b"".join((data[: graph.start], head, nodes, memoryview(data)[graph.value :]))
+        head = varint(_GRAPH << 3 | LENGTH) + varint(graph.end - graph.value + length)
+        return b"".join((data[: graph.start], head, *nodes, memoryview(data)[graph.value :]))

@@ -54,11 +54,7 @@ class Edit:
             return
         for index in sorted(self.replaced):
             replacement = self.replaced[index]
-            if isinstance(replacement, SerializedReplacement):
-                stated = replacement.types
-            else:
-                outputs = (name for node in replacement for name in node.output)
-                stated = [(name, types[name]) for name in outputs if name in types]
+            stated = replacement.types if isinstance(replacement, SerializedReplacement) else _known(replacement, types)
             for name, known in stated:
                 value = holder.value_info.add(name=name)
                 value.type.CopyFrom(known)
@@ -66,3 +62,8 @@ class Edit:
                     # Symbols that inference makes up mean nothing outside the body it looked at.
                     if dim.dim_param.startswith("unk__"):
                         dim.Clear()
+
+
+def _known(nodes: Sequence[NodeProto], types: Mapping[str, TypeProto]) -> list[tuple[str, TypeProto]]:
+    """The outputs of nodes whose types are known."""
+    return [(name, types[name]) for node in nodes for name in node.output if name in types]

@@ -154,7 +154,7 @@ class SerializedNodes:
     def __init__(self, census: Census) -> None:
         """Take over the nodes of a census."""
         self._graph = census.graph
-        self._serialized: bytes | None = None  # where the graph is not up to date
+        self._pieces: list[bytes] | None = None  # of its bytes, where the graph is not up to date
         self._census = census
         self._overwritten: dict[int, bytes] = {}
         self._parsed: dict[int, NodeProto] = {}
@@ -216,16 +216,16 @@ class SerializedNodes:
         self._settle()
         self._parsed.clear()
         if replaced:
-            fields = {
-                index: (nodes if isinstance(nodes, SerializedReplacement) else _serialized(nodes)).fields
-                for index, nodes in replaced.items()
-            }
-            first = fields.pop(-1, b"")
-            pieces = self._split(fields)
-            between = [fields[index] for index in sorted(fields)]
-            self._serialized = b"".join([first, *chain.from_iterable(zip(pieces, between, strict=False)), pieces[-1]])
+            positions = sorted(replaced)
+            made = [
+                (nodes if isinstance(nodes, SerializedReplacement) else _serialized(nodes)).fields
+                for nodes in map(replaced.__getitem__, positions)
+            ]
+            first = [made.pop(0)] if positions[0] < 0 else []
+            pieces = self._split(positions[len(first) :])
+            self._pieces = [*first, *chain.from_iterable(zip(pieces, made, strict=False)), pieces[-1]]
 
-    def _split(self, positions: Collection[int]) -> list[bytes]:
+    def _split(self, positions: Sequence[int]) -> list[bytes]:
         """The bytes of the graph before, between and after nodes at some positions, which are lost."""
         nodes, mark = self._graph.node, _MARK
         while True:
@@ -236,14 +236,14 @@ class SerializedNodes:
                 return pieces
             mark += _MARK  # it stands in a node as well
 
-    def serialize(self) -> bytes:
-        """The bytes of a GraphProto that holds the nodes and nothing else; after they were spliced."""
-        return self._graph.SerializeToString() if self._serialized is None else self._serialized
+    def pieces(self) -> list[bytes]:
+        """The bytes of a GraphProto that holds the nodes and nothing else, in pieces; after they were spliced."""
+        return [self._graph.SerializeToString()] if self._pieces is None else self._pieces
 
     def _settle(self) -> None:
         """Bring the graph up to date with what was edited."""
-        if self._serialized is not None:
-            self._graph, self._serialized = graph_from(self._serialized), None
+        if self._pieces is not None:
+            self._graph, self._pieces = graph_from(b"".join(self._pieces)), None
         nodes = self._graph.node
         for index, data in self._overwritten.items():
             nodes[index] = data

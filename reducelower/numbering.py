@@ -77,7 +77,7 @@ def numbered(fields: bytes, tag: int, count: int) -> tuple[list[bytes], NDArray[
 
 def _words(fields: bytes, heads: NDArray[np.intp], lengths: NDArray[np.intp]) -> list[NDArray[Any]]:
     """The strings, each with its length in front, as columns of little-endian words."""
-    padded = fields + bytes(8 * _WORDS)
-    at = np.ndarray((len(fields) + 8 * (_WORDS - 1) + 1,), "<u8", padded, 0, (1,))
     used = int(lengths.max()) // 8 + 1
-    return [at[heads + 8 * word] & _MASKS[word][lengths] for word in range(used)]
+    wide = np.ndarray((len(fields),), f"V{8 * used}", fields + bytes(8 * used), 0, (1,))
+    rows = wide[heads].view("<u8").reshape(len(heads), used)
+    return [rows[:, word] & _MASKS[word][lengths] for word in range(used)]
