@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from reducelower.batch import processes
 from reducelower.batch.running import run_all
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what these workers do is found by forked ones only")
@@ -42,9 +43,9 @@ def _squared(job: int, *, poison: Collection[int] = ()) -> int:
 @pytest.mark.parametrize(
     "poison", [(), (0,), (3,), (19,), (0, 1), (4, 5, 6), range(20)], ids=lambda poison: f"{len(poison)} die"
 )
-@pytest.mark.parametrize("processes", [2, 5, 40])
-def test_jobs_that_kill_their_process_are_the_only_ones_lost(processes: int, poison: Collection[int]) -> None:
-    results = list(run_all(partial(_squared, poison=poison), range(20), processes, lambda job: -1 - job))
+@pytest.mark.parametrize("count", [2, 5, 40])
+def test_jobs_that_kill_their_process_are_the_only_ones_lost(count: int, poison: Collection[int]) -> None:
+    results = list(run_all(partial(_squared, poison=poison), range(20), count, lambda job: -1 - job))
     assert results == [-1 - job if job in poison else job * job for job in range(20)]
 
 
@@ -113,6 +114,13 @@ def test_after_a_crash_all_processes_work_on() -> None:
     assert len(set(results) - {0}) <= 4
 
 
+def test_processes_that_are_spawned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on systems where forking is not safe: what they need is sent to them."""
+    monkeypatch.setattr(processes, "_FORKS", False)
+    monkeypatch.setattr(processes, "_CONTEXT", multiprocessing.get_context("spawn"))
+    assert list(run_all(abs, range(-9, 1), 3, lambda job: -1)) == list(range(9, -1, -1))
+
+
 def test_results_larger_than_a_pipe_holds() -> None:
     results = run_all(lambda job: bytes([job]) * 3_000_000, range(6), 2, lambda job: b"")
     assert [(len(result), result[0]) for result in results] == [(3_000_000, job) for job in range(6)]
@@ -146,6 +154,7 @@ from functools import partial
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from batch.test_processes import _slow
+from reducelower.batch import processes
 from reducelower.batch.running import run_all
 for result in run_all(partial(_slow, folder=Path(sys.argv[2])), range(100_000), 3, abs):
     print(result, flush=True)

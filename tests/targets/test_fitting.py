@@ -208,6 +208,24 @@ def test_what_an_attempt_added_does_not_stay() -> None:
     assert fit(source, hopeless, 13) == source
 
 
+@pytest.mark.parametrize(
+    ("op_type", "said"), [("ReduceLogSum", "adds up first"), ("ReduceL2", "squares before it adds up")]
+)
+def test_what_an_attempt_excused_is_not_told(op_type: str, said: str) -> None:
+    """The stable rule takes a maximum that overflows and then divides, which is absent; the plain one does neither."""
+    source = model(f"y = {op_type} <axes = [1], keepdims = 1> (x)")
+    hopeless = runtime(
+        f"operators = ['{op_type}']\nis = 'absent'",
+        "operators = ['ReduceMax']\nis = 'overflows'",
+        "operators = ['Div']\nis = 'absent'",
+    )
+    legalized = legalize(source, Target(13, runtime=hopeless))
+    (note,) = legalized.plan.unmended
+    assert said in note
+    x = np.abs(X)  # of which there are logarithms
+    np.testing.assert_allclose(run(legalized.model, x), NUMPY[op_type](x, axis=1, keepdims=True), 1e-6)
+
+
 def test_unknown_element_types_are_asked_for() -> None:
     source = parser.parse_model("""
         <ir_version: 8, opset_import: ["" : 13, "own" : 1]>
