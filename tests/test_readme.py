@@ -12,7 +12,12 @@ from pathlib import Path
 
 import pytest
 
+import reducelower
+
 ROOT = Path(__file__).parents[1]
+INSTALLED = Path(reducelower.__file__).parents[1]
+"""Where the package is: in the same folder, unless these tests come from an archive and the package from a wheel."""
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -44,7 +49,8 @@ def test_every_link_leads_to_a_file() -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", README)
     assert links
     for link in links:
-        assert (ROOT / link).exists(), link
+        home = INSTALLED if link.startswith("reducelower/") else ROOT
+        assert (home / link).exists(), link
 
 
 COMMANDS = re.findall(r"`(reducelower [^`]*)`", README)
