@@ -35,7 +35,7 @@ _MANY = 2048
 _GRAPH, _OP_TYPE = 7, 4
 
 _BEFORE_GRAPH = 64
-"""Fields of a model among which its graph is looked for; seven may come before it, and each may come several times."""
+"""Fields of a model among which its graph is looked for; protobuf writes six before it at most."""
 
 # Field numbers of NodeProto in onnx.proto.
 _COLUMNS: Mapping[str, Mapping[str, int]] = {

@@ -19,7 +19,8 @@ __all__ = ["NodeList", "ParsedNodes", "SerializedNodes", "SerializedReplacement"
 
 
 _MARK = bytes(range(255, 207, -1))
-"""Marks where nodes are replaced. No beginning of it is an end of it, so that marks do not overlap."""
+"""Marks where nodes are replaced. No beginning of it is an end of it, so that marks do not overlap; of this length they
+are found soonest."""
 
 
 class SerializedReplacement(Sequence[NodeProto]):

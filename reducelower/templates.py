@@ -163,7 +163,7 @@ class Template:
         Args:
             given: what the names of new values begin with; then first input, outputs and name of the node, each with
                 the length in front.
-            lengths: what tells how long each of them is.
+            lengths: what tells how long each of them is: a number in which all lengths have their bits, or all of them.
         """
         tails, stem = self._tails, given[0]
         if tails is None or (tails and not self._names.take(self._family, stem, self._all_tails)):

@@ -58,7 +58,7 @@ class Outcome:
 
 
 def converter(settings: Settings) -> Callable[[Task], Outcome]:
-    """What a worker does with each of its tasks; what all workers need is imported here, before they are forked."""
+    """What a worker does with each of its tasks; what this takes is imported at once, for workers that are forked."""
     if settings.verify:
         import reducelower.verification  # noqa: F401
     return partial(convert_file, settings=settings)
@@ -68,6 +68,8 @@ def convert_file(
     task: Task, settings: Settings, *, on_progress: OnProgress | None = None, on_copied: OnProgress | None = None
 ) -> Outcome:
     """Convert one model; whatever goes wrong is in the outcome, and then there is no output.
+
+    An output is on disk before it has its name; that its name is, too, is seen to by whoever runs many.
 
     Args:
         task: the model and where its output goes.

@@ -128,6 +128,6 @@ def _outside(folder: str, models: Iterable[Input]) -> list[Input]:
         if not model.found or is_url(model.path):
             return False
         path = Path(model.path)
-        return is_inside((path.resolve() if path.is_symlink() else path).parent)
+        return is_inside(Path(os.path.realpath(path) if path.is_symlink() else path).parent)
 
     return [model for model in models if not is_output(model)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,7 @@ def convert_files(
     found = find_models([os.fspath(path) for path in paths], skip=folder)
     tasks = plan_outputs(found, output=None, output_dir=folder, in_place=False, resume=resume)
     work = converter(Settings(goal, **settings))
-    return with_names_on_disk(run_all(work, tasks, jobs, conversion_crashed, executor=executor))
+    return with_names_on_disk(run_all(work, tasks, jobs, conversion_crashed, executor=executor), tasks)
 
 
 def check_files(
@@ -88,18 +89,24 @@ def check_files(
     )
 
 
-def with_names_on_disk(outcomes: Iterator[Outcome]) -> Iterator[Outcome]:
-    """Pass outcomes on and put the names of their outputs on disk at the end: a folder of a thousand is synced once."""
-    folders: set[Path] = set()
-    try:
-        for outcome in outcomes:
-            if outcome.output and not outcome.kept and not is_url(outcome.output):
-                path = Path(outcome.output)
-                folders.add((path.resolve() if path.is_symlink() else path).parent)
-            yield outcome
-    finally:
-        for folder in folders:
-            sync_folder(folder)
+def with_names_on_disk(outcomes: Iterator[Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
+    """Pass outcomes on and put the names of outputs on disk at the end: a folder of a thousand is synced once.
+
+    Args:
+        outcomes: what comes of the tasks; a generator is closed, so that nothing is at work any more.
+        tasks: what there was to do.
+    """
+    with ExitStack() as stack:
+        stack.callback(_sync_folders, tasks)
+        if isinstance(outcomes, Generator):
+            stack.enter_context(closing(outcomes))
+        yield from outcomes
+
+
+def _sync_folders(tasks: Iterable[Task]) -> None:
+    outputs = [Path(task.output) for task in tasks if not is_url(task.output)]
+    for folder in dict.fromkeys(Path(os.path.realpath(path) if path.is_symlink() else path).parent for path in outputs):
+        sync_folder(folder)
 
 
 def conversion_crashed(task: Task, why: str = CRASHED) -> Outcome:

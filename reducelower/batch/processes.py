@@ -8,7 +8,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
+from multiprocessing.util import Finalize
 from typing import Any, TypeVar
 
 __all__ = ["run_in_processes"]
@@ -21,8 +22,14 @@ _FORKS = sys.platform == "linux"
 
 _CONTEXT: Any = multiprocessing.get_context("fork" if _FORKS else "spawn")
 
+_MOST = 60 if sys.platform == "win32" else 1 << 16
+"""Processes that can be waited for at once."""
+
 _PAUSE = 0.01
 """Seconds between two looks at what has come: to wake for every result takes processor time from the workers."""
+
+_PATIENCE = 10.0
+"""Seconds after which a lock that is held for an instant only is taken to be held by a process that died."""
 
 
 def run_in_processes(
@@ -34,10 +41,14 @@ def run_in_processes(
     it may have been the lack of memory that killed it, and counts as crashed when it dies again.
 
     Args:
-        work: what to do; it does not raise.
+        work: what to do; it does not raise, and its results can be pickled. Where processes are spawned, so can it and
+            the jobs, once for each process.
         jobs: what to do it with.
         processes: how many processes work; each pays its start-up once.
         crashed: the result for a job that killed its process.
+
+    Raises:
+        RuntimeError: processes end before they come as far as their first job.
     """
     results: dict[int, Result] = {}
     yielded = first = 0
@@ -51,9 +62,14 @@ def run_in_processes(
                     yielded += 1
         finally:
             crew.dismiss()
-        lost = [index for index in range(yielded, crew.taken) if index not in results]
-        for index in lost:
-            results[index] = _again(work, jobs[index], crashed)
+        if crew.taken == first:
+            raise RuntimeError(
+                "worker processes end as soon as they are started; a script that asks for them needs "
+                'if __name__ == "__main__": around what it does, or jobs=1'
+            )
+        for index in range(yielded, crew.taken):
+            if index not in results:
+                results[index] = _again(work, jobs[index], crashed)
         first = crew.taken
         while yielded in results:
             yield results.pop(yielded)
@@ -70,28 +86,39 @@ def _again(work: Callable[[Job], Result], job: Job, crashed: Callable[[Job], Res
 
 
 class _Crew:
-    """Processes at work on one list; when one of them dies, the others take no more and come to their end."""
+    """Processes at work on one list; when one of them dies, the others take no more and come to their end.
+
+    Attributes:
+        taken: up to which job, this one excluded, jobs were taken from the list; after the crew was dismissed.
+    """
 
     def __init__(self, work: Callable[[Any], Any], jobs: Sequence[Any], first: int, processes: int) -> None:
+        self.taken = self._end = len(jobs)
         self._next = _CONTEXT.Value("q", first)
-        self._end = len(jobs)
-        self._workers: dict[Connection, Any] = {}
-        for _ in range(min(processes, len(jobs) - first)):
-            reader, writer = _CONTEXT.Pipe(duplex=False)
-            inherited = [*self._workers, reader] if _FORKS else []
-            worker = _CONTEXT.Process(target=_serve, args=(work, jobs, self._next, writer, inherited))
-            worker.start()
-            writer.close()
-            self._workers[reader] = worker
-        self.taken = self._end
-        """Up to which job, this one excluded, jobs were taken from the list."""
+        self._workers: dict[Any, Any] = {}  # by the end of the pipe that their results come out of
+        # Whoever ends while a crew is at work, having lost interest in it, would wait for the end of all its jobs.
+        self._at_exit = Finalize(None, self.dismiss, exitpriority=10)
+        try:
+            for _ in range(min(processes, len(jobs) - first, _MOST)):
+                self._start(work, jobs)
+        except BaseException:
+            self.dismiss()
+            raise
+
+    def _start(self, work: Callable[[Any], Any], jobs: Sequence[Any]) -> None:
+        reader, writer = _CONTEXT.Pipe(duplex=False)
+        inherited = [*self._workers, reader] if _FORKS else []
+        worker = _CONTEXT.Process(target=_serve, args=(work, jobs, self._next, writer, inherited))
+        worker.start()
+        writer.close()
+        self._workers[reader] = worker
 
     def results(self) -> Iterator[tuple[int, Any]]:
         """What comes of the jobs, with their places in the list, as it comes; until all processes have ended."""
         while self._workers:
             time.sleep(_PAUSE)
-            for reader in wait(list(self._workers)):
-                assert isinstance(reader, Connection)
+            ready: list[Any] = wait(list(self._workers))
+            for reader in ready:
                 try:
                     while reader.poll():
                         yield pickle.loads(reader.recv_bytes())
@@ -106,8 +133,9 @@ class _Crew:
         for worker in self._workers.values():
             worker.join()
         self._workers.clear()
+        self._at_exit.cancel()
 
-    def _ended(self, reader: Connection) -> None:
+    def _ended(self, reader: Any) -> None:
         worker = self._workers.pop(reader)
         reader.close()
         worker.join()
@@ -116,13 +144,24 @@ class _Crew:
 
     def _stop(self) -> None:
         """Let nobody take another job."""
-        with self._next.get_lock():
-            self.taken = min(self.taken, self._next.value)
-            self._next.value = self._end
+        lock = self._next.get_lock()
+        if lock.acquire(timeout=_PATIENCE):
+            self._note_taken()
+            lock.release()
+        else:
+            # A process died with the lock, for which the others wait for good, or will when they are done.
+            for worker in self._workers.values():
+                worker.kill()
+            self._note_taken()
+
+    def _note_taken(self) -> None:
+        following = self._next.get_obj()
+        self.taken = min(self.taken, following.value)
+        following.value = self._end
 
 
 def _serve(
-    work: Callable[[Any], Any], jobs: Sequence[Any], next_job: Any, results: Connection, inherited: list[Connection]
+    work: Callable[[Any], Any], jobs: Sequence[Any], next_job: Any, results: Any, inherited: Sequence[Any]
 ) -> None:
     """What a worker does, from its first job to its end; interrupts are for its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -135,8 +174,9 @@ def _serve(
             if index >= len(jobs):
                 return
             next_job.value = index + 1
-        result = work(jobs[index])
+        # Connection.send would look for a way to pickle at every object.
+        result = pickle.dumps((index, work(jobs[index])))
         try:
-            results.send_bytes(pickle.dumps((index, result)))  # Connection.send looks for a reducer at every object
+            results.send_bytes(result)
         except OSError:  # nobody waits for it any more
             return

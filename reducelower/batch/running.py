@@ -25,7 +25,8 @@ def run_all(
     """Yield the result of every job, in the order of the jobs.
 
     Args:
-        work: what to do; it does not raise, and it can be sent to another process.
+        work: what to do; it does not raise, and its results can be sent from one process to another. So can it and
+            the jobs, where they go to an executor, or processes are spawned rather than forked.
         jobs: what to do it with.
         processes: how many processes may work; each pays its start-up once.
         crashed: the result for a job that killed its process; called with the job, and with a sentence where an
@@ -35,7 +36,7 @@ def run_all(
     if executor is not None:
         return _elsewhere(executor, work, jobs, crashed)
     if min(processes, len(jobs)) <= 1:
-        return map(work, jobs)
+        return (work(job) for job in jobs)
     from reducelower.batch.processes import run_in_processes
 
     return run_in_processes(work, jobs, processes, crashed)

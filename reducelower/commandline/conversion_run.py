@@ -41,7 +41,7 @@ def convert_all(
     as_text = options["form"] == "text"
     outcomes: list[Outcome] = []
     results = _outcomes(tasks, settings, options["jobs"], options["scheduler"], quiet=quiet)
-    for outcome in with_names_on_disk(results):
+    for outcome in with_names_on_disk(results, tasks):
         outcomes.append(outcome)
         if as_text:
             for problem in outcome.problems:

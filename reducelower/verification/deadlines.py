@@ -11,6 +11,9 @@ from typing import Any
 
 __all__ = ["terminated_after"]
 
+_LONGEST = 3600.0
+"""Seconds that the thread sleeps at most; systems have limits of their own, which deadlines may exceed."""
+
 
 @contextmanager
 def terminated_after(options: Any, seconds: float | None) -> Iterator[None]:
@@ -23,12 +26,11 @@ def terminated_after(options: Any, seconds: float | None) -> Iterator[None]:
     if seconds is None:
         yield
         return
-    watchdog = _watchdog
-    watchdog.watch(options, time.monotonic() + seconds)
+    _watchdog.watch(options, time.monotonic() + seconds)
     try:
         yield
     finally:
-        watchdog.leave(options)
+        _watchdog.leave(options)
 
 
 class _Watchdog:
@@ -38,14 +40,14 @@ class _Watchdog:
         self._changed = threading.Condition()
         self._deadlines: dict[int, tuple[float, Any]] = {}
         self._wakes = float("inf")
-        self._is_started = False
+        self._thread: threading.Thread | None = None
 
     def watch(self, options: Any, deadline: float) -> None:
         with self._changed:
             self._deadlines[id(options)] = deadline, options
-            if not self._is_started:
-                threading.Thread(target=self._run, name="reducelower deadlines", daemon=True).start()
-                self._is_started = True
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="reducelower deadlines", daemon=True)
+                self._thread.start()
             if deadline < self._wakes:
                 self._changed.notify()
 
@@ -61,8 +63,8 @@ class _Watchdog:
                     if deadline <= now:
                         options.terminate = True
                         del self._deadlines[key]
-                self._wakes = min((deadline for deadline, _ in self._deadlines.values()), default=float("inf"))
-                self._changed.wait(None if self._wakes == float("inf") else self._wakes - now)
+                self._wakes = min((now + _LONGEST, *(deadline for deadline, _ in self._deadlines.values())))
+                self._changed.wait(self._wakes - now)
 
 
 _watchdog = _Watchdog()

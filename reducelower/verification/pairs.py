@@ -224,7 +224,8 @@ def _key(pair: Pair) -> tuple[Any, ...]:
         for item in pair.inputs
     )
     constants = tuple(
-        (local(name), value.dtype.str, value.shape, value.tobytes() if value.dtype != object else str(value.tolist()))
+        # Element types of less than a byte, and of eight bits, are alike but for their names.
+        (local(name), value.dtype.name, value.shape, _content(value))
         for held in pair.constants
         for name, value in held.items()
     )
@@ -235,6 +236,8 @@ def _key(pair: Pair) -> tuple[Any, ...]:
             tuple(map(local, item.input)),
             tuple(map(local, item.output)),
             tuple(sorted(_attribute_key(attribute) for attribute in item.attribute)),
+            # Graphs inside a node are compared as they are, so the names that they read from around them count.
+            tuple((name, local(name)) for _, _, graph in subgraphs(item) for name in _captured(graph)),
         )
         for item in (node, *pair.replacement)
     )
@@ -247,8 +250,16 @@ def _anonymous(dims: Dims | None, local: Any) -> tuple[Any, ...] | None:
 
 
 def _attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
-    data: bytes = attribute.SerializeToString(deterministic=True)
-    return attribute.name, data if len(data) <= 256 else hashlib.sha256(data).digest()
+    return attribute.name, _short(attribute.SerializeToString(deterministic=True))
+
+
+def _content(value: Array) -> bytes:
+    return _short(repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes())
+
+
+def _short(data: bytes) -> bytes:
+    """Bytes that are the same for the same data, and few."""
+    return data if len(data) <= 256 else hashlib.sha256(data).digest()
 
 
 def small_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from onnx import ModelProto
 
 from reducelower.plan import Plan, Site
-from reducelower.verification.check import check
+from reducelower.verification.check import check, describe
 from reducelower.verification.pairs import Pair, cut
 from reducelower.verification.places import find_places
 from reducelower.verification.result import SiteVerification
@@ -102,7 +102,7 @@ def _checked(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) 
     conditions = _conditions(pair, seed, tolerances)
     known = _equal.get(conditions)
     if known is not None:
-        return known
+        return replace(known, signature=describe(pair))  # which gives attributes in the order in which they stand
     found = check(pair, seed, tolerances)
     if conditions is not None and found.status == "equal":
         if len(_equal) >= _REMEMBERED:

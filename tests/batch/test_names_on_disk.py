@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reducelower.batch import Outcome, convert_files, many
+from reducelower.batch import Outcome, Task, convert_files, many
 from reducelower.batch.many import with_names_on_disk
 
 Cli = Callable[..., Any]
@@ -60,20 +60,21 @@ def test_a_single_output_where_its_link_leads(
     assert synced == [(tmp_path / "elsewhere", ["real.onnx"])]
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_whoever_stops_half_way_has_on_disk_what_there_is(
-    folder: Path, tmp_path: Path, synced: list[tuple[Path, list[str]]]
+    folder: Path, tmp_path: Path, synced: list[tuple[Path, list[str]]], jobs: int
 ) -> None:
-    outcomes = convert_files([folder], 13, output_dir=tmp_path / "out", verify=False)
-    assert Path(next(outcomes).output) == tmp_path / "out" / "deep" / "three.onnx"
+    """What worker processes were at is done as well by then."""
+    out = tmp_path / "out"
+    outcomes = convert_files([folder], 13, output_dir=out, verify=False, jobs=jobs)
+    assert Path(next(outcomes).output) == out / "deep" / "three.onnx"
     outcomes.close()
-    assert synced == [(tmp_path / "out" / "deep", ["three.onnx"])]
+    now = {place: sorted(path.name for path in place.glob("*.onnx")) for place in (out, out / "deep")}
+    assert dict(synced) == now
+    assert now[out / "deep"] == ["three.onnx"]
 
 
-def test_nothing_to_do_for_what_was_not_written_here() -> None:
-    outcomes = [
-        Outcome("a.onnx", 1),
-        Outcome("b.onnx", output="/nowhere/at/all/b.onnx"),
-        Outcome("c.onnx", output="memory://there/c.onnx"),
-        Outcome("d.onnx", output="d.onnx", kept=True),
-    ]
-    assert list(with_names_on_disk(iter(outcomes))) == outcomes
+def test_nothing_to_do_for_what_is_not_here() -> None:
+    outcomes = [Outcome("b.onnx", output="/nowhere/at/all/b.onnx"), Outcome("c.onnx", output="memory://there/c.onnx")]
+    tasks = [Task(outcome.source, outcome.output) for outcome in outcomes]
+    assert list(with_names_on_disk(iter(outcomes), tasks)) == outcomes

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,6 +146,88 @@ def test_who_wants_no_more_results_leaves_no_process_behind(tmp_path: Path) -> N
     assert next(iter(results)) == 0
     results.close()
     assert len(list(tmp_path.iterdir())) < 100
+    assert multiprocessing.active_children() == []
+
+
+def test_processes_that_never_begin_are_not_started_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where they are spawned, and import a script that starts processes whoever imports it."""
+    monkeypatch.setattr(processes, "_serve", lambda *_: os._exit(1))
+    with pytest.raises(RuntimeError, match="__main__"):
+        list(run_all(abs, range(10), 2, lambda job: -1))
+
+
+class _Deadly:
+    """The number of the next job, whose lock kills the process that takes it a second time."""
+
+    def __init__(self, honest: Any, marker: Path) -> None:
+        self._honest = honest
+        self._marker = marker
+        self._times = 0
+
+    def get_lock(self) -> Any:
+        self._times += 1
+        if self._times > 1 and not self._marker.exists():
+            self._marker.touch()
+            self._honest.get_lock().acquire()
+            os._exit(1)
+        return self._honest.get_lock()
+
+    @property
+    def value(self) -> int:
+        return int(self._honest.value)
+
+    @value.setter
+    def value(self, index: int) -> None:
+        self._honest.value = index
+
+
+def test_a_process_that_dies_with_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = processes._serve
+
+    def serve(work: Any, jobs: Any, next_job: Any, *rest: Any) -> None:
+        honest(work, jobs, _Deadly(next_job, tmp_path / "died"), *rest)
+
+    monkeypatch.setattr(processes, "_serve", serve)
+    monkeypatch.setattr(processes, "_PATIENCE", 0.3)
+    assert list(run_all(_squared, range(50), 3, lambda job: -1)) == [job * job for job in range(50)]
+    assert (tmp_path / "died").exists()
+
+
+def _large(job: int, folder: Path) -> bytes:
+    _note(folder, job)
+    return bytes(300_000)
+
+
+LEAVING = """
+import sys
+from functools import partial
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from batch.test_processes import _large
+from reducelower.batch.running import run_all
+results = run_all(partial(_large, folder=Path(sys.argv[2])), range(100_000), 2, abs)
+for result in results:
+    sys.exit(7)
+"""
+
+
+def test_a_script_that_leaves_half_way_ends(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LEAVING, str(Path(__file__).parents[1]), str(tmp_path)]
+    assert subprocess.run(command, check=False, timeout=60).returncode == 7
+    assert len(list(tmp_path.iterdir())) < 100
+
+
+def test_processes_are_dismissed_when_one_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = processes._Crew._start
+
+    def start(crew: Any, *arguments: Any) -> None:
+        if crew._workers:
+            raise OSError("no more processes")
+        started(crew, *arguments)
+
+    monkeypatch.setattr(processes._Crew, "_start", start)
+    with pytest.raises(OSError, match="no more"):
+        list(run_all(abs, range(10), 2, lambda job: -1))
     assert multiprocessing.active_children() == []
 
 

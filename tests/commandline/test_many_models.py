@@ -70,6 +70,15 @@ def test_links_to_outputs_are_no_inputs(cli: Cli, folder: Path, tmp_path: Path) 
     assert written(out) == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx", "same.onnx"]
 
 
+def test_a_link_that_leads_nowhere_stops_no_other(cli: Cli, folder: Path, tmp_path: Path) -> None:
+    (folder / "self.onnx").symlink_to("self.onnx")
+    (folder / "lost.onnx").symlink_to("nowhere.onnx")
+    ran = cli("convert", folder, "--output-dir", tmp_path / "out", "--opset", 13, "--no-verify")
+    assert ran.status == 2
+    assert "itself failed" not in ran.err
+    assert written(tmp_path / "out") == ["deep/er/sum.onnx", "deep/gmm.onnx", "mean.onnx"]
+
+
 def test_two_models_for_one_output_are_refused_before_any_work(cli: Cli, folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "mean.onnx", folder / "deep" / "mean.onnx")
     out = tmp_path / "out"

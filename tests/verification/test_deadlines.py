@@ -69,6 +69,13 @@ def test_many_runs_at_once_share_one_thread() -> None:
     assert watchdogs() == 1
 
 
+def test_a_limit_beyond_what_systems_can_wait_for() -> None:
+    endless, near = Options(), Options()
+    with terminated_after(endless, 1e12), terminated_after(near, 0.05):
+        assert _is_stopped(near)
+    assert not endless.terminate
+
+
 def test_without_a_limit_there_is_none() -> None:
     options = Options()
     with terminated_after(options, None):

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
+from onnx import ModelProto, TensorProto, helper
 
+from reducelower.plan import Plan, Site
+from reducelower.target import Target
 from reducelower.verification import SiteVerification, Tolerance, sites, verify_sites
 
 from .models import model
@@ -104,12 +107,77 @@ def test_what_differs_is_run(checks: list[str], what: str) -> None:
     assert len(checks) == 2
 
 
+def test_attributes_are_told_in_the_order_in_which_they_stand() -> None:
+    told = []
+    for attributes in ("axes = [1], keepdims = 1", "keepdims = 1, axes = [1]"):
+        given = rewrite(
+            f"y = ReduceSum <{attributes}> (x)", "y = ReduceSum (x, axes)", opsets=(12, 18), constants=CONSTANTS
+        )
+        told.append(given.finding().signature)
+    assert told[0].index("axes=") < told[0].index("keepdims=")
+    assert told[1].index("keepdims=") < told[1].index("axes=")
+
+
 def test_a_fault_is_found_beside_what_is_remembered(checks: list[str]) -> None:
     right = "y = ReduceSum <axes = [1]> (x)"
     assert rewrite(right, right, opsets=(12, 12)).finding().ok
     for _ in range(2):
         assert rewrite(right, "y = ReduceSum <axes = [0]> (x)", opsets=(12, 12)).finding().status == "different"
     assert len(checks) == 3  # what is wrong is told with the inputs that show it, of each model
+
+
+def by_hand(before: ModelProto, after: ModelProto, count: int) -> str:
+    """The status of one node, called n, and so many in its place."""
+    (node,) = before.graph.node
+    site = Site("graph", "n", node.op_type, "by hand", 0, 0, count)
+    return verify_sites(before, after, Plan(18, Target(opset=18), (site,)))[0].status
+
+
+def quantization(zero_point: TensorProto.DataType, name: str) -> ModelProto:
+    node = helper.make_node("QuantizeLinear", ["x", "s", name], ["y"], name="n")
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N"])]
+    outputs = [helper.make_tensor_value_info("y", zero_point, ["N"])]
+    held = [helper.make_tensor("s", TensorProto.FLOAT, [], [1.0]), helper.make_tensor(name, zero_point, [], [0])]
+    graph = helper.make_graph([node], "g", inputs, outputs, held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+
+
+@pytest.mark.opset(23)
+def test_constants_of_types_that_numpy_keeps_alike() -> None:
+    kinds = (TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2FNUZ)
+    found = [by_hand(quantization(kind, "before"), quantization(kinds[0], "after"), 1) for kind in kinds]
+    assert found == ["equal", "different", "different", "different"]
+
+
+def branch(computing: str) -> str:
+    """A node with two graphs inside, which compute the same."""
+    then_branch = f"t () => (float[N] r) {{ r = {computing} }}"
+    else_branch = f"e () => (float[N] q) {{ q = {computing} }}"
+    return f"y = If (c) <then_branch = {then_branch}, else_branch = {else_branch}>"
+
+
+def test_names_that_graphs_inside_read_count() -> None:
+    """What is constant and what is fed change places; the bytes of the graphs inside stay the same."""
+
+    def status(constant: str, fed: str, replacement: str) -> str:
+        head = f"g (bool c, float[N] {fed}) => (float[N] y) <float {constant} = {{3}}>"
+        before, after = (model(f"{head} {{ {text} }}") for text in (branch("Sub (a, b)"), replacement))
+        return by_hand(before, after, 1)
+
+    assert status("a", "b", "y = Sub (a, b)") == "equal"
+    assert status("b", "a", "y = Sub (b, a)") == "different"
+
+
+def test_names_that_a_replacement_gives_to_graphs_inside_count() -> None:
+    head = "g (bool c, float[N] x) => (float[N] y)"
+
+    def status(first: str, second: str) -> str:
+        replacement = f"{first} = Neg (x) {second} = Abs (x) {branch('Identity (p)')}"
+        before, after = (model(f"{head} {{ {text} }}") for text in (branch("Neg (x)"), replacement))
+        return by_hand(before, after, 3)
+
+    assert status("p", "o") == "equal"
+    assert status("o", "p") == "different"
 
 
 def test_calls_of_functions_are_not_remembered(checks: list[str]) -> None:
