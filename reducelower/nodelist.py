@@ -209,8 +209,7 @@ class SerializedNodes:
     def reading(self, names: Collection[str]) -> set[str]:
         """Which of some names nodes read; not what graphs inside nodes do."""
         self._settle()
-        inputs = Columns(self._graph).inputs
-        return {name for name in names if name.encode() in inputs}
+        return Columns(self._graph).reading(names)
 
     def splice(self, replaced: Mapping[int, Sequence[NodeProto]]) -> None:
         """Put nodes in the place of others, by position; those at -1 come first."""

@@ -18,6 +18,9 @@ __all__ = ["numbered"]
 _WORDS = 3
 """Words of eight bytes that hold a string with its length in front: strings of up to 23 bytes."""
 
+_CHUNK = 1 << 16
+"""Strings at a time: few enough for what is said of them to stay in the processor's cache."""
+
 _BITS = 16
 """Of the hash of a string; with 50 different strings, two have the same one in fifty."""
 
@@ -48,17 +51,31 @@ def numbered(fields: bytes, tag: int, count: int) -> tuple[list[bytes], NDArray[
         this way does not lead to them: a string is longer than 23 bytes, the tag occurs inside one, or two strings
         have one hash.
     """
-    if not count:
-        return [], np.zeros(0, np.int32)
-    raw = np.frombuffer(fields, np.uint8)
-    heads = np.flatnonzero(raw == tag)[:count] + 1
-    if len(heads) < count or heads[0] != 1:
+    codes: dict[bytes, int] = {}
+    stated = np.empty(count, np.int32)
+    heads = np.flatnonzero(np.frombuffer(fields, np.uint8) == tag)[:count] + 1
+    padded = fields + bytes(8 * _WORDS)
+    if len(heads) < count or (count and heads[0] != 1):
         return None
-    lengths = raw[heads].astype(np.intp)
-    # Each string begins where the one before ends, so that none of the tags found stands inside a string.
-    if lengths.max() >= 8 * _WORDS or (heads[1:] != heads[:-1] + lengths[:-1] + 2).any():
+    for start in range(0, count, _CHUNK):
+        # Each string begins where the one before ends, so that none of the tags found stands inside a string; the first
+        # of the next chunk tells where the last one ends.
+        found = _numbered(padded, heads[start : start + _CHUNK + 1], min(count - start, _CHUNK))
+        if found is None:
+            return None
+        strings, numbers = found
+        places = np.array([codes.setdefault(string, len(codes)) for string in strings], np.int32)
+        stated[start : start + _CHUNK] = places[numbers]
+    return list(codes), stated
+
+
+def _numbered(padded: bytes, bounds: NDArray[np.intp], count: int) -> tuple[list[bytes], NDArray[np.intp]] | None:
+    """The different strings that begin at the first bounds, in the order in which they come, and the place of each."""
+    heads = bounds[:count]
+    lengths = np.frombuffer(padded, np.uint8)[heads].astype(np.intp)
+    if lengths.max() >= 8 * _WORDS or (bounds[1:] != (heads + lengths + 2)[: len(bounds) - 1]).any():
         return None
-    words = _words(fields, heads, lengths)
+    words = _words(padded, heads, lengths)
     hashes = np.zeros(count, np.uint64)
     for word, factor in zip(words, _FACTORS, strict=False):
         hashes = (hashes ^ word) * factor
@@ -68,16 +85,16 @@ def numbered(fields: bytes, tag: int, count: int) -> tuple[list[bytes], NDArray[
     if any((word[first[places]] != word).any() for word in words):
         return None
     firsts = np.sort(first[first >= 0])
-    numbers = np.zeros(1 << _BITS, np.int32)
+    numbers = np.zeros(1 << _BITS, np.intp)
     numbers[places[firsts]] = np.arange(len(firsts))
     starts = (heads[firsts] + 1).tolist()
-    strings = [fields[start : start + length] for start, length in zip(starts, lengths[firsts].tolist(), strict=True)]
+    strings = [padded[start : start + length] for start, length in zip(starts, lengths[firsts].tolist(), strict=True)]
     return strings, numbers[places]
 
 
-def _words(fields: bytes, heads: NDArray[np.intp], lengths: NDArray[np.intp]) -> list[NDArray[Any]]:
+def _words(padded: bytes, heads: NDArray[np.intp], lengths: NDArray[np.intp]) -> list[NDArray[Any]]:
     """The strings, each with its length in front, as columns of little-endian words."""
     used = int(lengths.max()) // 8 + 1
-    wide = np.ndarray((len(fields),), f"V{8 * used}", fields + bytes(8 * used), 0, (1,))
+    wide = np.ndarray((len(padded) - 8 * used + 1,), f"V{8 * used}", padded, 0, (1,))
     rows = wide[heads].view("<u8").reshape(len(heads), used)
     return [rows[:, word] & _MASKS[word][lengths] for word in range(used)]

@@ -46,6 +46,15 @@ def test_what_a_dictionary_says(strings: list[bytes], after: bytes) -> None:
     assert len(set(strings)) > 1 or of(strings, after) == by_dictionary(strings)
 
 
+@pytest.mark.parametrize("chunk", [1, 3, 7])
+def test_strings_are_numbered_in_chunks(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(numbering, "_CHUNK", chunk)
+    strings = [b"Abs", b"Neg", b"Abs", b"Tanh", b"", b"Neg", b"Abs", b"", b"Exp"]
+    assert of(strings) == by_dictionary(strings)
+    assert of(strings[:7], after=fields([b"Log"])) == by_dictionary(strings[:7])
+    assert of([b"Abs", b"Neg", b'a"c', b"Abs"]) is None  # a tag inside, at the end of a chunk
+
+
 def test_every_operator_of_onnx() -> None:
     names = sorted({schema.name.encode() for schema in onnx.defs.get_all_schemas_with_history()})
     short = [name for name in names if len(name) < 24]
