@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-__all__ = ["OnCopied", "append", "fill"]
+__all__ = ["Appender", "OnCopied", "fill"]
 
 _FICLONE = 0x40049409
 """Linux: let one file share the blocks of another (btrfs, XFS, bcachefs ...)."""
 
 _CHUNK = 1 << 26
 _BUFFER = 1 << 20
+_WORTH_SYNCING = 1 << 27
+"""Bytes from which on it pays to put them on disk while more are copied."""
+
 _NO_KERNEL_COPY = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
 
 OnCopied: TypeAlias = Callable[[int], object]
@@ -39,9 +43,10 @@ def fill(descriptor: int, source: Path, on_copied: OnCopied = _nobody) -> None:
         size = os.fstat(origin.fileno()).st_size
         if not _share_blocks(descriptor, origin.fileno()):
             os.ftruncate(descriptor, size)
-            for start, end in _extents(origin.fileno(), size):
-                os.lseek(descriptor, start, os.SEEK_SET)
-                append(descriptor, origin.fileno(), start, end, on_copied)
+            with Appender(descriptor) as appender:
+                for start, end in _extents(origin.fileno(), size):
+                    os.lseek(descriptor, start, os.SEEK_SET)
+                    appender.append(origin.fileno(), start, end, on_copied)
         status = os.fstat(origin.fileno())
     if os.utime in os.supports_fd:
         os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -77,28 +82,66 @@ def _extents(origin: int, size: int) -> list[tuple[int, int]]:
     return extents
 
 
-def append(descriptor: int, origin: int, start: int, end: int, on_copied: OnCopied = _nobody) -> None:
-    """Copy a range of an open file to where another one stands.
+class Appender:
+    """Copies ranges of open files to where another one stands, which is put on disk meanwhile.
 
-    Raises:
-        OSError: the range could not be copied, or is not there any more.
+    So little is left to do when that file is complete and synced. As a context manager it waits for what it began.
     """
-    position = start
-    in_kernel = hasattr(os, "copy_file_range")
-    while position < end:
-        length = min(_CHUNK, end - position)
-        if in_kernel:
-            try:
-                copied = os.copy_file_range(origin, descriptor, length, offset_src=position)
-            except OSError as error:
-                if error.errno not in _NO_KERNEL_COPY:
-                    raise
-                in_kernel = False
-                continue
-        else:
-            os.lseek(origin, position, os.SEEK_SET)
-            copied = os.write(descriptor, os.read(origin, min(length, _BUFFER)))
-        if not copied:
-            raise OSError(errno.EIO, "the file became shorter while it was copied")
-        position += copied
-        on_copied(copied)
+
+    def __init__(self, descriptor: int) -> None:
+        """Append to an open file; others may write to it in between."""
+        self._descriptor = descriptor
+        self._unsynced = 0
+        self._thread: threading.Thread | None = None
+        self._error: OSError | None = None
+
+    def append(self, origin: int, start: int, end: int, on_copied: OnCopied = _nobody) -> None:
+        """Copy a range of an open file.
+
+        Raises:
+            OSError: the range could not be copied, or is not there any more.
+        """
+        position = start
+        in_kernel = hasattr(os, "copy_file_range")
+        while position < end:
+            length = min(_CHUNK, end - position)
+            if in_kernel:
+                try:
+                    copied = os.copy_file_range(origin, self._descriptor, length, offset_src=position)
+                except OSError as error:
+                    if error.errno not in _NO_KERNEL_COPY:
+                        raise
+                    in_kernel = False
+                    continue
+            else:
+                os.lseek(origin, position, os.SEEK_SET)
+                copied = os.write(self._descriptor, os.read(origin, min(length, _BUFFER)))
+            if not copied:
+                raise OSError(errno.EIO, "the file became shorter while it was copied")
+            position += copied
+            self._sync_meanwhile(copied)
+            on_copied(copied)
+
+    def __enter__(self) -> Appender:
+        """Enter the block that copies."""
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Wait, and raise what went wrong meanwhile: systems tell an error of the disk only once."""
+        if self._thread is not None:
+            self._thread.join()
+        if self._error is not None and error is None:
+            raise self._error
+
+    def _sync_meanwhile(self, copied: int) -> None:
+        self._unsynced += copied
+        if self._unsynced >= _WORTH_SYNCING and (self._thread is None or not self._thread.is_alive()):
+            self._unsynced = 0
+            self._thread = threading.Thread(target=self._sync)
+            self._thread.start()
+
+    def _sync(self) -> None:
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            self._error = error

@@ -17,7 +17,7 @@ from reducelower.files.external import ExternalFile
 from reducelower.files.formats import LARGEST_MESSAGE, check_writable, is_binary, refuse_size, serialize
 from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
-from reducelower.files.transfer import OnCopied, append, fill
+from reducelower.files.transfer import Appender, OnCopied, fill
 
 if TYPE_CHECKING:
     from reducelower.files.inline import InlineWeights
@@ -177,12 +177,13 @@ def _counter(on_copied: Callable[[int, int], object] | None, total: int) -> OnCo
 
 
 def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel, on_copied: OnCopied) -> None:
-    for piece in content:
-        if isinstance(piece, bytes):
-            output.write(piece)
-        else:
-            assert source.inline is not None
-            append(output.descriptor, source.inline.descriptor, piece.start, piece.end, on_copied)
+    with Appender(output.descriptor) as appender:
+        for piece in content:
+            if isinstance(piece, bytes):
+                output.write(piece)
+            else:
+                assert source.inline is not None
+                appender.append(source.inline.descriptor, piece.start, piece.end, on_copied)
     if source.inline is not None and not source.inline.is_unchanged():
         raise UnreadableModelError(f"{source.path} changed while it was converted; run again")
 

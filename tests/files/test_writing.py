@@ -18,7 +18,7 @@ import pytest
 
 from files.external_models import WEIGHTS, model_with
 from reducelower.errors import UnreadableModelError
-from reducelower.files import LoadedModel, pending, read_model, resolve_destination, write_model
+from reducelower.files import LoadedModel, pending, read_model, resolve_destination, transfer, write_model
 
 
 @pytest.fixture
@@ -380,3 +380,29 @@ def test_a_file_that_another_process_writes_meanwhile(
             file.publish(overwrite=overwrite)
     assert destination.read_bytes() == (b"ours" if overwrite else b"theirs")
     assert [path.name for path in tmp_path.iterdir()] == ["out.onnx"]
+
+
+@pytest.mark.parametrize("kernel", [True, False], ids=["in the kernel", "through memory"])
+def test_an_error_of_the_disk_while_more_is_copied_is_not_lost(
+    heavy: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: bool
+) -> None:
+    """Systems tell it once, which is to the sync that goes on meanwhile."""
+    synced: list[str] = []
+
+    def fails_meanwhile(_: int) -> None:
+        synced.append(threading.current_thread().name)
+        if threading.current_thread() is not threading.main_thread():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(transfer, "_WORTH_SYNCING", 1)
+    monkeypatch.setattr(transfer, "_share_blocks", lambda *_: False)
+    if not kernel:
+        monkeypatch.delattr(os, "copy_file_range", raising=False)
+    (tmp_path / "to").mkdir()
+    assert values(write_model(heavy.model, tmp_path / "to" / "first.onnx", source=heavy)) == WEIGHTS
+    monkeypatch.setattr(os, "fsync", fails_meanwhile)
+    (tmp_path / "other").mkdir()
+    with pytest.raises(UnreadableModelError, match="Input/output error"):
+        write_model(heavy.model, tmp_path / "other" / "out.onnx", source=heavy)
+    assert len(synced) >= 1
+    assert names(tmp_path / "other") == set()
