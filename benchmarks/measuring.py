@@ -58,8 +58,15 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e6:.1f} us"
 
 
-def take_turns(contenders: Mapping[Name, Callable[[], object]], rounds: int) -> dict[Name, float]:
+def take_turns(
+    contenders: Mapping[Name, Callable[[], object]], rounds: int, *, before: Callable[[], object] | None = None
+) -> dict[Name, float]:
     """Run contenders one after the other, round by round, so that a slow spell of the machine hits all of them.
+
+    Args:
+        contenders: what to run, by name.
+        rounds: how many times.
+        before: what to do before each run, not counted.
 
     Returns:
         The median of the seconds per run, by name, after a first run that is not counted.
@@ -67,6 +74,8 @@ def take_turns(contenders: Mapping[Name, Callable[[], object]], rounds: int) -> 
     times: dict[Name, list[float]] = {name: [] for name in contenders}
     for number in range(rounds + 1):
         for name, run in contenders.items():
+            if before is not None:
+                before()
             start = time.perf_counter()
             run()
             taken = time.perf_counter() - start

@@ -80,7 +80,7 @@ def linearity(*, quick: bool) -> Iterator[Line]:
         per_node = []
         for length in lengths:
             data = chain(length, source)
-            per_node.append(per_turn(partial(_ours(target), data), 1 if quick else 3) / length)
+            per_node.append(per_turn(partial(_ours(target), data), 1 if quick else 7) / length)
         ratio = max(per_node) / min(per_node)
         yield Line(
             f"time per node, {source} -> {target}, {lengths[0]:,} to {lengths[-1]:,} nodes",
