@@ -126,12 +126,16 @@ def _numbered_one_by_one(column: Sequence[bytes]) -> tuple[list[bytes], NDArray[
 
 
 class Columns:
-    """What the nodes of a graph are, column by column."""
+    """What the nodes of a graph are, column by column.
+
+    Attributes:
+        serialized: the bytes of the graph as it was.
+    """
 
     def __init__(self, graph: Any) -> None:
         """Look at the nodes of a graph as `graph_of` makes it."""
         self._count = len(graph.node)
-        self._serialized: bytes = graph.SerializeToString()
+        self.serialized: bytes = graph.SerializeToString()
 
     @cached_property
     def _columns(self) -> Any:
@@ -139,7 +143,7 @@ class Columns:
 
     def _column(self, kind: str) -> Any:
         """All nodes as one message, of a kind in `_COLUMNS`, with no other fields."""
-        columns = _class(kind).FromString(self._serialized).node
+        columns = _class(kind).FromString(self.serialized).node
         columns.DiscardUnknownFields()
         for field, _ in columns.ListFields():
             if field.name.startswith(_OTHER):
@@ -220,6 +224,7 @@ class Census(Columns):
     Attributes:
         graph: a graph that holds nothing but the nodes, serialized, in its field ``node``; whoever edits the nodes
             edits this one.
+        serialized: the bytes of that graph as it was.
         rest: the bytes of the model without them.
     """
 
@@ -232,12 +237,12 @@ class Census(Columns):
         self.graph: Any = _class("Apart").FromString(serialized).graph
         self.graph.DiscardUnknownFields()
         super().__init__(self.graph)
-        self.rest: bytes = _without_first(self._serialized, serialized) or _without_nodes(serialized)
+        self.rest: bytes = _without_first(self.serialized, serialized) or _without_nodes(serialized)
 
     @cached_property
     def nodes(self) -> Sequence[bytes]:
         """The serialized nodes as they were, whatever has become of them."""
-        return graph_from(self._serialized).node  # type: ignore[no-any-return]
+        return graph_from(self.serialized).node  # type: ignore[no-any-return]
 
 
 def _without_first(nodes: bytes, model: bytes) -> bytes:

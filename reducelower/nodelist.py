@@ -156,6 +156,7 @@ class SerializedNodes:
         """Take over the nodes of a census."""
         self._graph = census.graph
         self._pieces: list[bytes] | None = None  # of its bytes, where the graph is not up to date
+        self._columns: Columns | None = None  # of the graph, where they were asked for since it last changed
         self._census = census
         self._overwritten: dict[int, bytes] = {}
         self._parsed: dict[int, NodeProto] = {}
@@ -209,7 +210,8 @@ class SerializedNodes:
     def reading(self, names: Collection[str]) -> set[str]:
         """Which of some names nodes read; not what graphs inside nodes do."""
         self._settle()
-        return Columns(self._graph).reading(names)
+        self._columns = Columns(self._graph)
+        return self._columns.reading(names)
 
     def splice(self, replaced: Mapping[int, Sequence[NodeProto]]) -> None:
         """Put nodes in the place of others, by position; those at -1 come first."""
@@ -238,18 +240,25 @@ class SerializedNodes:
 
     def pieces(self) -> list[bytes]:
         """The bytes of a GraphProto that holds the nodes and nothing else, in pieces; after they were spliced."""
-        return [self._graph.SerializeToString()] if self._pieces is None else self._pieces
+        if self._pieces is not None:
+            return self._pieces
+        return [self._graph.SerializeToString() if self._columns is None else self._columns.serialized]
 
     def _settle(self) -> None:
         """Bring the graph up to date with what was edited."""
         if self._pieces is not None:
-            self._graph, self._pieces = graph_from(b"".join(self._pieces)), None
+            self._graph, self._pieces, self._columns = graph_from(b"".join(self._pieces)), None, None
         nodes = self._graph.node
+        if self._overwritten:
+            self._columns = None
         for index, data in self._overwritten.items():
             nodes[index] = data
         self._overwritten.clear()
         for index, node in self._parsed.items():
-            nodes[index] = node.SerializeToString()
+            data = node.SerializeToString()
+            if nodes[index] != data:
+                nodes[index] = data
+                self._columns = None
 
 
 NodeList: TypeAlias = "ParsedNodes | SerializedNodes"
