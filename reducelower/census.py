@@ -29,9 +29,6 @@ _Field = descriptor_pb2.FieldDescriptorProto
 INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
 """What stands in front of the first fields of a NodeProto, as protobuf writes it."""
 
-_FEW = 16
-"""Names up to which each is searched for by itself."""
-
 _MANY = 2048
 """Nodes from which on it pays to number the operator types of all of them at once."""
 
@@ -126,28 +123,18 @@ def _numbered_one_by_one(column: Sequence[bytes]) -> tuple[list[bytes], NDArray[
 
 
 class Columns:
-    """What the nodes of a graph are, column by column.
-
-    Attributes:
-        serialized: the bytes of the graph as it was.
-    """
+    """What the nodes of a graph are, column by column."""
 
     def __init__(self, graph: Any) -> None:
         """Look at the nodes of a graph as `graph_of` makes it."""
         self._count = len(graph.node)
-        self.serialized: bytes = graph.SerializeToString()
+        self._serialized: bytes = graph.SerializeToString()
 
     @cached_property
     def _columns(self) -> Any:
-        return self._column("NodesGraph")
-
-    def _column(self, kind: str) -> Any:
-        """All nodes as one message, of a kind in `_COLUMNS`, with no other fields."""
-        columns = _class(kind).FromString(self.serialized).node
-        columns.DiscardUnknownFields()
-        for field, _ in columns.ListFields():
-            if field.name.startswith(_OTHER):
-                columns.ClearField(field.name)
+        columns = _class("NodesGraph").FromString(self._serialized).node
+        for number in _OTHERS:
+            columns.ClearField(f"{_OTHER}{number}")
         return columns
 
     @cached_property
@@ -202,20 +189,11 @@ class Columns:
     @cached_property
     def inputs(self) -> Sequence[bytes]:
         """The inputs of all nodes, in order; what graphs inside them read is not among them."""
-        return self._readers.input  # type: ignore[no-any-return]
-
-    @cached_property
-    def _readers(self) -> Any:
-        return self._column("ReadersGraph")
+        return _class("ReadersGraph").FromString(self._serialized).node.input  # type: ignore[no-any-return]
 
     def reading(self, names: Collection[str]) -> set[str]:
         """Which of some names nodes read; not what graphs inside nodes do."""
-        wanted = {name.encode() for name in names}
-        if len(wanted) <= _FEW:
-            # A search in the bytes finds those that are read, and seldom others: Python strings take ten times as long.
-            fields: bytes = self._readers.SerializeToString()
-            wanted = {name for name in wanted if field_head(len(name)) + name in fields}
-        return set(map(bytes.decode, wanted.intersection(self.inputs))) if wanted else set()
+        return set(map(bytes.decode, {name.encode() for name in names}.intersection(self.inputs)))
 
 
 class Census(Columns):
@@ -224,7 +202,6 @@ class Census(Columns):
     Attributes:
         graph: a graph that holds nothing but the nodes, serialized, in its field ``node``; whoever edits the nodes
             edits this one.
-        serialized: the bytes of that graph as it was.
         rest: the bytes of the model without them.
     """
 
@@ -237,12 +214,12 @@ class Census(Columns):
         self.graph: Any = _class("Apart").FromString(serialized).graph
         self.graph.DiscardUnknownFields()
         super().__init__(self.graph)
-        self.rest: bytes = _without_first(self.serialized, serialized) or _without_nodes(serialized)
+        self.rest: bytes = _without_first(self._serialized, serialized) or _without_nodes(serialized)
 
     @cached_property
     def nodes(self) -> Sequence[bytes]:
         """The serialized nodes as they were, whatever has become of them."""
-        return graph_from(self.serialized).node  # type: ignore[no-any-return]
+        return graph_from(self._serialized).node  # type: ignore[no-any-return]
 
 
 def _without_first(nodes: bytes, model: bytes) -> bytes:

@@ -156,7 +156,6 @@ class SerializedNodes:
         """Take over the nodes of a census."""
         self._graph = census.graph
         self._pieces: list[bytes] | None = None  # of its bytes, where the graph is not up to date
-        self._columns: Columns | None = None  # of the graph, where they were asked for since it last changed
         self._census = census
         self._overwritten: dict[int, bytes] = {}
         self._parsed: dict[int, NodeProto] = {}
@@ -210,8 +209,7 @@ class SerializedNodes:
     def reading(self, names: Collection[str]) -> set[str]:
         """Which of some names nodes read; not what graphs inside nodes do."""
         self._settle()
-        self._columns = Columns(self._graph)
-        return self._columns.reading(names)
+        return Columns(self._graph).reading(names)
 
     def splice(self, replaced: Mapping[int, Sequence[NodeProto]]) -> None:
         """Put nodes in the place of others, by position; those at -1 come first."""
@@ -240,25 +238,18 @@ class SerializedNodes:
 
     def pieces(self) -> list[bytes]:
         """The bytes of a GraphProto that holds the nodes and nothing else, in pieces; after they were spliced."""
-        if self._pieces is not None:
-            return self._pieces
-        return [self._graph.SerializeToString() if self._columns is None else self._columns.serialized]
+        return [self._graph.SerializeToString()] if self._pieces is None else self._pieces
 
     def _settle(self) -> None:
         """Bring the graph up to date with what was edited."""
         if self._pieces is not None:
-            self._graph, self._pieces, self._columns = graph_from(b"".join(self._pieces)), None, None
+            self._graph, self._pieces = graph_from(b"".join(self._pieces)), None
         nodes = self._graph.node
-        if self._overwritten:
-            self._columns = None
         for index, data in self._overwritten.items():
             nodes[index] = data
         self._overwritten.clear()
         for index, node in self._parsed.items():
-            data = node.SerializeToString()
-            if nodes[index] != data:
-                nodes[index] = data
-                self._columns = None
+            nodes[index] = node.SerializeToString()
 
 
 NodeList: TypeAlias = "ParsedNodes | SerializedNodes"
