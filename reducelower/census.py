@@ -17,12 +17,24 @@ import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from reducelower.numbering import numbered
-from reducelower.wire import LENGTH, MalformedError, Window, varint
+from reducelower.wire import LENGTH, Field, MalformedError, Window, varint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["INPUT", "NAME", "OUTPUT", "Census", "Columns", "field_head", "graph_from", "graph_of", "second_of_two"]
+__all__ = [
+    "INPUT",
+    "NAME",
+    "OUTPUT",
+    "Census",
+    "Columns",
+    "field_head",
+    "graph_field",
+    "graph_from",
+    "graph_head",
+    "graph_of",
+    "second_of_two",
+]
 
 _Field = descriptor_pb2.FieldDescriptorProto
 
@@ -101,6 +113,20 @@ def graph_from(serialized: bytes) -> Any:
 def field_head(length: int) -> bytes:
     """What stands in front of a node of so many bytes in a GraphProto: field 1, and the length."""
     return b"\x0a" + varint(length)
+
+
+def graph_head(length: int) -> bytes:
+    """What stands in front of a graph of so many bytes in a ModelProto."""
+    return varint(_GRAPH << 3 | LENGTH) + varint(length)
+
+
+def graph_field(model: bytes) -> Field | None:
+    """Where the graph lies in a serialized model; None where it does not come early, or not as protobuf writes it."""
+    fields = islice(Window(model).fields(0, len(model)), _BEFORE_GRAPH)
+    try:
+        return next((field for field in fields if (field.number, field.kind) == (_GRAPH, LENGTH)), None)
+    except MalformedError:  # protobuf reads more than the window does
+        return None
 
 
 def second_of_two(node: bytes) -> bytes | None:
@@ -224,14 +250,10 @@ class Census(Columns):
 
 def _without_first(nodes: bytes, model: bytes) -> bytes:
     """A model without its nodes, where they come first in its graph, as protobuf writes them; else nothing."""
-    fields = islice(Window(model).fields(0, len(model)), _BEFORE_GRAPH)
-    try:
-        graph = next((field for field in fields if (field.number, field.kind) == (_GRAPH, LENGTH)), None)
-    except MalformedError:  # protobuf reads more than the window does
-        graph = None
+    graph = graph_field(model)
     if graph is None or graph.value + len(nodes) > graph.end or not model.startswith(nodes, graph.value):
         return b""
-    head = varint(_GRAPH << 3 | LENGTH) + varint(graph.end - graph.value - len(nodes))
+    head = graph_head(graph.end - graph.value - len(nodes))
     return b"".join((model[: graph.start], head, model[graph.value + len(nodes) :]))
 
 

@@ -6,18 +6,14 @@ from functools import cached_property
 
 from onnx import ModelProto
 
-from reducelower.census import Census
+from reducelower.census import Census, graph_field, graph_head
 from reducelower.inference import weight_bytes
 from reducelower.nodelist import NodeList, ParsedNodes, SerializedNodes
-from reducelower.wire import LENGTH, Window, varint
 
 __all__ = ["Draft", "Source"]
 
 # Up to this size a model is edited by way of its bytes, which then also answer which names are free.
 _SEARCHABLE = 64 << 20
-
-_GRAPH = 7
-"""Number of the field of ModelProto that holds the main graph; in front of it stand integers and strings only."""
 
 
 class Source:
@@ -102,6 +98,7 @@ class Draft:
         if not length:
             return data
         # Nodes have the lowest field number in a graph, so they come first.
-        graph = next(field for field in Window(data).fields(0, len(data)) if field.number == _GRAPH)
-        head = varint(_GRAPH << 3 | LENGTH) + varint(graph.end - graph.value + length)
+        graph = graph_field(data)
+        assert graph is not None
+        head = graph_head(graph.end - graph.value + length)
         return b"".join((data[: graph.start], head, *nodes, memoryview(data)[graph.value :]))

@@ -12,7 +12,7 @@ from reducelower.batch.settings import Task
 from reducelower.failures import SettingError
 from reducelower.files.urls import as_path, is_url, join
 
-__all__ = ["Input", "find_models", "plan_outputs"]
+__all__ = ["Input", "find_models", "folder_of", "plan_outputs"]
 
 RECORDS = ".reducelower"
 """Folder among the outputs that holds what a resumed run goes by."""
@@ -114,6 +114,12 @@ def _matches(pattern: str) -> list[Input]:
     return [Input(str(match), match.relative_to(fixed).as_posix(), True) for match in matches if match.is_file()]
 
 
+def folder_of(path: str) -> Path:
+    """The folder that a file is in; of a link, the one that it leads to, as far as it leads anywhere."""
+    place = Path(path)
+    return Path(os.path.realpath(place) if place.is_symlink() else place).parent
+
+
 def _outside(folder: str, models: Iterable[Input]) -> list[Input]:
     """Without the models that a search found in a folder, wherever links lead."""
     if is_url(folder):
@@ -127,7 +133,6 @@ def _outside(folder: str, models: Iterable[Input]) -> list[Input]:
     def is_output(model: Input) -> bool:
         if not model.found or is_url(model.path):
             return False
-        path = Path(model.path)
-        return is_inside(Path(os.path.realpath(path) if path.is_symlink() else path).parent)
+        return is_inside(folder_of(model.path))
 
     return [model for model in models if not is_output(model)]

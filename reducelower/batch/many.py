@@ -6,12 +6,11 @@ import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reducelower.batch.checking import Checked, check_file
 from reducelower.batch.conversion import Outcome, converter
-from reducelower.batch.inputs import find_models, plan_outputs
+from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.batch.running import run_all
 from reducelower.batch.settings import Settings
 from reducelower.failures import FAULT
@@ -104,8 +103,7 @@ def with_names_on_disk(outcomes: Iterator[Outcome], tasks: Iterable[Task]) -> It
 
 
 def _sync_folders(tasks: Iterable[Task]) -> None:
-    outputs = [Path(task.output) for task in tasks if not is_url(task.output)]
-    for folder in dict.fromkeys(Path(os.path.realpath(path) if path.is_symlink() else path).parent for path in outputs):
+    for folder in dict.fromkeys(folder_of(task.output) for task in tasks if not is_url(task.output)):
         sync_folder(folder)
 
 

@@ -7,7 +7,8 @@ import pickle
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from multiprocessing.connection import wait
 from multiprocessing.util import Finalize
 from typing import Any, TypeVar
@@ -50,16 +51,28 @@ def run_in_processes(
     Raises:
         RuntimeError: processes end before they come as far as their first job.
     """
-    results: dict[int, Result] = {}
-    yielded = first = 0
+    waiting: dict[int, Result] = {}
+    following = 0
+    with closing(_as_they_come(work, jobs, processes, crashed)) as found:
+        for index, result in found:
+            waiting[index] = result
+            while following in waiting:
+                yield waiting.pop(following)
+                following += 1
+
+
+def _as_they_come(
+    work: Callable[[Job], Result], jobs: Sequence[Job], processes: int, crashed: Callable[[Job], Result]
+) -> Generator[tuple[int, Result], None, None]:
+    """The results with the places of their jobs in the list; after a process died, others go on where it stopped."""
+    first = 0
     while first < len(jobs):
         crew = _Crew(work, jobs, first, processes)
+        done = set()
         try:
             for index, result in crew.results():
-                results[index] = result
-                while yielded in results:
-                    yield results.pop(yielded)
-                    yielded += 1
+                done.add(index)
+                yield index, result
         finally:
             crew.dismiss()
         if crew.taken == first:
@@ -67,13 +80,10 @@ def run_in_processes(
                 "worker processes end as soon as they are started; a script that asks for them needs "
                 'if __name__ == "__main__": around what it does, or jobs=1'
             )
-        for index in range(yielded, crew.taken):
-            if index not in results:
-                results[index] = _again(work, jobs[index], crashed)
+        for index in range(first, crew.taken):
+            if index not in done:
+                yield index, _again(work, jobs[index], crashed)
         first = crew.taken
-        while yielded in results:
-            yield results.pop(yielded)
-            yielded += 1
 
 
 def _again(work: Callable[[Job], Result], job: Job, crashed: Callable[[Job], Result]) -> Result:
