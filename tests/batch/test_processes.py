@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
@@ -120,6 +122,31 @@ def test_processes_that_are_spawned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "_FORKS", False)
     monkeypatch.setattr(processes, "_CONTEXT", multiprocessing.get_context("spawn"))
     assert list(run_all(abs, range(-9, 1), 3, lambda job: -1)) == list(range(9, -1, -1))
+
+
+def test_interrupts_are_for_the_parent() -> None:
+    """The terminal sends them to all processes at once; the parent tells its workers when to stop."""
+
+    def interrupted(job: int) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        return job
+
+    assert list(run_all(interrupted, range(6), 2, lambda job: -1)) == list(range(6))
+
+
+def test_nothing_is_kept_of_processes_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    crews: list[weakref.ref[Any]] = []
+    begun = processes._Crew._start
+
+    def start(crew: Any, *arguments: Any) -> None:
+        crews.append(weakref.ref(crew))
+        begun(crew, *arguments)
+
+    monkeypatch.setattr(processes._Crew, "_start", start)
+    assert list(run_all(partial(_squared, poison=(3,)), range(6), 2, lambda job: 9)) == [0, 1, 4, 9, 16, 25]
+    gc.collect()
+    assert len(crews) > 2
+    assert not any(crew() for crew in crews)
 
 
 def test_results_larger_than_a_pipe_holds() -> None:

@@ -86,6 +86,10 @@ def test_two_strings_of_one_hash_are_not_taken_for_one(monkeypatch: pytest.Monke
     assert of([b"Abs"] * 3) == ([b"Abs"], [0, 0, 0])
 
 
+def test_what_stands_in_front_of_the_strings_is_not_skipped() -> None:
+    assert numbered(b"\x0a\x01x" + fields([b"Abs", b"Neg"]), TAG, 2) is None
+
+
 @pytest.mark.parametrize("length", range(24))
 def test_all_bytes_of_a_string_count(length: int) -> None:
     strings = [b"x" * length] + [b"x" * at + b"y" + b"x" * (length - at - 1) for at in range(length)]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -392,6 +393,7 @@ def test_an_error_of_the_disk_while_more_is_copied_is_not_lost(
     def fails_meanwhile(_: int) -> None:
         synced.append(threading.current_thread().name)
         if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.2)  # longer than there is anything to copy
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(transfer, "_WORTH_SYNCING", 1)

@@ -190,6 +190,28 @@ def test_calls_of_functions_are_not_remembered(checks: list[str]) -> None:
     assert len(checks) == 2
 
 
+def test_nodes_in_functions_are_not_remembered(checks: list[str]) -> None:
+    """What their attributes are is said by the calls."""
+
+    def status(noop_with_empty_axes: int) -> str:
+        """Of a replacement that leaves the attribute out."""
+        call = f"local.total <noop_with_empty_axes = {noop_with_empty_axes}> (x)"
+        before, after = (
+            model(
+                f"g (float[N, M] x) => (float[K, L] y) {{ y = {call} }}",
+                ir_version=10,
+                functions='<domain: "local", opset_import: ["": 18]> total <noop_with_empty_axes> (v) => (w) '
+                f"{{ w = {node} }}",
+            )
+            for node in ("ReduceSum <noop_with_empty_axes: int = @noop_with_empty_axes> (v)", "ReduceSum (v)")
+        )
+        site = Site("functions/local::total", "ReduceSum#0", "ReduceSum", "by hand", 0, 0, 1)
+        return verify_sites(before, after, Plan(18, Target(opset=18), (site,)))[0].status
+
+    assert status(0) == "equal"
+    assert status(1) == "different"
+
+
 def test_what_is_remembered_has_a_bound(checks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "_REMEMBERED", 2)
     for op_type in ("ReduceSum", "ReduceMax", "ReduceMin"):

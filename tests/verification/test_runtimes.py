@@ -1,0 +1,45 @@
+"""How models are loaded: small ones without threads, which would take longer to start than the model to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from reducelower.verification.runtimes import OnnxRuntime
+from reducelower.verification.source import Source
+
+from .models import model
+
+
+def options_of(source: Source) -> Any:
+    session: Any = OnnxRuntime().load(source)
+    return session._session.get_session_options()
+
+
+SMALL = model("g (float[N] x) => (float[N] y) { y = Neg (x) }")
+
+
+def of_a_million_values() -> onnx.ModelProto:
+    given = model("g (float[N] x) => (float[N] y) { y = Add (x, w) }")
+    given.graph.initializer.append(helper.make_tensor("w", TensorProto.FLOAT, [1 << 20], bytes(4 << 20), raw=True))
+    return given
+
+
+@pytest.mark.parametrize(("given", "threads"), [(SMALL, 1), (of_a_million_values(), 0)], ids=["small", "large"])
+def test_threads_for_models_in_memory(given: onnx.ModelProto, threads: int) -> None:
+    assert options_of(Source(given)).intra_op_num_threads == threads
+
+
+def test_a_file_may_be_as_large_as_its_weights(tmp_path: Path) -> None:
+    onnx.save(SMALL, tmp_path / "small.onnx")
+    assert options_of(Source.of(tmp_path / "small.onnx")).intra_op_num_threads == 0
+    assert options_of(Source(SMALL, folder=tmp_path)).intra_op_num_threads == 0
+
+
+def test_threads_do_not_spin_between_runs() -> None:
+    """Verification runs models one after the other, and leaves the processor to other processes meanwhile."""
+    assert options_of(Source(of_a_million_values())).get_session_config_entry("session.intra_op.allow_spinning") == "0"
