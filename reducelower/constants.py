@@ -13,7 +13,7 @@ from reducelower.attributes import attribute_of
 from reducelower.crossings import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.inference import subgraphs
-from reducelower.nodelist import SerializedReplacement
+from reducelower.nodelist import Replacement, nodes_of
 from reducelower.scope import Scope, tensor_of
 
 __all__ = ["Edited", "remove_unused"]
@@ -77,7 +77,7 @@ class Edited(Protocol):
     """A graph or function body and what becomes of its nodes."""
 
     scope: Scope
-    replaced: dict[int, Sequence[NodeProto]]
+    replaced: dict[int, Replacement]
     sites: dict[int, tuple[str, str]]
 
 
@@ -149,7 +149,7 @@ def _read(edit: Edited) -> Iterator[str]:
     holder = edit.scope.holder
     yield from edit.scope.node_list.read(edit.replaced)
     for replacement in edit.replaced.values():
-        if not isinstance(replacement, SerializedReplacement):
+        if not isinstance(replacement, bytes):
             for inner in replacement:
                 yield from _read_by(inner)
     yield from _read_outside_nodes(holder)
@@ -194,7 +194,7 @@ def _remove(
     computed = {name for name in names if (home, name) in folded}
     for index, node in enumerate(home.node_list if computed else ()):
         if edit.replaced.get(index) != [] and not computed.isdisjoint(node.output) and names.issuperset(node.output):
-            read = [name for inner in edit.replaced.get(index, [node]) for name in _read_by(inner) if name]
+            read = [name for inner in nodes_of(edit.replaced.get(index, [node])) for name in _read_by(inner) if name]
             edit.replaced[index] = []
             edit.sites.pop(index, None)
             released += [(home.home(name), name) for name in read]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from onnx import GraphProto, NodeProto, TypeProto
 
-from reducelower.nodelist import SerializedReplacement
+from reducelower.nodelist import Replacement, count_of
 from reducelower.scope import Scope
 from reducelower.shortcuts import Shortcuts
 
@@ -18,17 +18,22 @@ __all__ = ["Edit"]
 class Edit:
     """One graph or function body and what becomes of its nodes.
 
-    `replaced` holds, by position of the source node, the nodes that come in its place; the source node itself may be
-    among them.
+    Attributes:
+        scope: where the nodes stand.
+        replaced: by position of the source node, the nodes that come in its place; itself may be among them.
+        sites: by position, what was done: operator and label.
+        types: by position, names and types of what replacements that are bytes yield, as far as the graph states them.
+        shortcuts: what is known to do to the commonest nodes.
     """
 
     scope: Scope
-    replaced: dict[int, Sequence[NodeProto]] = field(default_factory=dict)
+    replaced: dict[int, Replacement] = field(default_factory=dict)
     sites: dict[int, tuple[str, str]] = field(default_factory=dict)
+    types: dict[int, list[tuple[str, TypeProto]]] = field(default_factory=dict)
     shortcuts: Shortcuts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shortcuts = Shortcuts(self.scope)
+        self.shortcuts = Shortcuts(self.scope, self.replaced, self.sites)
 
     def splice(self) -> None:
         """Put replacements in place without moving any other node."""
@@ -41,7 +46,7 @@ class Edit:
         positions: dict[int, tuple[int, int]] = {}
         shift = 0
         for index in sorted({*self.replaced, *self.sites}):
-            count = len(self.replaced[index]) if index in self.replaced else 1
+            count = count_of(self.replaced[index]) if index in self.replaced else 1
             if index in self.sites:
                 positions[index] = (index + shift, count)
             shift += count - (index >= 0)
@@ -52,10 +57,9 @@ class Edit:
         holder = self.scope.holder
         if not isinstance(holder, GraphProto):
             return
-        for index in sorted(self.replaced):
-            replacement = self.replaced[index]
-            stated = replacement.types if isinstance(replacement, SerializedReplacement) else _known(replacement, types)
-            for name, known in stated:
+        for index in sorted(self.replaced) if types or self.types else ():
+            nodes = self.replaced[index]
+            for name, known in self.types.get(index, ()) if isinstance(nodes, bytes) else _known(nodes, types):
                 value = holder.value_info.add(name=name)
                 value.type.CopyFrom(known)
                 for dim in value.type.tensor_type.shape.dim:

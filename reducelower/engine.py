@@ -12,11 +12,13 @@ from collections.abc import Hashable
 from onnx import FunctionProto, NodeProto
 
 from reducelower import bodies, constants, operators, reductions
+from reducelower.census import graph_from
 from reducelower.draft import Draft
 from reducelower.edits import Edit
 from reducelower.errors import Refusal, RefusedError
 from reducelower.ground import Ground
 from reducelower.inference import function_key, subgraphs
+from reducelower.nodelist import nodes_of
 from reducelower.occurring import Occurring
 from reducelower.plan import Label, Site
 from reducelower.schemas import (
@@ -101,7 +103,7 @@ class Legalizer:
         nodes, table = scope.node_list, self._settler.table(scope.opset)
         self.nodes += len(nodes)
         positions = nodes.positions(lambda op_type: table[op_type] is not None)
-        for index, data in edit.shortcuts.walk(positions, edit.replaced, edit.sites, self.ground.released):
+        for index, data in edit.shortcuts.walk(positions):
             # However it is laid out, protobuf itself writes names first.
             read = read_node(NodeProto.FromString(data).SerializeToString())
             if self._repeat(read, index, edit):
@@ -142,9 +144,9 @@ class Legalizer:
         ground, source = self.ground, NodeProto.FromString(node.SerializeToString())
         ground.asked_values.clear()
         ground.asked_types.clear()
-        released, derived = len(ground.released), len(ground.names.derived)
+        derived = len(ground.names.derived)
         self._apply(node, index, treatment, edit)
-        nodes = list(edit.replaced.get(index, [node]))
+        nodes = list(nodes_of(edit.replaced.get(index, [node])))
         tail = source.input[1:]
         if not _can_be_template(source, nodes) or not all(
             name in tail or ground.names.is_new(name) for name in ground.asked_values
@@ -157,7 +159,6 @@ class Legalizer:
             ground.names,
             in_place=index not in edit.replaced,
             derived=ground.names.derived[derived:],
-            released=ground.released[released:],
             types=self._settler.new_types.get(edit.scope, {}),
         )
         is_any_type = ground.asked_types.issubset(tail)
@@ -177,13 +178,13 @@ class Legalizer:
         if template is None:
             return False
         if template.label:
-            made = template.replacement(node)
+            made, types = template.replacement(node)
             if template.in_place:
-                edit.scope.node_list.overwrite(index, made.data[0])
+                edit.scope.node_list.overwrite(index, graph_from(made).node[0])
             else:
                 edit.replaced[index] = made
+                edit.types[index] = types
             edit.sites[index] = template.site
-            self.ground.released.extend(template.released)
         return True
 
     def _data_type(self, name: str, scope: Scope) -> bytes:

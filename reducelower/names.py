@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
 from reducelower.inference import subgraphs
 
 __all__ = ["Names"]
+
+_COMMONEST = "/Reduce"
+"""What the tails of most names begin with."""
 
 
 class Names:
@@ -31,7 +34,7 @@ class Names:
         self._taken: set[str] | None = None
         self._given: set[str] = set()
         self._families: dict[str, dict[bytes, Collection[bytes]]] = {}
-        self._ends: tuple[bytes, ...] = ()
+        self._ends: list[bytes] = []
         self.derived: list[tuple[str, str, str]] = []
         """Names made from a stem, in order: the stem, the tail, the name."""
 
@@ -73,26 +76,27 @@ class Names:
             if any(stem.endswith(end) for stems in self._families.values() for stem in stems):
                 return ""
             self._families[family] = {}
-            self._ends = (*self._ends, end)
+            self._ends.append(end + b"\0")
             for name in self._given:
                 self._note(name, family)
         return family
 
-    def take(self, family: str, stem: bytes, tails: Collection[bytes]) -> bool:
-        """Give out the names that a stem has with all of some tails of one family.
+    def take(self, family: str, stems: Sequence[bytes], tails: Collection[bytes]) -> bool:
+        """Give out the names that each of some stems has with all of some tails of one family.
 
         Args:
             family: the family.
-            stem: a name of the model, in UTF-8.
+            stems: names of the model, in UTF-8.
             tails: the tails, in UTF-8.
 
         Returns:
             False where one of them may have been given before; then none is given.
         """
-        stems = self._families[family]
-        if stem in stems or stem.endswith(self._ends):
+        known, new = self._families[family], dict.fromkeys(stems, tails)
+        joined = b"\0".join((*stems, b""))
+        if len(new) < len(stems) or not known.keys().isdisjoint(new) or any(end in joined for end in self._ends):
             return False
-        stems[stem] = tails
+        known.update(new)
         return True
 
     def _note(self, name: str, family: str) -> None:
@@ -119,7 +123,7 @@ class Names:
     def _tail_is_free(self, tail: str) -> bool:
         if tail not in self._free_tails:
             # Tails come in families, /ReduceL2/square and /ReduceL2/sum: one search often answers for all of them.
-            family = tail[: tail.rfind("/", 0, -1) + 1]
+            family = _family(tail)
             is_free = (bool(family) and self._tail_is_free(family)) or self._occurs_nowhere(tail)
             self._free_tails[tail] = is_free
         return self._free_tails[tail]
@@ -127,6 +131,12 @@ class Names:
     def _occurs_nowhere(self, text: str) -> bool:
         # Python searches backwards in less than half the time.
         return self._serialized is not None and self._serialized.rfind(text.encode()) < 0
+
+
+def _family(tail: str) -> str:
+    """What the tails of a family have in common: of ``/ReduceL2/square`` first ``/ReduceL2/``, then ``/Reduce``."""
+    family = tail[: tail.rfind("/", 0, -1) + 1]
+    return _COMMONEST if family == "/" and tail.startswith(_COMMONEST) and tail != _COMMONEST else family
 
 
 def _names_of(model: ModelProto) -> set[str]:

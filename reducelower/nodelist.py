@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
-from onnx import NodeProto, TypeProto
+from onnx import NodeProto
 
 from reducelower.census import Census, Columns, field_head, graph_from, graph_of
 
-__all__ = ["NodeList", "ParsedNodes", "SerializedNodes", "SerializedReplacement"]
+__all__ = ["NodeList", "ParsedNodes", "Replacement", "SerializedNodes", "count_of", "nodes_of"]
 
 
 _MARK = bytes(range(255, 207, -1))
@@ -23,48 +23,26 @@ _MARK = bytes(range(255, 207, -1))
 are found soonest."""
 
 
-class SerializedReplacement(Sequence[NodeProto]):
-    """Nodes that come in the place of another, as bytes until somebody looks at them; they are not to be edited.
-
-    Attributes:
-        fields: the nodes as they stand in a GraphProto.
-        types: types of what they yield, as far as the graph is to state them.
-    """
-
-    __slots__ = ("_count", "fields", "types")
-
-    def __init__(self, fields: bytes, count: int, types: Sequence[tuple[str, TypeProto]] = ()) -> None:
-        """Take the fields of so many nodes."""
-        self.fields = fields
-        self.types = types
-        self._count = count
-
-    @property
-    def data(self) -> Sequence[bytes]:
-        """The nodes one by one."""
-        return graph_from(self.fields).node  # type: ignore[no-any-return]
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> NodeProto: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[NodeProto]: ...
-
-    def __getitem__(self, index: int | slice) -> NodeProto | Sequence[NodeProto]:
-        if isinstance(index, slice):
-            return list(map(NodeProto.FromString, self.data[index]))
-        return NodeProto.FromString(self.data[index])
-
-    def __iter__(self) -> Iterator[NodeProto]:
-        return map(NodeProto.FromString, self.data)
+Replacement: TypeAlias = "Sequence[NodeProto] | bytes"
+"""Nodes that come in the place of another: messages, or the bytes of a GraphProto that holds nothing else."""
 
 
-def _serialized(nodes: Sequence[NodeProto]) -> SerializedReplacement:
-    serialized = [node.SerializeToString() for node in nodes]
-    return SerializedReplacement(b"".join([field_head(len(data)) + data for data in serialized]), len(nodes))
+def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
+    """The nodes of a replacement; those that are bytes as copies, which it is of no use to edit."""
+    if not isinstance(replacement, bytes):
+        return replacement
+    return [NodeProto.FromString(data) for data in graph_from(replacement).node]
+
+
+def count_of(replacement: Replacement) -> int:
+    """How many nodes a replacement has."""
+    return len(graph_from(replacement).node if isinstance(replacement, bytes) else replacement)
+
+
+def _serialized(replacement: Replacement) -> bytes:
+    if isinstance(replacement, bytes):
+        return replacement
+    return b"".join([field_head(len(data)) + data for data in (node.SerializeToString() for node in replacement)])
 
 
 class ParsedNodes:
@@ -107,21 +85,21 @@ class ParsedNodes:
         """All nodes: finding out which bear a name takes as long as looking at them."""
         return iter(self._nodes)
 
-    def read(self, replaced: Mapping[int, Sequence[NodeProto]]) -> Iterator[str]:
-        """What nodes at other positions and serialized replacements read; not what graphs inside nodes do."""
+    def read(self, replaced: Mapping[int, Replacement]) -> Iterator[str]:
+        """What nodes at other positions and replacements that are bytes read; not what graphs inside nodes do."""
         for index, node in enumerate(self._nodes):
             if index not in replaced:
                 yield from node.input
         for replacement in replaced.values():
-            if isinstance(replacement, SerializedReplacement):
-                yield from (name for node in replacement for name in node.input)
+            if isinstance(replacement, bytes):
+                yield from (name for node in nodes_of(replacement) for name in node.input)
 
     def reading(self, names: Collection[str]) -> set[str]:
         """Which of some names nodes read; not what graphs inside nodes do."""
         wanted = set(names)
         return {name for node in self._nodes for name in node.input if name in wanted}
 
-    def splice(self, replaced: Mapping[int, Sequence[NodeProto]]) -> None:
+    def splice(self, replaced: Mapping[int, Replacement]) -> None:
         """Put nodes in the place of others, by position; those at -1 come first."""
         if not replaced:
             return
@@ -133,7 +111,7 @@ class ParsedNodes:
         for index, replacement in replaced.items():
             source = nodes[index] if index >= 0 else None
             kept = False
-            for number, node in enumerate(replacement):
+            for number, node in enumerate(nodes_of(replacement)):
                 if node is source:
                     places[index] = (index << 20) + number
                     kept = True
@@ -159,7 +137,7 @@ class SerializedNodes:
         self._census = census
         self._overwritten: dict[int, bytes] = {}
         self._parsed: dict[int, NodeProto] = {}
-        # The loop over all nodes goes through these two.
+        # What is done to nodes by the thousand goes through these two.
         self.original: Callable[[int], bytes] = self._graph.node.__getitem__
         self.overwrite: Callable[[int, bytes], None] = self._overwritten.__setitem__
 
@@ -199,11 +177,11 @@ class SerializedNodes:
         coded = name.encode()
         return (NodeProto.FromString(data) for data in self._graph.node if coded in data)
 
-    def read(self, replaced: Mapping[int, Sequence[NodeProto]]) -> Iterator[str]:
-        """What nodes at other positions and serialized replacements read; not what graphs inside nodes do."""
+    def read(self, replaced: Mapping[int, Replacement]) -> Iterator[str]:
+        """What nodes at other positions and replacements that are bytes read; not what graphs inside nodes do."""
         self._settle()
         kept = graph_of(data for index, data in enumerate(self._graph.node) if index not in replaced)
-        made = [nodes.fields for nodes in replaced.values() if isinstance(nodes, SerializedReplacement)]
+        made = [nodes for nodes in replaced.values() if isinstance(nodes, bytes)]
         return map(bytes.decode, Columns(graph_from(b"".join([kept.SerializeToString(), *made]))).inputs)
 
     def reading(self, names: Collection[str]) -> set[str]:
@@ -211,16 +189,13 @@ class SerializedNodes:
         self._settle()
         return Columns(self._graph).reading(names)
 
-    def splice(self, replaced: Mapping[int, Sequence[NodeProto]]) -> None:
+    def splice(self, replaced: Mapping[int, Replacement]) -> None:
         """Put nodes in the place of others, by position; those at -1 come first."""
         self._settle()
         self._parsed.clear()
         if replaced:
             positions = sorted(replaced)
-            made = [
-                (nodes if isinstance(nodes, SerializedReplacement) else _serialized(nodes)).fields
-                for nodes in map(replaced.__getitem__, positions)
-            ]
+            made = list(map(_serialized, map(replaced.__getitem__, positions)))
             first = [made.pop(0)] if positions[0] < 0 else []
             pieces = self._split(positions[len(first) :])
             self._pieces = [*first, *chain.from_iterable(zip(pieces, made, strict=False)), pieces[-1]]

@@ -1,25 +1,35 @@
-"""Doing what is known to the commonest nodes without even taking them apart: a few slices and one look-up each.
+"""Doing what is known to the commonest nodes without even taking them apart, to many of them at once.
 
-The common form is a node with at most two inputs and one output, every name shorter than 128 bytes and none empty. Its
-first bytes then are names, each with one byte for the tag and one for the length, and the second input and what stands
-behind the names tell its kind.
+The common form is a node with at most two inputs and one output, every name shorter than 128 bytes. Its first bytes
+then are names, each with one byte for the tag and one for the length, and the second input and what stands behind the
+names tell its kind. Nodes of one kind whose names end at the same places differ in a few ranges of bytes, and
+what comes in their place is written as one format that these ranges go into.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
-
-from onnx import NodeProto
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TypeAlias
 
 from reducelower.census import INPUT, NAME, OUTPUT
+from reducelower.nodelist import Replacement
 from reducelower.scope import Scope
-from reducelower.templates import SerializedNode, Template
+from reducelower.templates import SerializedNode, Template, picking
 
 __all__ = ["Shortcuts"]
 
+_Layout: TypeAlias = tuple[int, int, int, int]
+"""Where in a node its first input, all inputs, the output and the name end."""
 
-class _Shortcut(NamedTuple):
+_UNCOMMON = 128
+"""A length that takes more than one byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shortcut:
     """What to do to nodes of one kind.
 
     Attributes:
@@ -27,39 +37,43 @@ class _Shortcut(NamedTuple):
         second_input: the field of the second input as it becomes; empty where there is none.
         rest: what comes behind the names; None where other nodes come in the place of these.
         needs_no_type_at_hand: whether the template is only for data of a type that is not at hand.
+        found: positions of nodes in whose place others are to come, by their layout.
     """
 
     template: Template
     second_input: bytes
     rest: bytes | None
     needs_no_type_at_hand: bool
+    found: dict[_Layout, list[int]]
 
 
 class Shortcuts:
     """What to do to nodes of the common form in one graph or function body."""
 
-    def __init__(self, scope: Scope) -> None:
-        """Begin with none."""
-        self._scope = scope
-        self._known: dict[bytes, _Shortcut] = {}
-
-    def walk(
-        self,
-        positions: Iterable[int],
-        replaced: dict[int, Sequence[NodeProto]],
-        sites: dict[int, tuple[str, str]],
-        released: list[tuple[Scope, str]],
-    ) -> Iterator[tuple[int, bytes]]:
-        """Do what is known to nodes at some positions, and yield the others: position and bytes.
+    def __init__(self, scope: Scope, replaced: dict[int, Replacement], sites: dict[int, tuple[str, str]]) -> None:
+        """Begin with none.
 
         Args:
-            positions: positions of nodes that nobody has edited yet.
+            scope: where the nodes stand.
             replaced: takes up what comes in the place of nodes.
             sites: takes up what was done, operator and label.
-            released: takes up constants that nodes cease to read.
         """
-        nodes, known = self._scope.node_list, self._known
+        self._scope = scope
+        self._replaced = replaced
+        self._sites = sites
+        # Templates for nodes that have a name are not for those that have none.
+        self._of_named: dict[bytes, _Shortcut] = {}
+        self._of_nameless: dict[bytes, _Shortcut] = {}
+
+    def walk(self, positions: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Do what is known to nodes at some positions; nobody has edited them yet.
+
+        Yields:
+            Position and bytes of the other nodes. One may be learned from before the next is asked for.
+        """
+        nodes, sites = self._scope.node_list, self._sites
         original, overwrite = nodes.original, nodes.overwrite
+        of_named, of_nameless = self._of_named, self._of_nameless
         for index in positions:
             data = original(index)
             try:
@@ -71,38 +85,49 @@ class Shortcuts:
                     inputs_end += 2 + second
                 output = data[inputs_end + 1]
                 names_end = output_end = inputs_end + 2 + output
-                name = 0
                 if data[output_end] == NAME:
                     name = data[output_end + 1]
-                    lengths |= name
+                    lengths |= name or _UNCOMMON
                     names_end += 2 + name
-                found = known.get(data[first_end:inputs_end] + data[names_end:])
+                    found = of_named.get(data[first_end:inputs_end] + data[names_end:])
+                else:
+                    found = of_nameless.get(data[first_end:inputs_end] + data[names_end:])
             except IndexError:
                 found = None
             # The ends are right only where every length is a single byte and every field the one expected.
-            if found is None or lengths | output > 127 or data[0] != INPUT or data[inputs_end] != OUTPUT:
+            if (
+                found is None
+                or lengths | output >= _UNCOMMON
+                or data[0] != INPUT
+                or data[inputs_end] != OUTPUT
+                or (found.needs_no_type_at_hand and self._scope.has_type_at_hand(data[2:first_end].decode()))
+            ):
                 yield index, data
-                continue
-            template, second_input, rest, needs_no_type_at_hand = found
-            if needs_no_type_at_hand and self._scope.has_type_at_hand(data[2:first_end].decode()):
-                yield index, data
-                continue
-            if rest is not None:
-                overwrite(index, data[:first_end] + second_input + data[inputs_end:names_end] + rest)
+            elif found.rest is None:
+                found.found[first_end, inputs_end, output_end, names_end].append(index)
             else:
-                # A node without a name says nothing, or that it is empty; templates are told apart by the former.
-                coded_output, coded_name = data[inputs_end + 1 : output_end], data[output_end + 1 : names_end] or b"\0"
-                stem = coded_name[1:] if template.has_name else coded_output[1:]
-                is_like = stem and template.has_name == (names_end > output_end)
-                given = (stem, data[1:first_end], coded_output, coded_name)
-                made = template.replacement_of(given, first_end << 16 | output << 8 | name) if is_like else None
-                if made is None:
-                    yield index, data
-                    continue
-                replaced[index] = made
-            sites[index] = template.site
-            if template.released:
-                released += template.released
+                overwrite(index, data[:first_end] + found.second_input + data[inputs_end:names_end] + found.rest)
+                sites[index] = found.template.site
+        for shortcut in (*of_named.values(), *of_nameless.values()):
+            for layout, indexes in shortcut.found.items():
+                if self._replace(indexes, layout, shortcut.template):
+                    sites.update(dict.fromkeys(indexes, shortcut.template.site))
+                else:
+                    yield from ((index, original(index)) for index in indexes)
+
+    def _replace(self, indexes: Sequence[int], layout: _Layout, template: Template) -> bool:
+        """Put others in the place of nodes of one kind; False where their names may be taken, and nothing is done."""
+        first_end, inputs_end, output_end, names_end = layout
+        ranges = slice(2, first_end), slice(inputs_end + 2, output_end), slice(output_end + 2, names_end)
+        stem = 2 if template.has_name else 1
+        names = list(map(itemgetter(*ranges), map(self._scope.node_list.original, indexes)))
+        stems = [given[stem] for given in names]
+        if not template.takes(stems):
+            return False
+        text, order = template.text([len(name) for name in (stems[0], *names[0])])
+        pick = picking([stem if place == 0 else place - 1 for place in order])
+        self._replaced.update(zip(indexes, map(text.__mod__, map(pick, names)), strict=True))
+        return True
 
     def add(self, template: Template, node: SerializedNode, *, needs_no_type_at_hand: bool) -> None:
         """Add what is known of a kind of node, where the first of the kind has the common form.
@@ -114,18 +139,27 @@ class Shortcuts:
         """
         if not template.label or len(node.inputs) > 2 or len(node.outputs) != 1:
             return
+        second_input, rest = b"", None
+        if template.in_place:
+            becomes = _overwriting(template, node)
+            if becomes is None:
+                return
+            second_input, rest = becomes
         kind = b"".join(bytes([INPUT]) + name for name in node.inputs[1:]) + node.rest
-        if not template.in_place:
-            self._known[kind] = _Shortcut(template, b"", None, needs_no_type_at_hand)
-            return
-        pieces = template.nodes[0]
-        fields = [(pieces[place], pieces[place + 1]) for place in range(0, len(pieces) - 1, 2)]
-        inputs = [tag for tag, _ in fields].count(bytes([INPUT]))
-        names = [name for _, name in fields]
-        second = [name for name in names[1:inputs] if isinstance(name, bytes)]
-        kept = [*template.source_names, *([""] if node.name else [])]
-        rest = pieces[-1]
-        # All names but the second input have to stay as they are.
-        if names[:1] + names[inputs:] == kept and len(second) == inputs - 1 and isinstance(rest, bytes):
-            second_input = b"".join(bytes([INPUT]) + name for name in second)
-            self._known[kind] = _Shortcut(template, second_input, rest, needs_no_type_at_hand)
+        known = self._of_named if template.has_name else self._of_nameless
+        known.setdefault(kind, _Shortcut(template, second_input, rest, needs_no_type_at_hand, defaultdict(list)))
+
+
+def _overwriting(template: Template, node: SerializedNode) -> tuple[bytes, bytes] | None:
+    """The second input and the rest of a node that changed in place; None where more than these changed."""
+    pieces = template.nodes[0]
+    fields = [(pieces[place], pieces[place + 1]) for place in range(0, len(pieces) - 1, 2)]
+    inputs = [tag for tag, _ in fields].count(bytes([INPUT]))
+    names = [name for _, name in fields]
+    second = [name for name in names[1:inputs] if isinstance(name, bytes)]
+    kept = [*template.source_names, *([""] if node.name else [])]
+    rest = pieces[-1]
+    # All names but the second input have to stay as they are.
+    if names[:1] + names[inputs:] == kept and len(second) == inputs - 1 and isinstance(rest, bytes):
+        return b"".join(bytes([INPUT]) + name for name in second), rest
+    return None

@@ -7,7 +7,7 @@ faster than editing messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -15,11 +15,9 @@ from onnx import NodeProto, TypeProto
 
 from reducelower.census import INPUT, NAME, OUTPUT, field_head
 from reducelower.names import Names
-from reducelower.nodelist import SerializedReplacement
-from reducelower.scope import Scope
 from reducelower.wire import varint
 
-__all__ = ["SerializedNode", "Template", "coded_text", "read_node"]
+__all__ = ["SerializedNode", "Template", "coded_text", "picking", "plain", "read_node"]
 
 
 class SerializedNode(NamedTuple):
@@ -91,7 +89,8 @@ class Template:
         label: what the report calls it; empty if nothing changed.
         site: operator of the node, and the label.
         in_place: whether the node itself changed, so that one node takes its place.
-        released: constants the node ceases to read.
+        source_names: first input and outputs of the node.
+        has_name: whether it has a name of its own.
         nodes: what stands in the node's place, each node in pieces, names that vary left as names.
     """
 
@@ -104,7 +103,6 @@ class Template:
         *,
         in_place: bool,
         derived: list[tuple[str, str, str]],
-        released: list[tuple[Scope, str]],
         types: Mapping[str, TypeProto],
     ) -> None:
         """Learn from what became of a node.
@@ -116,13 +114,11 @@ class Template:
             names: gives out fresh names.
             in_place: whether the node itself changed.
             derived: names that were derived from its own on the way: stem, tail, name.
-            released: constants it ceased to read.
             types: types that are known, by name.
         """
         self.label = label
         self.site = (source.op_type, label)
         self.in_place = in_place
-        self.released = released
         self.source_names = [source.input[0], *source.output]
         self.has_name = bool(source.name)
         self._names = names
@@ -136,8 +132,6 @@ class Template:
         self._family = ""
         self._tails = self._tails_of_stem()
         self._all_tails = frozenset((self._tails or {}).values())
-        self._count = len(nodes)
-        self._formats: dict[Hashable, tuple[bytes, Callable[[tuple[bytes, ...]], Any]]] = {}
 
     def _tails_of_stem(self) -> dict[str, bytes] | None:
         """What follows the stem in each derived name, where that is all there is to them."""
@@ -150,38 +144,42 @@ class Template:
         self._family = self._names.family(tails.values())
         return {name: tail.encode() for name, tail in tails.items()} if self._family or not tails else None
 
-    def replacement(self, node: SerializedNode) -> SerializedReplacement:
-        """What stands in the place of another node of the kind."""
-        stem = _text(node.name or b"\0") or _text(node.outputs[0])
-        name = node.name or b"\0"  # a name that is set, to nothing
-        given = (stem, node.inputs[0], *node.outputs, name)
-        return self.replacement_of(given, tuple(map(len, given))) or self._with_fresh_names(node, stem)
+    def replacement(self, node: SerializedNode) -> tuple[bytes, list[tuple[str, TypeProto]]]:
+        """What stands in the place of another node of the kind, and the types of what that yields."""
+        names = tuple(map(_text, (node.inputs[0], *node.outputs, node.name or b"\0")))
+        stem = names[-1] or names[1]
+        if not self.takes([stem]):
+            return self._with_fresh_names(node, stem)
+        given = (stem, *names)
+        text, order = self.text(list(map(len, given)))
+        return text % picking(order)(given), self.types(stem)
 
-    def replacement_of(self, given: tuple[bytes, ...], lengths: Hashable) -> SerializedReplacement | None:
-        """What stands in the place of another node, if new names are but its stem and their tails.
+    def takes(self, stems: Sequence[bytes]) -> bool:
+        """Take the names of new values, if they are but a stem and their tails, for each of some stems.
+
+        Returns:
+            False where that cannot be; then none is taken.
+        """
+        if self._tails is None:
+            return False
+        return not self._tails or self._names.take(self._family, stems, self._all_tails)
+
+    def types(self, stem: bytes) -> list[tuple[str, TypeProto]]:
+        """Types of new values whose names are a stem and their tails, by name."""
+        tails = self._tails or {}
+        return [((stem + tails[name]).decode(), found) for name, found in self._types]
+
+    def text(self, lengths: Sequence[int]) -> tuple[bytes, list[int]]:
+        """What stands in the place of other nodes, with blanks for names, where new ones are but a stem and tails.
 
         Args:
-            given: what the names of new values begin with; then first input, outputs and name of the node, each with
-                the length in front.
-            lengths: what tells how long each of them is: a number in which all lengths have their bits, or all of them.
-        """
-        tails, stem = self._tails, given[0]
-        if tails is None or (tails and not self._names.take(self._family, stem, self._all_tails)):
-            return None
-        known = self._formats.get(lengths)
-        if known is None:
-            known = self._formats[lengths] = self._format(tuple(map(len, given)), tails)
-        text, order = known
-        if not self._types:
-            return SerializedReplacement(text % order(given), self._count)
-        types = [((stem + tails[name]).decode(), found) for name, found in self._types]
-        return SerializedReplacement(text % order(given), self._count, types)
+            lengths: the bytes of the stem, then of first input, outputs and name of these nodes.
 
-    def _format(
-        self, lengths: tuple[int, ...], tails: Mapping[str, bytes]
-    ) -> tuple[bytes, Callable[[tuple[bytes, ...]], Any]]:
-        """The nodes with blanks for what is given, where that is of some lengths, and the order in which it goes in."""
+        Returns:
+            The nodes as they stand in a GraphProto, as a format; and which of the names goes into each blank.
+        """
         places = {name: place for place, name in enumerate((*self.source_names, ""), start=1)}
+        tails = self._tails or {}
         text: list[bytes] = []
         order: list[int] = []
         for pieces in self.nodes:
@@ -190,22 +188,18 @@ class Template:
             for piece in pieces:
                 if isinstance(piece, bytes):
                     size += len(piece)
-                    parts.append(_plain(piece))
-                elif piece in places:
-                    size += lengths[places[piece]]
-                    parts.append(b"%b")
-                    order.append(places[piece])
-                else:
-                    length = lengths[0] + len(tails[piece])
-                    size += len(varint(length)) + length
-                    parts += [_plain(varint(length)), b"%b", _plain(tails[piece])]
-                    order.append(0)
-            text += [_plain(field_head(size)), *parts]
-        # With one index alone, itemgetter would hand out the item rather than a tuple.
-        pick = itemgetter(*order) if len(order) > 1 else lambda given: (given[order[0]],)
-        return b"".join(text), pick
+                    parts.append(plain(piece))
+                    continue
+                place = places.get(piece, 0)
+                tail = b"" if place else tails[piece]
+                length = lengths[place] + len(tail)
+                size += len(varint(length)) + length
+                parts += [plain(varint(length)), b"%b", plain(tail)]
+                order.append(place)
+            text += [plain(field_head(size)), *parts]
+        return b"".join(text), order
 
-    def _with_fresh_names(self, node: SerializedNode, stem: bytes) -> SerializedReplacement:
+    def _with_fresh_names(self, node: SerializedNode, stem: bytes) -> tuple[bytes, list[tuple[str, TypeProto]]]:
         coded = dict(zip(self.source_names, (node.inputs[0], *node.outputs), strict=True))
         coded[""] = node.name or b"\0"
         renamed = {self._stem: stem.decode()}
@@ -217,10 +211,16 @@ class Template:
             b"".join([piece if isinstance(piece, bytes) else coded[piece] for piece in pieces]) for pieces in self.nodes
         ]
         fields = b"".join([field_head(len(data)) + data for data in nodes])
-        return SerializedReplacement(fields, len(nodes), [(renamed[name], known) for name, known in self._types])
+        return fields, [(renamed[name], known) for name, known in self._types]
 
 
-def _plain(text: bytes) -> bytes:
+def picking(places: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
+    """A function that picks what is at some places, for a format to take."""
+    # With one place alone, itemgetter would hand out the item rather than a tuple.
+    return itemgetter(*places) if len(places) > 1 else lambda given: (given[places[0]],)
+
+
+def plain(text: bytes) -> bytes:
     """Text in a format that stands for itself."""
     return text.replace(b"%", b"%%")
 

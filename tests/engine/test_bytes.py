@@ -188,7 +188,8 @@ def test_the_mark_of_replaced_nodes_may_stand_in_a_node() -> None:
 NAMES = {
     "alike": ["n", "n", "n"],
     "none": ["", "", ""],
-    "ending like what is added": ["a", "a/ReduceL2", "a/ReduceL2/square"],
+    "like what is added": ["a", "a/ReduceL2", "a/ReduceL2/square"],
+    "ending like what is added": ["a", "a/ReduceL2", "b"],
     "with signs of formats": ["%s", "%%b", "{0}"],
     "of other scripts": ["ä", "名前", "π" * 80],
     "some": ["n", "", "n"],
@@ -198,26 +199,30 @@ NAMES = {
 @pytest.mark.parametrize("rules", ["spec", "stable", "core"])
 @pytest.mark.parametrize("opset", [13, 18])
 @pytest.mark.parametrize("names", NAMES)
-def test_new_names_collide_with_none(names: str, opset: int, rules: str) -> None:
+@pytest.mark.parametrize("is_typed", [True, False], ids=["typed", "untyped"])
+def test_new_names_collide_with_none(is_typed: bool, names: str, opset: int, rules: str) -> None:
     data = np.arange(12, dtype=np.float32).reshape(3, 4)
     axes = numpy_helper.from_array(np.int64([1]), "axes")
-    nodes = []
+    # Nodes are treated many at once where nothing at hand tells the type of their data.
+    source = "x" if is_typed else "r"
+    nodes = [] if is_typed else [helper.make_node("Relu", ["x"], [source])]
     for number, name in enumerate(NAMES[names] * 2):
         output = f"{name}{number}" if number < 3 else f"out{number}"
         if opset == 18:
-            nodes.append(helper.make_node("ReduceL2", ["x", "axes"], [output], name=name, keepdims=0))
+            nodes.append(helper.make_node("ReduceL2", [source, "axes"], [output], name=name, keepdims=0))
         else:
-            nodes.append(helper.make_node("ReduceL2", ["x"], [output], name=name, axes=[1], keepdims=0))
+            nodes.append(helper.make_node("ReduceL2", [source], [output], name=name, axes=[1], keepdims=0))
     graph = helper.make_graph(
         nodes,
         "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 4])],
-        [helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, [3]) for node in nodes],
+        [helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, [3]) for node in nodes[-6:]],
         [axes] if opset == 18 else [],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     expanded = ModelProto.FromString(reducelower.expand_bytes(model.SerializeToString(), rules=rules))
     checker.check_model(expanded, full_check=True)
+    assert "ReduceL2" not in {node.op_type for node in expanded.graph.node}
     outputs = [name for node in expanded.graph.node for name in node.output]
     assert len(outputs) == len(set(outputs))
     for node in expanded.graph.node:
