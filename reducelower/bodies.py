@@ -11,7 +11,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, numpy_hel
 from reducelower.build import copy_marks
 from reducelower.errors import RefusedError
 from reducelower.inference import subgraphs
-from reducelower.schemas import schema
+from reducelower.schemas import DEFAULT_DOMAINS, schema
 from reducelower.scope import Scope, tensor_of
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class _Instance:
         return made
 
     def _node(self, inner: NodeProto) -> NodeProto | None:
-        if inner.op_type == "Constant" and not inner.domain:
+        if inner.op_type == "Constant" and inner.domain in DEFAULT_DOMAINS:
             name = self._constant(inner)
             if name is not None:
                 self.names[inner.output[0]] = name

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
@@ -46,14 +46,15 @@ def _lower_shorthand(node: NodeProto, scope: Scope) -> Outcome:
 
 @lowers("Constant", 11)
 def _lower_sparse(node: NodeProto, scope: Scope) -> Outcome:
-    """A sparse tensor is written out: zero wherever it states nothing."""
+    """A sparse tensor is written out: zero, or an empty string, wherever it states nothing."""
     attribute = attribute_of(node, "sparse_value")
     if attribute is None or attribute.ref_attr_name:
         return False
     sparse = attribute.sparse_tensor
     values = numpy_helper.to_array(sparse.values)
     places = numpy_helper.to_array(sparse.indices)
-    dense = np.zeros(tuple(sparse.dims), values.dtype)
+    nothing = "" if values.dtype.hasobject else 0
+    dense = np.full(tuple(sparse.dims), nothing, values.dtype)
     if places.ndim == 1:
         dense.reshape(-1)[places] = values
     else:
@@ -180,10 +181,8 @@ def _remove(
     holder = home.holder
     # An initializer that is a graph input stays, since graph inputs do.
     names = names - {value if isinstance(value, str) else value.name for value in holder.input}
-    if isinstance(holder, GraphProto) and names:
-        for index in reversed(range(len(holder.initializer))):
-            if holder.initializer[index].name in names:
-                del holder.initializer[index]
+    if isinstance(holder, GraphProto):
+        _remove_named(holder.initializer, names)
     released: list[tuple[Scope, str]] = []
     nodes: Mapping[str, tuple[int, NodeProto]] = home.constant_nodes
     for name in sorted(names & nodes.keys()):
@@ -198,7 +197,12 @@ def _remove(
             edit.replaced[index] = []
             edit.sites.pop(index, None)
             released += [(home.home(name), name) for name in read]
-    for index in reversed(range(len(holder.value_info))):
-        if holder.value_info[index].name in names:
-            del holder.value_info[index]
+    _remove_named(holder.value_info, names)
     return released
+
+
+def _remove_named(values: Any, names: Collection[str]) -> None:
+    """Remove those of a repeated field that bear some names."""
+    found = [index for index, value in enumerate(values) if value.name in names] if names else ()
+    for index in reversed(found):
+        del values[index]

@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto, TypeProto
 from reducelower.nodelist import Replacement, count_of
 from reducelower.scope import Scope
 from reducelower.shortcuts import Shortcuts
+from reducelower.value_info import entry, stated
 
 __all__ = ["Edit"]
 
@@ -22,18 +23,18 @@ class Edit:
         scope: where the nodes stand.
         replaced: by position of the source node, the nodes that come in its place; itself may be among them.
         sites: by position, what was done: operator and label.
-        types: by position, names and types of what replacements that are bytes yield, as far as the graph states them.
+        types: by position, what the graph is to state of the values that replacements which are bytes yield.
         shortcuts: what is known to do to the commonest nodes.
     """
 
     scope: Scope
     replaced: dict[int, Replacement] = field(default_factory=dict)
     sites: dict[int, tuple[str, str]] = field(default_factory=dict)
-    types: dict[int, list[tuple[str, TypeProto]]] = field(default_factory=dict)
+    types: dict[int, bytes] = field(default_factory=dict)
     shortcuts: Shortcuts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shortcuts = Shortcuts(self.scope, self.replaced, self.sites)
+        self.shortcuts = Shortcuts(self.scope, self.replaced, self.types, self.sites)
 
     def splice(self) -> None:
         """Put replacements in place without moving any other node."""
@@ -54,20 +55,16 @@ class Edit:
 
     def state_types(self, types: Mapping[str, TypeProto]) -> None:
         """Add value_info for new values of a graph."""
-        holder = self.scope.holder
-        if not isinstance(holder, GraphProto):
+        if not isinstance(self.scope.holder, GraphProto) or not (types or self.types):
             return
-        for index in sorted(self.replaced) if types or self.types else ():
+        entries = []
+        for index in sorted(self.replaced):
             nodes = self.replaced[index]
-            for name, known in self.types.get(index, ()) if isinstance(nodes, bytes) else _known(nodes, types):
-                value = holder.value_info.add(name=name)
-                value.type.CopyFrom(known)
-                for dim in value.type.tensor_type.shape.dim:
-                    # Symbols that inference makes up mean nothing outside the body it looked at.
-                    if dim.dim_param.startswith("unk__"):
-                        dim.Clear()
+            entries.append(self.types.get(index, b"") if isinstance(nodes, bytes) else _entries(nodes, types))
+        self.scope.holder.MergeFromString(b"".join(entries))
 
 
-def _known(nodes: Sequence[NodeProto], types: Mapping[str, TypeProto]) -> list[tuple[str, TypeProto]]:
-    """The outputs of nodes whose types are known."""
-    return [(name, types[name]) for node in nodes for name in node.output if name in types]
+def _entries(nodes: Sequence[NodeProto], types: Mapping[str, TypeProto]) -> bytes:
+    """What is to be stated of the outputs of nodes whose types are known."""
+    known = [name for node in nodes for name in node.output if name in types]
+    return b"".join([entry(name.encode(), stated(types[name])) for name in known])

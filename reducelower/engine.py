@@ -162,10 +162,9 @@ class Legalizer:
             types=self._settler.new_types.get(edit.scope, {}),
         )
         is_any_type = ground.asked_types.issubset(tail)
-        known = None if is_any_type else self._data_type(source.input[0], edit.scope)
-        self._templates.setdefault(read.kind(edit), {})[known] = template
-        if not known:
-            edit.shortcuts.add(template, read, needs_no_type_at_hand=not is_any_type)
+        data_type = None if is_any_type else edit.scope.type_at_hand(source.input[0])
+        self._templates.setdefault(read.kind(edit), {})[data_type] = template
+        edit.shortcuts.add(template, read, data_type)
 
     def _repeat(self, node: SerializedNode, index: int, edit: Edit) -> bool:
         """Do to a node what was done to one of its kind; False if there was none."""
@@ -174,7 +173,7 @@ class Legalizer:
             return False
         template = templates.get(None)
         if template is None:
-            template = templates.get(self._data_type(coded_text(node.inputs[0]), edit.scope))
+            template = templates.get(edit.scope.type_at_hand(coded_text(node.inputs[0])))
         if template is None:
             return False
         if template.label:
@@ -186,13 +185,6 @@ class Legalizer:
                 edit.types[index] = types
             edit.sites[index] = template.site
         return True
-
-    def _data_type(self, name: str, scope: Scope) -> bytes:
-        """The type of the data that a node reads, where it is at hand; replacements may depend on it."""
-        if not scope.has_type_at_hand(name):
-            return b""
-        found = scope.type(name)
-        return b"" if found is None else found.SerializeToString()
 
     def _apply(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
         scope = edit.scope

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper
 
+from reducelower.schemas import DEFAULT_DOMAINS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -69,7 +71,7 @@ class Folding:
         if known is not None:
             return known
         node = home.producer(name)
-        if node is None or node.domain not in ("", "ai.onnx") or node.op_type not in _COMPUTABLE or self._left <= 0:
+        if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in _COMPUTABLE or self._left <= 0:
             return None
         self._left -= 1
         if node.op_type == "Shape":

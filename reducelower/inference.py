@@ -18,7 +18,7 @@ from onnx import (
     shape_inference,
 )
 
-from reducelower.schemas import parse_element_type, taken_types
+from reducelower.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
 
 __all__ = ["GraphKey", "Inference", "function_key", "infer_body", "skeleton", "subgraphs", "weight_bytes"]
 
@@ -318,7 +318,8 @@ def _state_outputs(node: NodeProto, graph: GraphProto) -> None:
 
 
 def _keeps_rank_only(node: NodeProto, constants: set[str]) -> bool:
-    if not node.op_type.startswith("Reduce") or len(node.input) < 2 or not node.input[1] or node.input[1] in constants:
+    is_reduction = node.op_type.startswith("Reduce") and node.domain in DEFAULT_DOMAINS
+    if not is_reduction or len(node.input) < 2 or not node.input[1] or node.input[1] in constants:
         return False
     keepdims = next((attribute for attribute in node.attribute if attribute.name == "keepdims"), None)
     return keepdims is None or (keepdims.i == 1 and not keepdims.ref_attr_name)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
+from operator import attrgetter
 
 from google.protobuf.message import Message
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, defs, helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    defs,
+    helper,
+)
 
 from reducelower.census import Census
 from reducelower.inference import skeleton
@@ -85,6 +96,10 @@ def _needed(model: ModelProto, nodes: NodeList, census: Census | None) -> int:
     return max([needed, *(_nodes(function.node) for function in model.functions)])
 
 
+# Large models state the types of as many values as they have nodes.
+_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
+_METADATA = attrgetter("metadata_props")
+
 _Kind = defs.OpSchema.AttrType
 _PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.STRINGS)
 
@@ -107,12 +122,18 @@ def _outside_nodes(graph: GraphProto) -> int:
     for tensor in graph.initializer:
         needed = max(needed, _TYPE_VERSIONS.get(tensor.data_type, 3))
     for values in (graph.input, graph.output, graph.value_info):
-        for value in values:
-            needed = max(needed, _type(value.type))
+        needed = max(needed, _values(values))
     marked = (graph.initializer, graph.input, graph.output, graph.value_info)
-    if graph.metadata_props or any(value.metadata_props for values in marked for value in values):
+    if graph.metadata_props or any(any(map(_METADATA, values)) for values in marked):
         needed = max(needed, 10)
     return needed
+
+
+def _values(values: Collection[ValueInfoProto]) -> int:
+    element_types = set(map(_ELEMENT_TYPE, values))
+    if 0 in element_types:  # something else than a tensor, or a tensor of no type
+        return max(_type(value.type) for value in values)
+    return max((_TYPE_VERSIONS.get(element_type, 3) for element_type in element_types), default=3)
 
 
 def _nodes(nodes: Iterable[NodeProto]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from onnx import (
     NodeProto,
     TensorProto,
     TypeProto,
+    ValueInfoProto,
     numpy_helper,
 )
 
@@ -106,7 +108,7 @@ class Scope:
         self.added_nodes: list[NodeProto] = []
         self.constant_nodes: dict[str, tuple[int, NodeProto]] = {}
         self._initializers: dict[str, TensorProto] | None = None
-        self._stated: dict[str, TypeProto] | None = None
+        self._stated: dict[str, ValueInfoProto] | None = None
         self._defined: set[str] | None = None
         self._arrays: dict[str, Array | None] = {}
         self._stated_arrays: dict[str, Array | None] = {}
@@ -248,8 +250,15 @@ class Scope:
         home = self.home(name)
         return self.ground.source.has_run or (home is not self and home.has_type_at_hand(name)) or home._is_stated(name)
 
+    def type_at_hand(self, name: str) -> bytes:
+        """What tells apart values of different types: what the user declared, and the type where it is at hand."""
+        found = self.type(name) if self.has_type_at_hand(name) else None
+        stated = b"" if found is None else found.SerializeToString()
+        declared = self.ground.element_types.get(name), self.ground.ranks.get(name)
+        return stated if declared == (None, None) else repr(declared).encode() + stated
+
     def _is_stated(self, name: str) -> bool:
-        return name in self._known_types() or name in self._known_initializers() or name in self.constant_nodes
+        return name in self._known_values() or name in self._known_initializers() or name in self.constant_nodes
 
     def needed_element_type(self, name: str) -> int:
         """The element type of a tensor that cannot be done without.
@@ -443,20 +452,21 @@ class Scope:
             reason = " ".join(str(error).split())
             raise RefusedError(f"the tensor {name!r} cannot be read: {reason}", "mend the model") from error
 
-    def _known_types(self) -> Mapping[str, TypeProto]:
-        """Types that the graph itself states, by name."""
+    def _known_values(self) -> Mapping[str, ValueInfoProto]:
+        """Values whose types the graph itself states, by name."""
         if self._stated is None:
-            self._stated = {value.name: value.type for value in self.holder.value_info}
-            if isinstance(self.holder, GraphProto):
-                self._stated.update((value.name, value.type) for value in self.holder.output)
-                self._stated.update((value.name, value.type) for value in self.holder.input)
-                for sparse in self.holder.sparse_initializer:
-                    dense = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
-                    self._stated[sparse.values.name] = _tensor_type(dense)
+            holder = self.holder
+            self._stated = dict(zip(map(attrgetter("name"), holder.value_info), holder.value_info, strict=True))
+            if isinstance(holder, GraphProto):
+                self._stated.update((value.name, value) for value in (*holder.output, *holder.input))
+                for sparse in holder.sparse_initializer:
+                    dense = _tensor_type(TensorProto(data_type=sparse.values.data_type, dims=sparse.dims))
+                    self._stated[sparse.values.name] = ValueInfoProto(name=sparse.values.name, type=dense)
         return self._stated
 
     def _type(self, name: str) -> TypeProto | None:
-        found = self._known_types().get(name)
+        value = self._known_values().get(name)
+        found = None if value is None else value.type
         if found is not None and type_string(found) is not None and _has_shape(found):
             return found
         tensor = self._known_initializers().get(name)

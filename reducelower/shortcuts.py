@@ -30,40 +30,50 @@ _UNCOMMON = 128
 
 @dataclass(frozen=True, slots=True)
 class _Shortcut:
-    """What to do to nodes of one kind.
+    """What to do to nodes of one kind, with data of one type or of any.
 
     Attributes:
         template: what is known.
         second_input: the field of the second input as it becomes; empty where there is none.
         rest: what comes behind the names; None where other nodes come in the place of these.
-        needs_no_type_at_hand: whether the template is only for data of a type that is not at hand.
         found: positions of nodes in whose place others are to come, by their layout.
     """
 
     template: Template
     second_input: bytes
     rest: bytes | None
-    needs_no_type_at_hand: bool
     found: dict[_Layout, list[int]]
+
+
+_Shortcuts: TypeAlias = dict[bytes, dict[bytes | None, _Shortcut]]
+"""By kind, and by the type of the data, as `Scope.type_at_hand` gives it, or None where any will do."""
 
 
 class Shortcuts:
     """What to do to nodes of the common form in one graph or function body."""
 
-    def __init__(self, scope: Scope, replaced: dict[int, Replacement], sites: dict[int, tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        replaced: dict[int, Replacement],
+        types: dict[int, bytes],
+        sites: dict[int, tuple[str, str]],
+    ) -> None:
         """Begin with none.
 
         Args:
             scope: where the nodes stand.
             replaced: takes up what comes in the place of nodes.
+            types: takes up what the graph is to state of the values that yields.
             sites: takes up what was done, operator and label.
         """
         self._scope = scope
         self._replaced = replaced
+        self._types = types
         self._sites = sites
         # Templates for nodes that have a name are not for those that have none.
-        self._of_named: dict[bytes, _Shortcut] = {}
-        self._of_nameless: dict[bytes, _Shortcut] = {}
+        self._of_named: _Shortcuts = {}
+        self._of_nameless: _Shortcuts = {}
 
     def walk(self, positions: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Do what is known to nodes at some positions; nobody has edited them yet.
@@ -73,7 +83,7 @@ class Shortcuts:
         """
         nodes, sites = self._scope.node_list, self._sites
         original, overwrite = nodes.original, nodes.overwrite
-        of_named, of_nameless = self._of_named, self._of_nameless
+        of_named, of_nameless, type_at_hand = self._of_named, self._of_nameless, self._scope.type_at_hand
         for index in positions:
             data = original(index)
             try:
@@ -89,26 +99,26 @@ class Shortcuts:
                     name = data[output_end + 1]
                     lengths |= name or _UNCOMMON
                     names_end += 2 + name
-                    found = of_named.get(data[first_end:inputs_end] + data[names_end:])
+                    by_type = of_named.get(data[first_end:inputs_end] + data[names_end:])
                 else:
-                    found = of_nameless.get(data[first_end:inputs_end] + data[names_end:])
+                    by_type = of_nameless.get(data[first_end:inputs_end] + data[names_end:])
             except IndexError:
-                found = None
+                by_type = None
             # The ends are right only where every length is a single byte and every field the one expected.
-            if (
-                found is None
-                or lengths | output >= _UNCOMMON
-                or data[0] != INPUT
-                or data[inputs_end] != OUTPUT
-                or (found.needs_no_type_at_hand and self._scope.has_type_at_hand(data[2:first_end].decode()))
-            ):
+            if by_type is None or lengths | output >= _UNCOMMON or data[0] != INPUT or data[inputs_end] != OUTPUT:
+                yield index, data
+                continue
+            found = by_type.get(None) or by_type.get(type_at_hand(data[2:first_end].decode()))
+            if found is None:
                 yield index, data
             elif found.rest is None:
                 found.found[first_end, inputs_end, output_end, names_end].append(index)
             else:
                 overwrite(index, data[:first_end] + found.second_input + data[inputs_end:names_end] + found.rest)
                 sites[index] = found.template.site
-        for shortcut in (*of_named.values(), *of_nameless.values()):
+        for shortcut in [
+            each for kinds in (of_named, of_nameless) for kind in kinds.values() for each in kind.values()
+        ]:
             for layout, indexes in shortcut.found.items():
                 if self._replace(indexes, layout, shortcut.template):
                     sites.update(dict.fromkeys(indexes, shortcut.template.site))
@@ -127,15 +137,17 @@ class Shortcuts:
         text, order = template.text([len(name) for name in (stems[0], *names[0])])
         pick = picking([stem if place == 0 else place - 1 for place in order])
         self._replaced.update(zip(indexes, map(text.__mod__, map(pick, names)), strict=True))
+        if template.states_types:
+            self._types.update(zip(indexes, map(template.types, stems), strict=True))
         return True
 
-    def add(self, template: Template, node: SerializedNode, *, needs_no_type_at_hand: bool) -> None:
+    def add(self, template: Template, node: SerializedNode, data_type: bytes | None) -> None:
         """Add what is known of a kind of node, where the first of the kind has the common form.
 
         Args:
             template: what is known.
             node: the first node of the kind.
-            needs_no_type_at_hand: whether the template is only for data of a type that is not at hand.
+            data_type: which type of data the template is for, as `Scope.type_at_hand` gives it; None for any.
         """
         if not template.label or len(node.inputs) > 2 or len(node.outputs) != 1:
             return
@@ -147,7 +159,9 @@ class Shortcuts:
             second_input, rest = becomes
         kind = b"".join(bytes([INPUT]) + name for name in node.inputs[1:]) + node.rest
         known = self._of_named if template.has_name else self._of_nameless
-        known.setdefault(kind, _Shortcut(template, second_input, rest, needs_no_type_at_hand, defaultdict(list)))
+        shortcut = _Shortcut(template, second_input, rest, defaultdict(list))
+        # A node whose name is set to nothing is learned from as well as one without a name; the first holds.
+        known.setdefault(kind, {}).setdefault(data_type, shortcut)
 
 
 def _overwriting(template: Template, node: SerializedNode) -> tuple[bytes, bytes] | None:

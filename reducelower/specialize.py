@@ -13,6 +13,7 @@ from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, numpy_hel
 
 from reducelower.ground import Ground
 from reducelower.inference import GraphKey, function_key, subgraphs
+from reducelower.schemas import DEFAULT_DOMAINS
 from reducelower.scope import Scope
 
 __all__ = ["specialize"]
@@ -81,7 +82,7 @@ class _Specializer:
     def _calls(self, scope: Scope, nodes: Iterable[NodeProto]) -> None:
         """Turn every call in a graph, and the graphs inside it, to a copy of the function called."""
         for index, node in enumerate(nodes):
-            if node.op_type == "Constant" and not node.domain and node.output:
+            if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
                 scope.constant_nodes[node.output[0]] = (index, node)
             called = (node.domain, node.op_type, node.overload)
             if called in self.affected:

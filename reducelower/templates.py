@@ -15,9 +15,10 @@ from onnx import NodeProto, TypeProto
 
 from reducelower.census import INPUT, NAME, OUTPUT, field_head
 from reducelower.names import Names
+from reducelower.value_info import entry, stated
 from reducelower.wire import varint
 
-__all__ = ["SerializedNode", "Template", "coded_text", "picking", "plain", "read_node"]
+__all__ = ["SerializedNode", "Template", "coded_text", "picking", "read_node"]
 
 
 class SerializedNode(NamedTuple):
@@ -92,6 +93,7 @@ class Template:
         source_names: first input and outputs of the node.
         has_name: whether it has a name of its own.
         nodes: what stands in the node's place, each node in pieces, names that vary left as names.
+        states_types: whether the graph is to state types of new values.
     """
 
     def __init__(
@@ -128,7 +130,8 @@ class Template:
         varying = {*self.source_names, *new} - {""}
         self.nodes = [_pieces(node, varying, source) for node in nodes]
         outputs = (name for node in nodes for name in node.output if name in new)
-        self._types = [(name, types[name]) for name in outputs if name in types]
+        self._types = [(name, stated(types[name])) for name in outputs if name in types]
+        self.states_types = bool(self._types)
         self._family = ""
         self._tails = self._tails_of_stem()
         self._all_tails = frozenset((self._tails or {}).values())
@@ -144,8 +147,8 @@ class Template:
         self._family = self._names.family(tails.values())
         return {name: tail.encode() for name, tail in tails.items()} if self._family or not tails else None
 
-    def replacement(self, node: SerializedNode) -> tuple[bytes, list[tuple[str, TypeProto]]]:
-        """What stands in the place of another node of the kind, and the types of what that yields."""
+    def replacement(self, node: SerializedNode) -> tuple[bytes, bytes]:
+        """What stands in the place of another node of the kind, and what the graph is to state of what that yields."""
         names = tuple(map(_text, (node.inputs[0], *node.outputs, node.name or b"\0")))
         stem = names[-1] or names[1]
         if not self.takes([stem]):
@@ -164,10 +167,10 @@ class Template:
             return False
         return not self._tails or self._names.take(self._family, stems, self._all_tails)
 
-    def types(self, stem: bytes) -> list[tuple[str, TypeProto]]:
-        """Types of new values whose names are a stem and their tails, by name."""
+    def types(self, stem: bytes) -> bytes:
+        """What the graph is to state of new values whose names are a stem and their tails."""
         tails = self._tails or {}
-        return [((stem + tails[name]).decode(), found) for name, found in self._types]
+        return b"".join([entry(stem + tails[name], known) for name, known in self._types])
 
     def text(self, lengths: Sequence[int]) -> tuple[bytes, list[int]]:
         """What stands in the place of other nodes, with blanks for names, where new ones are but a stem and tails.
@@ -188,18 +191,18 @@ class Template:
             for piece in pieces:
                 if isinstance(piece, bytes):
                     size += len(piece)
-                    parts.append(plain(piece))
+                    parts.append(_plain(piece))
                     continue
                 place = places.get(piece, 0)
                 tail = b"" if place else tails[piece]
                 length = lengths[place] + len(tail)
                 size += len(varint(length)) + length
-                parts += [plain(varint(length)), b"%b", plain(tail)]
+                parts += [_plain(varint(length)), b"%b", _plain(tail)]
                 order.append(place)
-            text += [plain(field_head(size)), *parts]
+            text += [_plain(field_head(size)), *parts]
         return b"".join(text), order
 
-    def _with_fresh_names(self, node: SerializedNode, stem: bytes) -> tuple[bytes, list[tuple[str, TypeProto]]]:
+    def _with_fresh_names(self, node: SerializedNode, stem: bytes) -> tuple[bytes, bytes]:
         coded = dict(zip(self.source_names, (node.inputs[0], *node.outputs), strict=True))
         coded[""] = node.name or b"\0"
         renamed = {self._stem: stem.decode()}
@@ -211,7 +214,7 @@ class Template:
             b"".join([piece if isinstance(piece, bytes) else coded[piece] for piece in pieces]) for pieces in self.nodes
         ]
         fields = b"".join([field_head(len(data)) + data for data in nodes])
-        return fields, [(renamed[name], known) for name, known in self._types]
+        return fields, b"".join([entry(renamed[name].encode(), known) for name, known in self._types])
 
 
 def picking(places: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
@@ -220,7 +223,7 @@ def picking(places: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
     return itemgetter(*places) if len(places) > 1 else lambda given: (given[places[0]],)
 
 
-def plain(text: bytes) -> bytes:
+def _plain(text: bytes) -> bytes:
     """Text in a format that stands for itself."""
     return text.replace(b"%", b"%%")
 

@@ -13,6 +13,7 @@ from reducelower.errors import Refusal
 from reducelower.inference import subgraphs
 from reducelower.plan import Plan, Site
 from reducelower.reports.fragments import Fragment, fragments_of
+from reducelower.schemas import DEFAULT_DOMAINS
 from reducelower.verification import SiteVerification, Verification
 from reducelower.verification.check import describe
 from reducelower.verification.pairs import Pair, cut
@@ -180,7 +181,7 @@ def _table(
     rows: list[NodeRow] = []
     for graph, index, node in _nodes(before):
         label = node.name or f"{node.op_type}#{index}"
-        kind = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+        kind = node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
         row = NodeRow(graph, label, kind, rest)
         if (site := rewritten.get((graph, index))) is not None:
             row = NodeRow(graph, label, kind, "rewritten", site.rule, numbers.get(site, 0))

@@ -11,7 +11,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper, numpy
 
 from reducelower.inference import subgraphs
 from reducelower.reports.text import shape_text, short
-from reducelower.schemas import schema
+from reducelower.schemas import DEFAULT_DOMAINS, schema
 from reducelower.verification.inputs import tensor_dims
 from reducelower.verification.measure import element_type_of
 from reducelower.verification.pairs import FreeInput, Pair
@@ -106,7 +106,7 @@ def _fragment(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: M
 
 def _own_constant(node: NodeProto) -> Any:
     """The value of a small Constant node, which is written into the boxes that read it."""
-    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx") or len(node.attribute) != 1:
+    if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS or len(node.attribute) != 1:
         return None
     (attribute,) = node.attribute
     if attribute.ref_attr_name or attribute.name == "sparse_value":
@@ -131,7 +131,7 @@ def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
     for _, _, graph in subgraphs(node):
         inner = {name for item in graph.node for name in item.output}
         names += dict.fromkeys(name for item in graph.node for name in item.input if name not in inner)
-    domain = "" if node.domain in ("", "ai.onnx") else f"{node.domain}."
+    domain = "" if node.domain in DEFAULT_DOMAINS else f"{node.domain}."
     return Box(
         short(f"{domain}{node.op_type}", _LONGEST_LINE),
         node.name,
@@ -143,7 +143,7 @@ def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
 
 def _slot(node: NodeProto, position: int, opset: int) -> str:
     """The name that the operator's page gives an input."""
-    found = schema(node.op_type, opset) if node.domain in ("", "ai.onnx") else None
+    found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
     formal = list(found.inputs) if found is not None else []
     return str(formal[min(position, len(formal) - 1)].name) if formal else f"input {position}"
 

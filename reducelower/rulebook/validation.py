@@ -9,7 +9,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker,
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.element_types import ANY, CLASSES, SUPPORTED, class_of_name, type_name
 from reducelower.rulebook.reading import Source, opset_of
-from reducelower.schemas import taken_types
+from reducelower.schemas import DEFAULT_DOMAINS, taken_types
 
 __all__ = ["rule_types", "validate"]
 
@@ -105,7 +105,7 @@ def _check_held(source: Source, tensors: Iterable[TensorProto]) -> None:
 def _check_node(source: Source, node: NodeProto) -> None:
     function = source.function
     opset = opset_of(function)
-    if node.op_type == function.name and not node.domain:
+    if node.op_type == function.name and node.domain in DEFAULT_DOMAINS:
         raise source.error(f"the rule for {function.name} uses {function.name} itself", _first(node))
     try:
         schema = defs.get_schema(node.op_type, opset, node.domain)

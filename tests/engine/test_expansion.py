@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
+from onnx import ModelProto, TensorProto, checker, helper, numpy_helper, parser
 
 import reducelower
 from reducelower import ConversionError
@@ -217,3 +217,36 @@ def test_opset_1_takes_rules_without_cast_and_broadcasting_and_the_refusal_names
     checker.check_model(expanded, full_check=True)
     assert all_operators(expanded) == {"ReduceSum", "Log"}
     assert all_operators(reducelower.expand(Case("ReduceL1", 1, "one").model(), rules="stable")) == {"Abs", "ReduceSum"}
+
+
+@pytest.mark.parametrize("name", ["Thing", "ReduceThing", "ReduceSum"])
+def test_functions_may_be_named_like_reductions(name: str) -> None:
+    """What they are called tells nothing of them in a domain of their own."""
+    model = parser.parse_model(
+        f"""
+        <ir_version: 8, opset_import: ["": 18, "my": 1]>
+        g (float[2, 3] x, int64[1] axes) => (float[P, Q] y) {{ y = my.{name} (x, axes) }}
+        <domain: "my", opset_import: ["": 18]>
+        {name} (d, a) => (r) {{ r = ReduceLogSumExp (d, a) }}
+        """
+    )
+    expanded = reducelower.expand(model, rules="stable")
+    assert "ReduceLogSumExp" not in {node.op_type for node in expanded.functions[0].node}
+    data = np.float32([[1, 2, 3], [4, 5, 6]])
+    (result,) = run(expanded, {"x": data, "axes": np.int64([1])})
+    np.testing.assert_allclose(result, np.log(np.exp(data).sum(1, keepdims=True)), rtol=1e-6)
+
+
+def test_sizes_that_are_not_known_are_given_no_names() -> None:
+    """Inference calls each of them something, which may be what the model calls another."""
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 18]>
+        g (float[N, M] x, int64[1] axes) => (float[P, Q] y) { y = ReduceLogSumExp (x, axes) }
+        """
+    )
+    for rules in ("spec", "stable"):
+        stated = reducelower.expand(model, rules=rules).graph.value_info
+        names = [[dim.dim_param for dim in value.type.tensor_type.shape.dim] for value in stated]
+        assert ["", ""] in names
+        assert {name for sizes in names for name in sizes} <= {"N", "M", ""}

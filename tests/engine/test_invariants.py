@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, checker, helper, numpy_helper, parser
+from onnx import ModelProto, TensorProto, TypeProto, checker, helper, numpy_helper, parser
 
 import reducelower
 from reducelower import ConversionError
@@ -264,6 +264,40 @@ def test_ir_version_stays_as_high_as_the_model_needs() -> None:
     assert reducelower.convert_version(model, 11).ir_version == 10
     function = Case("ReduceSum", 18, "absent", place="function").model()
     assert reducelower.convert_version(function, 13).ir_version == 8
+
+
+# Source of the versions: the change log of IR versions in onnx.proto.
+@pytest.mark.parametrize(
+    ("value_type", "expected"),
+    [
+        (helper.make_tensor_type_proto(TensorProto.FLOAT, [3]), 6),
+        (helper.make_tensor_type_proto(TensorProto.FLOAT8E5M2, [3]), 9),
+        (helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.INT4, [3])), 10),
+        (helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [3])), 8),
+        (helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.INT4, [3])), 10),
+    ],
+    ids=["float", "float8", "sequence of int4", "optional", "optional int4"],
+)
+@pytest.mark.parametrize("where", ["input", "value_info"])
+def test_ir_version_stays_as_high_as_stated_types_need(where: str, value_type: TypeProto, expected: int) -> None:
+    model = Case("ReduceSum", 18, "absent").model()
+    model.ir_version = 10
+    getattr(model.graph, where).add(name="more").type.CopyFrom(value_type)
+    assert reducelower.convert_version(model, 11).ir_version == expected
+
+
+@pytest.mark.parametrize("where", ["input", "output", "value_info", "initializer"])
+def test_ir_version_stays_as_high_as_metadata_needs(where: str) -> None:
+    model = Case("ReduceSum", 18, "absent").model()
+    model.ir_version = 10
+    marked = getattr(model.graph, where).add(name="more") if where != "output" else model.graph.output[0]
+    if where == "initializer":
+        marked.data_type = TensorProto.FLOAT
+        marked.dims.append(0)
+    elif where != "output":
+        marked.type.tensor_type.elem_type = TensorProto.FLOAT
+    marked.metadata_props.add(key="k", value="v")
+    assert reducelower.convert_version(model, 11).ir_version == 10
 
 
 def test_ir_version_3_gets_no_initializer_that_is_no_input() -> None:

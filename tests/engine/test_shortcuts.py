@@ -119,3 +119,12 @@ def test_a_constant_stays_while_replaced_nodes_read_it() -> None:
     converted = reducelower.convert_version(model, 13, without=["ReduceL1"])
     checker.check_model(converted, full_check=True)
     assert [result.tolist() for result in run(converted, {"r": np.float32([[1, 5], [3, 2]])})] == [[3, 5], [1], [0]]
+
+
+@pytest.mark.parametrize("is_typed", [True, False], ids=["typed", "untyped"])
+def test_a_name_that_is_set_to_nothing_is_none(is_typed: bool) -> None:
+    """Some writers set it; protobuf tells that apart from a name that is not set."""
+    nodes = [helper.make_node("ReduceL1", ["x"], [output]) for output in "abcd"]
+    nodes[2].name = ""
+    expanded = legalize(model_of(nodes, 18, is_typed=is_typed), Target(18, frozenset(["ReduceL1"]))).model
+    assert [node.op_type for node in without_data(expanded)] == ["Abs", "ReduceSum"] * 4

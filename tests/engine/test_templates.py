@@ -167,3 +167,53 @@ def test_a_node_whose_data_are_its_axes_is_no_pattern_for_others() -> None:
     checker.check_model(expanded, full_check=True)
     y, z = run(expanded, {"x": np.array([-5])})
     assert (y.tolist(), z.tolist()) == ([0], [5])
+
+
+def relu_and_reduce(operator: str, kinds: tuple[str, str]) -> ModelProto:
+    """Two like nodes, whose data is of ranks 2 and 3, of some element types, which nothing states."""
+    first, second = kinds
+    return parse(
+        f"""
+        <ir_version: 8, opset_import: ["" : 13]>
+        g ({first}[2, 3] x, {second}[5, 6, 7] y) => ({first}[P] p, {second}[Q, R] q)
+        {{
+            a = Relu (x)
+            b = Relu (y)
+            p = {operator} <axes = [-1], keepdims = 0> (a)
+            q = {operator} <axes = [-1], keepdims = 0> (b)
+        }}
+        """
+    )
+
+
+@pytest.mark.parametrize("ranks", [{}, {"a": 2}, {"b": 3}, {"a": 2, "b": 3}])
+def test_a_rank_that_is_declared_is_that_of_one_value(ranks: dict[str, int]) -> None:
+    data = {"x": sample(np.float32, (2, 3)), "y": np.arange(210, dtype=np.float32).reshape(5, 6, 7)}
+    converted = reducelower.convert_version(relu_and_reduce("ReduceMax", ("float", "float")), 10, ranks=ranks)
+    checker.check_model(converted, full_check=True)
+    for result, values in zip(run(converted, data), data.values(), strict=True):
+        np.testing.assert_array_equal(result, np.maximum(values, 0).max(-1))
+
+
+@pytest.mark.parametrize("element_types", [{}, {"a": "float"}, {"b": "double"}])
+def test_a_type_that_is_declared_is_that_of_one_value(element_types: dict[str, str]) -> None:
+    data = {"x": sample(np.float32, (2, 3)), "y": np.arange(210, dtype=np.float64).reshape(5, 6, 7)}
+    model = relu_and_reduce("ReduceL2", ("float", "double"))
+    expanded = reducelower.expand(model, rules="stable", element_types=element_types)
+    checker.check_model(expanded, full_check=True)
+    for result, values in zip(run(expanded, data), data.values(), strict=True):
+        np.testing.assert_allclose(result, np.sqrt((np.maximum(values, 0).astype(np.float64) ** 2).sum(-1)), rtol=1e-6)
+
+
+def test_a_rank_that_is_declared_is_no_reason_to_believe_it_of_others() -> None:
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (float x, float y) => (float[P] p, float[Q] q)
+        { p = ReduceMax <axes = [-1]> (x)  q = ReduceMax <axes = [-1]> (y) }
+        """
+    )
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.ClearField("shape")
+    with pytest.raises(reducelower.ConversionError, match="the rank of 'y' is not known"):
+        reducelower.convert_version(model, 10, ranks={"x": 2})

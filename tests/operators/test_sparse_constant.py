@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, checker, helper
 
+import reducelower
 from tests.operators.models import converted, floats, run
 
 
@@ -23,3 +24,15 @@ def test_a_sparse_tensor_is_written_out(indices: np.ndarray) -> None:
     data = floats(2, 3)
     expected = data + np.array([[0, 3, 0], [0, 0, 4]], np.float32)
     np.testing.assert_allclose(run(converted(made, 10), {"x": data})[0], expected)
+
+
+def test_a_sparse_tensor_of_strings_has_empty_ones_between() -> None:
+    values, places = helper.make_tensor("v", TensorProto.STRING, [1], [b"a"]), helper.make_tensor("i", 7, [1], [1])
+    node = helper.make_node("Constant", [], ["c"], sparse_value=helper.make_sparse_tensor(values, places, [3]))
+    output = helper.make_tensor_value_info("c", TensorProto.STRING, [3])
+    graph = helper.make_graph([node], "g", [], [output])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    converted = reducelower.convert_version(model, 10)
+    checker.check_model(converted, full_check=True)
+    (held,) = converted.graph.node[0].attribute
+    assert list(held.t.string_data) == [b"", b"a", b""]
