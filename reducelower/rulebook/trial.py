@@ -24,7 +24,7 @@ from reducelower.rulebook.truth import OPERATORS, reduce_floats, reduce_integers
 from reducelower.rulebook.ulp import LIMITS, distance_in_ulps, distance_in_units, ulp
 from reducelower.rulebook.validation import rule_types
 
-__all__ = ["Report", "Trial", "test_rules"]
+__all__ = ["Report", "Trial", "test_rules", "try_operator", "try_rule"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,14 @@ class Trial:
     wrong: tuple[str, ...] = ()
     skipped: str = ""
 
+    @property
+    def outcome(self) -> str:
+        """What came of it, in words."""
+        if self.skipped:
+            return f"not tried: {self.skipped}"
+        off = "wrong" if self.wrong else f"at most {self.largest_error:.3g} ULP off"
+        return f"{off}, {self.results} results in {self.runtime or 'no runtime'}"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -74,13 +82,18 @@ def test_rules(book: RuleBook) -> Report:
     Raises:
         RuleError: a rule is not valid.
     """
-    return Report(tuple(trial for op_type in book.operators for trial in _try_operator(book, op_type)))
+    return Report(tuple(trial for op_type in book.operators for trial in try_operator(book, op_type)))
 
 
 test_rules.__test__ = False  # type: ignore[attr-defined]  # not a test of pytest's, whatever its name says
 
 
-def _try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:
+def try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:
+    """Try every rule that a book has for an operator, on every element type it is for.
+
+    Raises:
+        RuleError: a rule is not valid.
+    """
     for rule in book.rules(op_type):
         if op_type not in OPERATORS:
             yield Trial(rule.name, op_type, rule.element_types, skipped="no expected values are known for the operator")

@@ -64,6 +64,45 @@ def test_rules_finds_what_is_wrong_with_a_folder(cli: Cli, tmp_path: Path) -> No
     assert len(ran.err.splitlines()) == 1
 
 
+RULE = """
+<domain: "mine", overload: "floating", opset_import: ["" : 18]>
+ReduceMin <keepdims, noop_with_empty_axes> (data, axes) => (reduced)
+{
+  negative = Neg (data)
+  largest = ReduceMax <keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes> (negative, axes)
+  reduced = Neg (largest)
+}
+"""
+
+
+def test_rules_are_tried(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "ReduceMin.onnxtxt").write_text(RULE)
+    ran = cli("rules", "--test", tmp_path)
+    assert ran.status == 0
+    assert {line.split()[1] for line in ran.out.splitlines()} == {"float", "double", "float16", "bfloat16"}
+    assert all("at most 0 ULP off" in line for line in ran.out.splitlines())
+    assert cli("rules", "ReduceMin", "--test", tmp_path).out == ran.out
+    assert cli("rules", "ReduceMax", "--test", tmp_path).status == 2
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("reduced = Neg (largest)", "reduced = Abs (largest)"),
+        ("<keepdims = @keepdims, ", "<"),
+        (", noop_with_empty_axes = @noop_with_empty_axes", ""),
+        ("ReduceMax", "ReduceMean"),
+    ],
+)
+def test_rules_that_compute_something_else_are_wrong(cli: Cli, tmp_path: Path, right: str, wrong: str) -> None:
+    (tmp_path / "ReduceMin.onnxtxt").write_text(RULE.replace(right, wrong, 1))
+    ran = cli("rules", "--test", tmp_path)
+    assert ran.status == 1
+    assert "ReduceMin  float " in ran.out
+    assert "wrong" in ran.out
+    assert "ReduceMin on double: " in ran.err
+
+
 def test_version_names_what_it_works_with(cli: Cli) -> None:
     lines = cli("--version").out.splitlines()
     for name in ("onnx", "onnxruntime", "onnxscript"):
