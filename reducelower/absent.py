@@ -124,7 +124,13 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
             )
         types.append(known.SerializeToString())
     written = min(found.context_dependent_function_opset_versions)
-    text = found.get_context_dependent_function_with_opset_version(written, node.SerializeToString(), types)
+    try:
+        text = found.get_context_dependent_function_with_opset_version(written, node.SerializeToString(), types)
+    except Exception as error:  # the operators raise several kinds
+        reason = " ".join(str(error).split())
+        raise RefusedError(
+            f"opset {scope.ground.opset} does not have {node.op_type}, and its function body cannot be made: {reason}"
+        ) from error
     return FunctionProto.FromString(text) if text else None
 
 

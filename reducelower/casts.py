@@ -153,6 +153,8 @@ def cast_around(
     stem = node.name or next(filter(None, node.output))
     narrow = f"tensor({element_type_name(element_type)})"
     variables = _variables(node, scope, narrow, goal)
+    if any(f"tensor({element_type_name(wide)})" not in types for types in variables.values()):
+        raise refusal(node, scope, element_type)
     before: list[NodeProto] = []
     after: list[NodeProto] = []
     cast_names: dict[str, str] = {}

@@ -147,6 +147,8 @@ class Legalizer:
         derived = len(ground.names.derived)
         self._apply(node, index, treatment, edit)
         nodes = list(nodes_of(edit.replaced.get(index, [node])))
+        if index not in edit.sites and node != source:
+            return  # names that say nothing were left out at its end, which is no rewrite to tell of
         tail = source.input[1:]
         if not _can_be_template(source, nodes) or not all(
             name in tail or ground.names.is_new(name) for name in ground.asked_values

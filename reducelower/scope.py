@@ -24,6 +24,7 @@ from reducelower.ground import Ground
 from reducelower.inference import GraphKey, subgraphs
 from reducelower.nodelist import NodeList, ParsedNodes
 from reducelower.schemas import element_type_name, type_string
+from reducelower.value_info import entry, stated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -343,6 +344,19 @@ class Scope:
         """State the element type of a value that a rewrite makes."""
         self.ground.element_types[name] = element_type
 
+    def state_type(self, name: str) -> None:
+        """Let the graph state the type of a value, which shape inference does not find at the target's opset version.
+
+        Values that a rewrite makes have their types stated anyway, as far as these are known.
+        """
+        self.ground.asked_values.add(name)  # nodes like the one that yields it have other values to state
+        home = self._writing()
+        if self.ground.names.is_new(name) or name in home._known_values() or not isinstance(home.holder, GraphProto):
+            return
+        found = self.type(name)
+        if found is not None:
+            home.holder.MergeFromString(entry(name.encode(), stated(found)))
+
     def release(self, name: str) -> None:
         """Note that a node no longer reads a constant, which may go if nothing else reads it."""
         self.ground.released.append((self.home(name), name))
@@ -426,6 +440,7 @@ class Scope:
 
     def is_read(self, name: str) -> bool:
         """Whether any node or graph output, here or in a graph inside, reads a value that this graph brings about."""
+        self.ground.asked_values.add(name)
         home = self.home(name)
         holder = home.holder
         outputs = [value.name for value in holder.output] if isinstance(holder, GraphProto) else holder.output

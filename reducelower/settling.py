@@ -59,6 +59,7 @@ class Settler:
         self.tables: dict[int, Treatments] = {}
         self.new_types: dict[Scope, dict[str, TypeProto]] = {}
         self._expanding: list[str] = []
+        self._expressing: list[str] = []
         self._mender: Mender | None = None
 
     @property
@@ -192,8 +193,14 @@ class Settler:
     def _replace_absent(self, node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], str]:
         # They are written for an opset version that may not take all the types which the operator takes at its own.
         mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
-        nodes, written, label = absent.replacement(node, opset, scope)
-        return self.settle_all(nodes, written, scope, mistyped=mistyped), label
+        if node.op_type in self._expressing:
+            raise RefusedError(f"opset {self.goal} has neither {' nor '.join(self._expressing)}")
+        self._expressing.append(node.op_type)
+        try:
+            nodes, written, label = absent.replacement(node, opset, scope)
+            return self.settle_all(nodes, written, scope, mistyped=mistyped), label
+        finally:
+            self._expressing.pop()
 
     def fit(self, node: NodeProto, scope: Scope, *, strict: bool = True) -> list[NodeProto] | None:
         """Cast around a node whose element type the target's version does not take; None if it takes it.

@@ -1,9 +1,9 @@
 """Doing what is known to the commonest nodes without even taking them apart, to many of them at once.
 
-The common form is a node with at most two inputs and one output, every name shorter than 128 bytes. Its first bytes
-then are names, each with one byte for the tag and one for the length, and the second input and what stands behind the
-names tell its kind. Nodes of one kind whose names end at the same places differ in a few ranges of bytes, and
-what comes in their place is written as one format that these ranges go into.
+The common form is a node with at most two inputs and one output, no name empty and none longer than 127 bytes. Its
+first bytes then are names, each with one byte for the tag and one for the length, and the second input and what stands
+behind the names tell its kind. Nodes of one kind whose names end at the same places differ in a few ranges of bytes,
+and what comes in their place is written as one format that these ranges go into.
 """
 
 from __future__ import annotations
@@ -87,13 +87,15 @@ class Shortcuts:
         for index in positions:
             data = original(index)
             try:
-                lengths = data[1]
-                first_end = inputs_end = lengths + 2
+                first = data[1]
+                lengths = first or _UNCOMMON
+                first_end = inputs_end = first + 2
                 if data[first_end] == INPUT:
                     second = data[first_end + 1]
                     lengths |= second
                     inputs_end += 2 + second
                 output = data[inputs_end + 1]
+                lengths |= output or _UNCOMMON
                 names_end = output_end = inputs_end + 2 + output
                 if data[output_end] == NAME:
                     name = data[output_end + 1]
@@ -105,7 +107,7 @@ class Shortcuts:
             except IndexError:
                 by_type = None
             # The ends are right only where every length is a single byte and every field the one expected.
-            if by_type is None or lengths | output >= _UNCOMMON or data[0] != INPUT or data[inputs_end] != OUTPUT:
+            if by_type is None or lengths >= _UNCOMMON or data[0] != INPUT or data[inputs_end] != OUTPUT:
                 yield index, data
                 continue
             found = by_type.get(None) or by_type.get(type_at_hand(data[2:first_end].decode()))
@@ -149,7 +151,7 @@ class Shortcuts:
             node: the first node of the kind.
             data_type: which type of data the template is for, as `Scope.type_at_hand` gives it; None for any.
         """
-        if not template.label or len(node.inputs) > 2 or len(node.outputs) != 1:
+        if not template.label or len(node.inputs) > 2 or len(node.outputs) != 1 or not template.source_names[1]:
             return
         second_input, rest = b"", None
         if template.in_place:

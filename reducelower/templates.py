@@ -21,6 +21,10 @@ from reducelower.wire import varint
 __all__ = ["SerializedNode", "Template", "coded_text", "picking", "read_node"]
 
 
+_NOTHING = b"\0"
+"""A name that is empty, with its length in front: an input that is not given, or an output that nobody wants."""
+
+
 class SerializedNode(NamedTuple):
     """A node as protobuf writes it: its names, each with the length in front, and everything else."""
 
@@ -31,7 +35,9 @@ class SerializedNode(NamedTuple):
 
     def kind(self, edit: Hashable) -> Hashable:
         """What nodes of a graph share that fare alike; the name of the first input may differ, and what it holds."""
-        return edit, tuple(self.inputs[1:]), len(self.outputs), not self.name, self.rest
+        has_first = bool(self.inputs) and self.inputs[0] != _NOTHING
+        asked = tuple(output != _NOTHING for output in self.outputs)
+        return edit, has_first, tuple(self.inputs[1:]), asked, not self.name, self.rest
 
 
 def read_node(data: bytes) -> SerializedNode:
@@ -149,7 +155,7 @@ class Template:
 
     def replacement(self, node: SerializedNode) -> tuple[bytes, bytes]:
         """What stands in the place of another node of the kind, and what the graph is to state of what that yields."""
-        names = tuple(map(_text, (node.inputs[0], *node.outputs, node.name or b"\0")))
+        names = tuple(map(_text, (node.inputs[0], *node.outputs, node.name or _NOTHING)))
         stem = names[-1] or names[1]
         if not self.takes([stem]):
             return self._with_fresh_names(node, stem)
@@ -204,7 +210,7 @@ class Template:
 
     def _with_fresh_names(self, node: SerializedNode, stem: bytes) -> tuple[bytes, bytes]:
         coded = dict(zip(self.source_names, (node.inputs[0], *node.outputs), strict=True))
-        coded[""] = node.name or b"\0"
+        coded[""] = node.name or _NOTHING
         renamed = {self._stem: stem.decode()}
         for before, tail, name in self._derived:
             # A replacement of a replacement takes its stem from a name that was itself derived.

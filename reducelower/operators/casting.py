@@ -30,7 +30,8 @@ def _raise_name(node: NodeProto, scope: Scope) -> Outcome:
 
 @lowers("Cast", 6)
 def _lower_number(node: NodeProto, scope: Scope) -> Outcome:
-    """The number of an element type becomes its name."""
+    """The number of an element type becomes its name, which shape inference does not read."""
+    scope.state_type(node.output[0])
     set_attribute(node, "to", TensorProto.DataType.Name(value_of(node, "to")))
     return True
 

@@ -6,7 +6,8 @@ https://onnx.ai/onnx/operators/onnx__Clip.html (11, 12), https://onnx.ai/onnx/op
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto, defs
+import numpy as np
+from onnx import NodeProto, TensorProto, defs, helper
 
 from reducelower.attributes import value_of
 from reducelower.casts import Fitted, cast_exactly, refusal, retypes
@@ -55,11 +56,12 @@ def _clip(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema)
     if element_type not in (*_WIDEST, TensorProto.INT32, TensorProto.UINT32):
         return cast_exactly(node, scope, element_type, goal)
     body = Writer(node, scope)
+    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type))
     bounds = [body.input(1), body.input(2)]
     for index, name in enumerate(("min", "max")):
-        # Below opset 11 the bounds are attributes.
+        # Below opset 11 the bounds are attributes; those that no value reaches say that there are none.
         value = value_of(node, name)
-        if value is not None:
+        if value is not None and limits.min < value < limits.max:
             bounds[index] = body.constant(int(value), element_type, name)
     return limited(body, bounds), None, []
 

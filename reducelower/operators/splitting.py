@@ -26,6 +26,12 @@ def _lower_number_of_outputs(node: NodeProto, scope: Scope) -> Outcome:
     if attribute is None:
         return False
     count = int(value_of(node, "num_outputs"))
+    named = len(node.output)
+    if count != named:
+        raise RefusedError(
+            f"its num_outputs is {count}, but it names {named} outputs, and runtimes differ in what that means",
+            "name as many outputs as there are parts",
+        )
     data, axis = node.input[0], int(value_of(node, "axis", 0))
     shape = scope.shape(data)
     size = None
