@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from pathlib import Path
 from typing import TextIO
 
 __all__ = ["finish", "message", "one_line", "prepare", "problem", "result"]
@@ -13,10 +14,15 @@ _LONGEST = 1000
 
 
 def prepare() -> None:
-    """Let no character stop the output, whatever the terminal's encoding."""
+    """Let nothing stop the output: no character that the terminal lacks, no stream that was closed before the start."""
+    sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # not every stream has it
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w")
 
 
 def result(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -41,6 +42,12 @@ def _mapping(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[s
 
 def _by_element_type(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
     return {ELEMENT_TYPE.convert(name, param, ctx): value for name, value in pairs}
+
+
+def _time(ctx: click.Context, param: click.Parameter, seconds: float) -> float:
+    if math.isnan(seconds):
+        raise click.BadParameter("nan is no time", ctx, param)
+    return seconds
 
 
 def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, ...]) -> tuple[str, ...]:
@@ -194,6 +201,7 @@ def verification_options(function: Decorated) -> Decorated:
                 default=60.0,
                 show_default=True,
                 metavar="SECONDS",
+                callback=_time,
                 help="Time for running the models.",
             ),
             click.option("--verify-strict", "strict", is_flag=True, help="A model that cannot be run is a failure."),

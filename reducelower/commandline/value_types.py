@@ -34,12 +34,17 @@ def _starting(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
 
 
 class _Name(ParamType):
-    """The name of a file or folder, left to whoever opens it; the shell completes it."""
+    """The name of a file or folder, left to whoever opens it; the shell completes it.
+
+    An empty one is what a variable of a script that is not set leaves, and would stand for the current folder.
+    """
 
     def __init__(self, kind: str) -> None:
         self.name = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not str(value):
+            self.fail("the name is empty; write . for the current folder", param, ctx)
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -17,7 +17,9 @@ __all__ = ["command"]
 @click.argument("after", type=FILE, metavar="[AFTER]", required=False)
 @verification_options
 @report_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed for the values of the inputs.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing; the exit status tells.")
 def command(before: str, after: str | None, **options: Any) -> int:
     """Run two models on the same inputs and compare every output; or one model in several runtimes.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -158,3 +159,39 @@ def test_the_module_runs_and_a_reader_that_leaves_is_no_fault(models: Path) -> N
         command = [sys.executable, "-m", "reducelower", "check", str(models / "skl_gnb_13.onnx"), "--opset", "13"]
         ran = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_that_are_closed_from_the_start_are_no_fault(models: Path, tmp_path: Path, closed: str) -> None:
+    model, output = models / "skl_gnb_13.onnx", tmp_path / "out.onnx"
+    arguments = f"convert '{model}' -o '{output}' --opset 15 --no-verify"
+    command = f"'{sys.executable}' -m reducelower {arguments} {closed}"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False)
+    assert output.stat().st_size > 100
+    missing = f"'{sys.executable}' -m reducelower check '{tmp_path}/none.onnx' --opset 15 {closed}"
+    assert subprocess.run(missing, shell=True, capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "arguments", ["convert '' --in-place --opset 15", "check '' --opset 15", "expand '' --in-place", "verify '' ''"]
+)
+def test_an_empty_name_is_not_the_current_folder(
+    cli: Cli, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
+) -> None:
+    """A variable that is not set must not have every model below rewritten."""
+    data = (models / "skl_gnb_13.onnx").read_bytes()
+    (tmp_path / "model.onnx").write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    ran = cli(*shlex.split(arguments))
+    assert ran.status == 2
+    assert "empty" in ran.err
+    assert (tmp_path / "model.onnx").read_bytes() == data
+
+
+@pytest.mark.parametrize(("option", "value"), [("--seed", "-1"), ("--verify-budget", "nan")])
+def test_numbers_that_make_no_sense_are_refused(cli: Cli, models: Path, option: str, value: str) -> None:
+    model = models / "skl_gnb_13.onnx"
+    ran = cli("verify", model, model, option, value)
+    assert ran.status == 2
+    assert option in ran.err
