@@ -254,7 +254,7 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
             tally.note("different", f"the replacement does not load: {error.reason}")
         return tally
     tally.runtime = left_name if left_name == right_name else f"{left_name} / {right_name}"
-    for case, settled in cases(pair, before, reduction, setup.seed, setup.static):
+    for case, settled in cases(pair, reduction, setup.seed, setup.static):
         try:
             expected = left.run(case.feeds)
         except CannotRunError as error:

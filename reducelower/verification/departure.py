@@ -15,11 +15,9 @@ from reducelower.verification.result import OutputComparison, to_plain
 from reducelower.verification.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.runtimes import runtime_named
 from reducelower.verification.source import CannotRunError, Source, has_external_data
-from reducelower.verification.tolerance import Tolerance
+from reducelower.verification.tolerance import APART, Tolerance
 
 __all__ = ["Departure", "RuntimeComparison", "compare_runtimes"]
-
-_APART = 8.0  # two runtimes approximate exp, erf and tanh differently, by a few ULP each
 
 
 @dataclass(frozen=True)
@@ -124,25 +122,28 @@ def compare_runtimes(
     others = tuple(name for name in trusted if name != runtime)
     try:
         left = run_source(source, others, Request(dict(inputs or {}), seed, dict(dims or {})), clock, notes)
-        right = run_result(source, (runtime,), left, clock, [])
+        right = run_result(source, (runtime,), left, clock, notes)
     except CannotRunError as error:
         return RuntimeComparison(True, False, runtime, reason=error.reason, notes=tuple(notes))
     names = [value.name for value in source.proto.graph.output]
     outputs, case = _worst(names, left, right, tolerances)
     agrees = all(item.verdict != "different" for item in outputs)
-    first = None if agrees else _first(source, left, runtime, case, tolerances, notes)
+    first = None if agrees else _first(source, left, runtime, case, tolerances, clock, notes)
     return RuntimeComparison(agrees, True, runtime, left.runtime, tuple(outputs), first, notes=tuple(notes))
 
 
 def _worst(
     names: Sequence[str], left: Run, right: Run, tolerances: Mapping[str, Tolerance] | None
 ) -> tuple[list[OutputComparison], int]:
-    """The worst comparison of each output, and the first set of inputs that shows a difference."""
+    """The worst comparison of each output, and the first set of inputs that shows a difference.
+
+    The budget may have ended before the last sets of inputs on the right.
+    """
     merged: dict[str, OutputComparison] = {}
     differs = None
-    for at, (before, after) in enumerate(zip(left.results, right.results, strict=True)):
+    for at, (before, after) in enumerate(zip(left.results, right.results, strict=False)):
         for item in compare_outputs(
-            names, before, after, runtime=f"{left.runtime} / {right.runtime}", tolerances=tolerances, widen=_APART
+            names, before, after, runtime=f"{left.runtime} / {right.runtime}", tolerances=tolerances, widen=APART
         ):
             merged[item.name] = merged[item.name].merged(item) if item.name in merged else item
             if item.verdict == "different" and differs is None:
@@ -156,6 +157,7 @@ def _first(
     runtime: str,
     case: int,
     tolerances: Mapping[str, Tolerance] | None,
+    clock: Clock,
     notes: list[str],
 ) -> Departure | None:
     """Compare every node's outputs in graph order."""
@@ -166,10 +168,10 @@ def _first(
         feeds = left.cases[case]
         for nodes, exposed in _exposed(model, (left.runtime, runtime)):
             names = [value.name for value in exposed.graph.output]
-            before, after = (runtime_named(name).load(Source(exposed)).run(feeds) for name in (left.runtime, runtime))
+            before, after = (_run_once(exposed, name, feeds, clock) for name in (left.runtime, runtime))
             found = {
                 item.name: item
-                for item in compare_outputs(names, before, after, runtime="", tolerances=tolerances, widen=_APART)
+                for item in compare_outputs(names, before, after, runtime="", tolerances=tolerances, widen=APART)
             }
             for index, node in nodes:
                 for name in node.output:
@@ -179,6 +181,11 @@ def _first(
     except CannotRunError as error:
         notes.append(f"The intermediate values could not be compared: {error.reason}.")
     return None
+
+
+def _run_once(model: ModelProto, runtime: str, feeds: Mapping[str, Any], clock: Clock) -> list[Any]:
+    clock.check()
+    return runtime_named(runtime).load(Source(model)).run(feeds, clock.left)
 
 
 def _exposed(model: ModelProto, runtimes: Sequence[str]) -> Iterator[tuple[list[tuple[int, NodeProto]], ModelProto]]:

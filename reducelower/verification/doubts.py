@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from reducelower.schemas import DEFAULT_DOMAINS
 from reducelower.verification.compare import tensors
 from reducelower.verification.measure import Array, is_float, smallest_and_eps
 from reducelower.verification.result import OutputComparison
-from reducelower.verification.runs import Run
-from reducelower.verification.source import CannotRunError, all_nodes, default_opset
+from reducelower.verification.runs import Clock, Run
+from reducelower.verification.source import CannotRunError, OutOfTimeError, all_nodes, default_opset
 
 __all__ = ["old_in_reference", "random_outputs", "sensitivity"]
 
@@ -48,13 +49,21 @@ _RANDOM = frozenset(
 )
 
 
-def random_outputs(model: ModelProto, run: Run, outputs: Sequence[OutputComparison]) -> list[OutputComparison]:
-    """Withdraw the comparison of outputs that the source itself does not reproduce on the same inputs."""
+def random_outputs(
+    model: ModelProto, run: Run, outputs: Sequence[OutputComparison], clock: Clock
+) -> list[OutputComparison]:
+    """Withdraw the comparison of outputs that the source itself does not reproduce on the same inputs.
+
+    When the time is over, what was seen until then counts.
+    """
     names = [value.name for value in model.graph.output]
     unstable: set[str] = set()
     for feeds, first in zip(run.cases, run.results, strict=True):
         try:
-            second = run.session.run(feeds)
+            clock.check()
+            second = run.session.run(feeds, clock.left)
+        except OutOfTimeError:
+            break
         except CannotRunError:
             return list(outputs)
         for name, left, right in zip(names, first, second, strict=True):
@@ -80,11 +89,12 @@ def _identical(left: Array | None, right: Array | None) -> bool:
     return left.tolist() == right.tolist() if left.dtype == object else left.tobytes() == right.tobytes()
 
 
-def sensitivity(model: ModelProto, run: Run, seed: int) -> dict[str, float]:
+def sensitivity(model: ModelProto, run: Run, seed: int, clock: Clock) -> dict[str, float]:
     """How far each output of the source moves when its float inputs change in the last places.
 
     A rewrite that only rounds differently does to the values inside what such a change does to the inputs, so an error
     of this size is the model's own conditioning (backward error analysis), not the rewrite's fault.
+    When the time is over, what was seen until then counts.
 
     Returns:
         An absolute error to accept, by tensor name; nothing for outputs that no float input moves.
@@ -94,7 +104,10 @@ def sensitivity(model: ModelProto, run: Run, seed: int) -> dict[str, float]:
     for at, (feeds, results) in enumerate(zip(run.cases, run.results, strict=True)):
         rng = np.random.default_rng([seed, at, 1])
         try:
-            disturbed = run.session.run({name: _disturbed(value, rng) for name, value in feeds.items()})
+            clock.check()
+            disturbed = run.session.run({name: _disturbed(value, rng) for name, value in feeds.items()}, clock.left)
+        except OutOfTimeError:
+            break
         except CannotRunError:
             continue
         for name, left, right in zip(names, results, disturbed, strict=True):
@@ -124,7 +137,7 @@ def _largest_move(left: Array | None, right: Array | None) -> float:
 def old_in_reference(model: ModelProto) -> list[str]:
     """Operators of the model that the reference evaluator runs with the behaviour of a newer opset."""
     opset = default_opset(model)
-    kinds = {node.op_type for node in all_nodes(model) if node.domain in ("", "ai.onnx")}
+    kinds = {node.op_type for node in all_nodes(model) if node.domain in DEFAULT_DOMAINS}
     if opset < _OLDEST_IN_REFERENCE:
         return sorted(kinds)
     return sorted(kind for kind in kinds if opset < _OLD_IN_REFERENCE.get(kind, 0))

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from reducelower.probe.process import Subject, UnusableError, Worker
 from reducelower.probe.runtimes import RUNTIMES as ADAPTERS
-from reducelower.verification.source import CannotRunError, Source
+from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["ADAPTERS", "ForeignRuntime", "is_foreign", "why_unusable"]
 
@@ -69,6 +69,8 @@ class _ForeignSession:
             raise CannotRunError(str(error), unsupported=True) from error
         if answer.kind != "outputs":
             said = " ".join(answer.text.split())[:300]
+            if answer.kind == "hang" and timeout is not None:
+                raise OutOfTimeError(f"{name}: {said}", unsupported=True)
             # An operator that it lacks says nothing against the rewrites; what it said is told.
             raise CannotRunError(f"{name}: {said}", unsupported=True)
         if len(answer.outputs) != len(self._types):

@@ -23,10 +23,11 @@ from onnx import (
 
 from reducelower.inference import subgraphs
 from reducelower.plan import Site
+from reducelower.schemas import DEFAULT_DOMAINS
 from reducelower.verification.measure import Array
 from reducelower.verification.oracle import REDUCTIONS
 from reducelower.verification.places import Dims, Place
-from reducelower.verification.source import CannotRunError
+from reducelower.verification.source import CannotRunError, plainly_spelled
 
 __all__ = ["FreeInput", "Pair", "cut", "small_models"]
 
@@ -83,7 +84,7 @@ class Pair:
     @property
     def is_reduction(self) -> bool:
         """Whether the node is one of the ten Reduce operators."""
-        return self.node.op_type in REDUCTIONS and self.node.domain in ("", "ai.onnx")
+        return self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
 
     @property
     def data_dims(self) -> Dims | None:
@@ -279,7 +280,7 @@ def _model(
     for node in graph.node:
         _bind_attributes(node, values)
     for item in pair.inputs:
-        graph.input.add(name=item.name).type.CopyFrom(_value_type(item, pair))
+        graph.input.add(name=item.name).type.CopyFrom(_value_type(item))
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
     produced = {name for node in nodes for name in node.output if name}
     for name in pair.node.output:
@@ -287,11 +288,11 @@ def _model(
             graph.output.add(name=name)
     model = ModelProto(ir_version=max(place.model.ir_version, 4), graph=graph)
     model.opset_import.extend(helper.make_opsetid(*item) for item in place.opsets.items())
-    if any(node.domain not in ("", "ai.onnx") for node in nodes):
+    if any(node.domain not in DEFAULT_DOMAINS for node in nodes):
         model.functions.extend(place.model.functions)
-        known = {item.domain for item in model.opset_import}
+        known = {item.domain for item in model.opset_import} | DEFAULT_DOMAINS
         model.opset_import.extend(item for item in place.model.opset_import if item.domain not in known)
-    return _typed(model)
+    return _typed(plainly_spelled(model))
 
 
 def _typed(model: ModelProto) -> ModelProto:
@@ -306,7 +307,7 @@ def _typed(model: ModelProto) -> ModelProto:
     return model
 
 
-def _value_type(item: FreeInput, pair: Pair) -> TypeProto:
+def _value_type(item: FreeInput) -> TypeProto:
     """Rank only, so that every size can be fed; float where the element type is not known."""
     dims = None if item.dims is None else [None] * len(item.dims)
     return helper.make_tensor_type_proto(item.element_type or TensorProto.FLOAT, dims)

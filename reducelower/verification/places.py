@@ -9,6 +9,7 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.inference import Inference, subgraphs
+from reducelower.schemas import DEFAULT_DOMAINS
 from reducelower.verification.inputs import tensor_dims
 from reducelower.verification.measure import Array
 from reducelower.verification.source import CannotRunError, Source
@@ -51,7 +52,7 @@ class Place:
     def opsets(self) -> dict[str, int]:
         """Opset version per domain; the default domain is the empty string."""
         imports = (self.function or self.model).opset_import
-        return {"" if item.domain == "ai.onnx" else item.domain: item.version for item in imports}
+        return {"" if item.domain in DEFAULT_DOMAINS else item.domain: item.version for item in imports}
 
     @cached_property
     def _initializers(self) -> dict[str, TensorProto]:
@@ -65,7 +66,8 @@ class Place:
 
     @cached_property
     def _constants(self) -> dict[str, NodeProto]:
-        return {node.output[0]: node for node in self.holder.node if node.op_type == "Constant" and not node.domain}
+        nodes = [node for node in self.holder.node if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS]
+        return {node.output[0]: node for node in nodes}
 
     @cached_property
     def _producers(self) -> dict[str, NodeProto]:
@@ -141,7 +143,9 @@ class Place:
                 constants[current] = value
                 continue
             node = self.producer(current)
-            if node is None or len(nodes) >= _CHAIN_LIMIT or node.domain or any(True for _ in subgraphs(node)):
+            if node is None or len(nodes) >= _CHAIN_LIMIT:
+                return None
+            if node.domain not in DEFAULT_DOMAINS or any(True for _ in subgraphs(node)):
                 return None
             shape = self._static_shape(node)
             if shape is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from reducelower.verification.inputs import STRATEGIES, InputSpec, bindings, input_specs, make_feeds
 from reducelower.verification.runtimes import Session, runtime_named
-from reducelower.verification.source import CannotRunError, Source
+from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["Clock", "Request", "Run", "run_result", "run_source"]
 
@@ -37,9 +37,9 @@ class Clock:
         return self.left == 0.0
 
     def check(self) -> None:
-        """Raise CannotRunError when the budget is used up."""
+        """Raise OutOfTimeError when the budget is used up."""
         if self.over:
-            raise CannotRunError(f"the budget of {self.budget:g} s is used up", unsupported=True)
+            raise OutOfTimeError(f"the budget of {self.budget:g} s is used up", unsupported=True)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _find_cases(run: Run, specs: Sequence[InputSpec], request: Request, clock: C
     for at, sizes in enumerate(sizes_to_try):
         for values in STRATEGIES if open_specs else STRATEGIES[:1]:
             if clock.over and run.cases:
-                notes.append(f"The budget of {clock.budget:g} s allowed {len(run.cases)} sets of inputs.")
+                notes.append(_allowed(clock, len(run.cases)))
                 return
             clock.check()
             rng = np.random.default_rng([request.seed, at])
@@ -119,6 +119,10 @@ def _find_cases(run: Run, specs: Sequence[InputSpec], request: Request, clock: C
         notes.append(f"The source rejects some random values; it was also run on {', '.join(sorted(gentle))} values.")
 
 
+def _allowed(clock: Clock, count: int) -> str:
+    return f"The budget of {clock.budget:g} s allowed {count} set{'s' * (count != 1)} of inputs."
+
+
 def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:
     """Sizes of named dimensions that the caller's arrays show, so that the inputs made beside them fit."""
     sizes: dict[str, int] = {}
@@ -132,18 +136,22 @@ def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[s
 def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, notes: list[str]) -> Run:
     """Run the converted model on the source's inputs, in the first of the runtimes that takes it.
 
+    Where the budget ends after the first set of inputs, the result holds those that it was run on: a difference that
+    they show is not to be lost.
+
     Raises:
-        CannotRunError: none takes it; ``unsupported`` when that says nothing against the model.
+        CannotRunError: none takes it, or the budget does not last for one set of inputs; ``unsupported`` when that
+            says nothing against the model.
     """
     reasons: list[str] = []
     accepted = {value.name for value in source.proto.graph.input}
     for name in names:
         clock.check()
         try:
-            run = Run(name, runtime_named(name).load(source), before.cases)
-            for feeds in before.cases:
-                kept = {key: value for key, value in feeds.items() if key in accepted}
-                run.results.append(run.session.run(kept, clock.left))
+            run = Run(name, runtime_named(name).load(source))
+            feeds = [{key: value for key, value in case.items() if key in accepted} for case in before.cases]
+            run.results += _results(run.session, feeds, clock)
+            run.cases += before.cases[: len(run.results)]
         except CannotRunError as error:
             # A runtime that runs the source and finds the result wrong is right, and no other runtime is asked.
             if not error.unsupported and before.runtime == name and not clock.over:
@@ -152,5 +160,21 @@ def run_result(source: Source, names: Sequence[str], before: Run, clock: Clock, 
             continue
         if reasons and before.runtime != name:
             notes.append(f"The converted model was run with the {name} evaluator: {reasons[-1]}.")
+        if len(run.cases) < len(before.cases):
+            notes.append(_allowed(clock, len(run.cases)))
         return run
     raise CannotRunError("; ".join(reasons), unsupported=True)
+
+
+def _results(session: Session, cases: Sequence[Mapping[str, Any]], clock: Clock) -> list[list[Any]]:
+    """What a model returns for each set of inputs, or for as many as the budget allows, but one at least."""
+    results: list[list[Any]] = []
+    for feeds in cases:
+        try:
+            clock.check()
+            results.append(session.run(feeds, clock.left))
+        except OutOfTimeError:
+            if not results:
+                raise
+            break
+    return results

@@ -13,7 +13,7 @@ from onnx import helper
 
 from reducelower.verification.deadlines import terminated_after
 from reducelower.verification.measure import Array, is_narrow_float
-from reducelower.verification.source import CannotRunError, Source, default_opset
+from reducelower.verification.source import CannotRunError, OutOfTimeError, Source, default_opset, plainly_spelled
 
 __all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
 
@@ -89,11 +89,11 @@ class _OnnxRuntimeSession:
         options = onnxruntime.RunOptions()
         options.log_severity_level = 4
         try:
-            with terminated_after(options, timeout or None):
+            with terminated_after(options, timeout):
                 return list(self._session.run(None, dict(feeds), options))
         except Exception as error:  # as above
             if options.terminate:
-                raise CannotRunError(f"it did not finish within {timeout:.0f} s") from error
+                raise OutOfTimeError(f"it did not finish within {timeout:.0f} s") from error
             raise _onnxruntime_error(error) from error
 
 
@@ -134,7 +134,7 @@ class ReferenceRuntime:
         """Load with external data, which the evaluator cannot find by itself."""
         from onnx.reference import ReferenceEvaluator
 
-        model = source.complete()
+        model = plainly_spelled(source.complete())
         declared = [value.type.tensor_type.elem_type for value in model.graph.output]
         try:
             with _quiet():

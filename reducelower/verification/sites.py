@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from onnx import ModelProto
 
 from reducelower.plan import Plan, Site
+from reducelower.schemas import DEFAULT_DOMAINS
 from reducelower.verification.check import check, describe
 from reducelower.verification.pairs import Pair, cut
 from reducelower.verification.places import find_places
@@ -114,7 +115,7 @@ def _checked(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) 
 def _conditions(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) -> object:
     """Everything that a check goes by but for names; None where it goes by functions of its model too."""
     in_function = pair.before.function is not None or pair.after.function is not None
-    if in_function or any(node.domain not in ("", "ai.onnx") for node in (pair.node, *pair.replacement)):
+    if in_function or any(node.domain not in DEFAULT_DOMAINS for node in (pair.node, *pair.replacement)):
         return None
     versions = pair.before.model.ir_version, pair.after.model.ir_version
     sizes = tuple(item.dims for item in pair.inputs)

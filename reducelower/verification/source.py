@@ -8,13 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 
 from reducelower.errors import UnreadableModelError
+from reducelower.files.external import external_tensors
+from reducelower.schemas import DEFAULT_DOMAINS
 
-__all__ = ["CannotRunError", "Source", "all_nodes", "default_opset", "has_external_data"]
+__all__ = [
+    "CannotRunError",
+    "OutOfTimeError",
+    "Source",
+    "all_nodes",
+    "default_opset",
+    "has_external_data",
+    "plainly_spelled",
+]
 
 _PROTOBUF_LIMIT = 2**31 - 1
+_LONG_SPELLING = "ai.onnx"
 _BINARY_ENDINGS = {".onnx", ".pb", ".model", ""}
 
 
@@ -32,6 +43,10 @@ class CannotRunError(Exception):
         self.reason = reason
         self.unsupported = unsupported
         super().__init__(reason)
+
+
+class OutOfTimeError(CannotRunError):
+    """A run that was stopped, or not begun, because the time for it is over; it says nothing against the model."""
 
 
 @dataclass(frozen=True)
@@ -112,14 +127,34 @@ class Source:
 
 def default_opset(model: ModelProto) -> int:
     """Opset version of the default domain; 1 when the model does not import it, as ONNX has it."""
-    return next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 1)
+    return next((item.version for item in model.opset_import if item.domain in DEFAULT_DOMAINS), 1)
 
 
 def has_external_data(model: ModelProto) -> bool:
-    """Whether any initializer of the main graph or a subgraph lives in another file."""
-    return any(
-        tensor.data_location == TensorProto.EXTERNAL for graph in _graphs(model.graph) for tensor in graph.initializer
-    )
+    """Whether any tensor of the model lives in another file, be it an initializer or an attribute of a node."""
+    return any(True for _ in external_tensors(model))
+
+
+def plainly_spelled(model: ModelProto) -> ModelProto:
+    """The model with the default domain as the empty string; onnx's own tools do not know it as ``ai.onnx``.
+
+    A model that spells it so already is returned as it is, any other is copied.
+    """
+    if not any(item.domain == _LONG_SPELLING for item in _with_domain(model)):
+        return model
+    plain = ModelProto()
+    plain.CopyFrom(model)
+    for item in _with_domain(plain):
+        if item.domain == _LONG_SPELLING:
+            item.domain = ""
+    return plain
+
+
+def _with_domain(model: ModelProto) -> Iterator[NodeProto | OperatorSetIdProto]:
+    yield from model.opset_import
+    for function in model.functions:
+        yield from function.opset_import
+    yield from all_nodes(model)
 
 
 def all_nodes(model: ModelProto) -> Iterator[NodeProto]:

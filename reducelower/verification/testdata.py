@@ -56,14 +56,15 @@ def load_test_data(
     """Every data set in a folder of ONNX's test-data layout.
 
     The layout is that of onnx/backend/test/data: ``test_data_set_0/input_0.pb``, ..., ``output_0.pb``; the number is
-    the position among the graph's inputs without a default, or among its outputs.
+    the position among the graph's inputs without a default, or among its outputs. The last outputs may be missing.
 
     Args:
         folder: the folder that holds ``test_data_set_*``, or one of these itself.
         model: the model, for the names and types of its inputs and outputs.
 
     Raises:
-        UnreadableModelError: there is no data set, a file is not readable, or there are more files than inputs.
+        UnreadableModelError: there is no data set, a file is not readable, there are more files than inputs or outputs,
+            or the numbers of the outputs have a gap.
     """
     root = Path(folder)
     proto = Source.of(model).proto
@@ -79,7 +80,7 @@ def load_test_data(
         TestDataSet(
             item.name,
             {value.name: _read(file, value.type) for value, file in _paired(item, "input", inputs)},
-            tuple(_read(file, value.type) for value, file in _paired(item, "output", list(proto.graph.output))),
+            tuple(_read(file, value.type) for value, file in _expected(item, list(proto.graph.output))),
         )
         for item in sets
     )
@@ -95,6 +96,18 @@ def _files(folder: Path, kind: str, limit: int) -> list[Path]:
     if len(files) > limit:
         raise UnreadableModelError(f"{folder}: has {len(files)} {kind} files, the model has {limit} {kind}s")
     return files
+
+
+def _expected(folder: Path, outputs: list[onnx.ValueInfoProto]) -> list[tuple[onnx.ValueInfoProto, Path]]:
+    """The outputs that there are files for: the first ones, since their values are told apart by position alone."""
+    files = [file for file in _files(folder, "output", len(outputs)) if _number(file)[0] >= 0]
+    numbers = [_number(file)[0] for file in files]
+    missing = next((at for at in range(len(files)) if at not in numbers), None)
+    if missing is not None:
+        raise UnreadableModelError(
+            f"{folder}: has {files[-1].name} but no output_{missing}.pb; only the last may be missing"
+        )
+    return _paired(folder, "output", outputs)
 
 
 def _paired(folder: Path, kind: str, values: list[onnx.ValueInfoProto]) -> list[tuple[onnx.ValueInfoProto, Path]]:

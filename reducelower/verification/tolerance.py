@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import TensorProto
 
-__all__ = ["DEFAULT_TOLERANCES", "EXACT", "Tolerance", "element_type_name", "tolerance_for"]
+__all__ = ["APART", "DEFAULT_TOLERANCES", "EXACT", "Tolerance", "element_type_name", "tolerance_for"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class Tolerance:
     absolute: float = 0.0
     reason: str = ""
 
+
+APART = 8.0
+"""Factor on tolerances across runtimes: two approximate exp, erf and tanh differently, by a few ULP each."""
 
 EXACT = Tolerance(reason="integers, bool and strings have no rounding: any difference is a difference")
 

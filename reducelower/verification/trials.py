@@ -12,7 +12,7 @@ from reducelower.verification.battery import Case, other_cases, reduction_cases
 from reducelower.verification.inputs import InputSpec
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import FreeInput, Pair
-from reducelower.verification.source import CannotRunError, default_opset
+from reducelower.verification.source import CannotRunError
 
 __all__ = ["Definition", "cases", "reduction_of"]
 
@@ -63,14 +63,11 @@ def reduction_of(pair: Pair, model: ModelProto) -> Reduction:
     )
 
 
-def cases(
-    pair: Pair, model: ModelProto, reduction: Reduction | None, seed: int, static: bool
-) -> Iterator[tuple[Case, Reduction | None]]:
+def cases(pair: Pair, reduction: Reduction | None, seed: int, static: bool) -> Iterator[tuple[Case, Reduction | None]]:
     """The inputs to run both sides on, each with the reduction it amounts to.
 
     Args:
         pair: the rewrite.
-        model: the small model of the original node.
         reduction: what the node does; None for other operators.
         seed: for the random values.
         static: use declared sizes only.
@@ -85,7 +82,7 @@ def cases(
     dynamic = next((item for item in pair.inputs if item.name == axes_input), None)
     others = [spec for spec in specs if spec.name not in (data.name, axes_input)]
     for rank in _ranks(data, reduction):
-        for axes in _axes(dynamic, rank, default_opset(model)):
+        for axes in _axes(dynamic, rank):
             settled = reduction if axes is None else _with_axes(reduction, axes)
             for case in reduction_cases(data, settled, rank, seed, static=static):
                 feeds = dict(case.feeds)
@@ -104,7 +101,7 @@ def _ranks(data: InputSpec, reduction: Reduction) -> Sequence[int]:
     return tuple(rank for rank in _RANKS if rank >= least) or (least,)
 
 
-def _axes(dynamic: FreeInput | None, rank: int, opset: int) -> Iterator[tuple[int, ...] | None]:
+def _axes(dynamic: FreeInput | None, rank: int) -> Iterator[tuple[int, ...] | None]:
     """Values for axes that are an input: each form that the rank and the declared length allow."""
     if dynamic is None:
         yield None

@@ -18,11 +18,9 @@ from reducelower.verification.runs import Clock, Request, Run, run_result, run_s
 from reducelower.verification.runtimes import runtime_named
 from reducelower.verification.sites import verify_sites
 from reducelower.verification.source import CannotRunError, Source
-from reducelower.verification.tolerance import Tolerance
+from reducelower.verification.tolerance import APART, Tolerance
 
 __all__ = ["combined", "verify"]
-
-_APART = 8.0  # two runtimes approximate exp, erf and tanh differently, by a few ULP each
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,8 @@ def verify(
         dims: sizes of symbolic dimensions, by symbol; the others are bound to several sizes.
         runtimes: where `after` runs. `before` runs in onnxruntime, except that ``reference`` runs both sides.
         tolerances: by ONNX element type, replacing `DEFAULT_TOLERANCES`.
-        budget: seconds for the whole-model runs; None for no limit.
+        budget: seconds for the whole-model runs in each runtime; None for no limit. The reference evaluator
+            and OpenVINO cannot be stopped within a run, only after it.
         strict: count "could not be run" as not equivalent.
         plan: what the conversion did; with it, every distinct rewrite is verified by itself too.
         on_progress: called with (done, total) distinct rewrites.
@@ -169,11 +168,16 @@ def _interface_mismatch(before: ModelProto, after: ModelProto) -> str:
 def _judge(question: _Question, left: Run, right: Run) -> Verification:
     outputs = _compared(question, left, right)
     if _differ(outputs):
-        outputs = random_outputs(question.before.proto, left, outputs)
+        outputs = random_outputs(question.before.proto, left, outputs, question.clock)
     if _differ(outputs):
         outputs = _with_sensitivity(question, left, right, outputs)
     if _differ(outputs) and {left.runtime, right.runtime} == {"onnxruntime", "reference"}:
-        outputs = _both_in_reference(question, left, outputs)
+        outputs = _both_in_reference(question, left, right, outputs)
+    if _differ(outputs) and question.clock.over:
+        question.notes.append(
+            f"The budget of {question.clock.budget:g} s ended before it was clear whether the model's randomness or "
+            "conditioning explains the difference."
+        )
     if question.expected is not None:
         outputs += _against_expected(question, left, right)
     compared = [item for item in outputs if item.verdict != "not compared"]
@@ -188,7 +192,7 @@ def _judge(question: _Question, left: Run, right: Run) -> Verification:
         tuple(outputs),
         reason,
         tuple(question.notes),
-        cases=len(left.cases),
+        cases=len(right.cases),
     )
 
 
@@ -203,16 +207,16 @@ def _where(left: Run, right: Run) -> str:
 def _compared(
     question: _Question, left: Run, right: Run, allowances: Mapping[str, float] | None = None
 ) -> list[OutputComparison]:
-    """The worst comparison of each output over all sets of inputs."""
+    """The worst comparison of each output over all sets of inputs that both sides were run on."""
     merged: dict[str, OutputComparison] = {}
-    for before, after in zip(left.results, right.results, strict=True):
+    for before, after in zip(left.results, right.results, strict=False):
         for item in compare_outputs(
             question.output_names,
             before,
             after,
             runtime=_where(left, right),
             tolerances=question.tolerances,
-            widen=1.0 if left.runtime == right.runtime else _APART,
+            widen=1.0 if left.runtime == right.runtime else APART,
             allowances=allowances,
         ):
             merged[item.name] = merged[item.name].merged(item) if item.name in merged else item
@@ -223,7 +227,7 @@ def _with_sensitivity(
     question: _Question, left: Run, right: Run, outputs: Sequence[OutputComparison]
 ) -> list[OutputComparison]:
     """Accept what the source's own conditioning explains, and say so."""
-    allowances = sensitivity(question.before.proto, left, question.request.seed)
+    allowances = sensitivity(question.before.proto, left, question.request.seed, question.clock)
     again = _compared(question, left, right, allowances)
     kept = []
     for old, new in zip(outputs, again, strict=True):
@@ -238,7 +242,9 @@ def _with_sensitivity(
     return kept
 
 
-def _both_in_reference(question: _Question, left: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
+def _both_in_reference(
+    question: _Question, left: Run, right: Run, outputs: list[OutputComparison]
+) -> list[OutputComparison]:
     """Compare within the reference evaluator where the two runtimes do not agree, unless it is no evidence there."""
     stale = sorted({*old_in_reference(question.before.proto), *old_in_reference(question.after.proto)})
     if stale:
@@ -249,14 +255,16 @@ def _both_in_reference(question: _Question, left: Run, outputs: list[OutputCompa
         return outputs
     notes: list[str] = []
     try:
-        reference = runtime_named("reference")
-        before = Run("reference", reference.load(question.before), left.cases)
-        before.results = [before.session.run(feeds) for feeds in left.cases]
+        question.clock.check()
+        before = Run("reference", runtime_named("reference").load(question.before), right.cases)
+        for feeds in right.cases:
+            question.clock.check()
+            before.results.append(before.session.run(feeds, question.clock.left))
         after = run_result(question.after, ("reference",), before, question.clock, notes)
     except CannotRunError:
         return outputs
     again = _compared(question, before, after)
-    if _differ(again):
+    if _differ(again) or len(after.results) < len(right.results):
         return outputs
     question.notes.append(
         "onnxruntime and the reference evaluator do not agree on this model; the comparison is within the latter."
@@ -276,7 +284,7 @@ def _against_expected(question: _Question, left: Run, right: Run) -> list[Output
             run.results[0][: len(expected)],
             runtime=f"expected / {run.runtime}",
             tolerances=question.tolerances,
-            widen=_APART,
+            widen=APART,
         ):
             found.append(item)
             if item.verdict == "different":

@@ -66,6 +66,28 @@ def test_more_files_than_inputs_is_an_error(folder: Path) -> None:
         load_test_data(folder, model(ADD))
 
 
+TWO = "g (float[2] x) => (float[2] p, float[2] q) { p = Relu (x)  q = Neg (x) }"
+
+
+def test_the_last_expected_outputs_may_be_missing(tmp_path: Path) -> None:
+    x = np.array([1, -2], np.float32)
+    write(tmp_path / "input_0.pb", x)
+    write(tmp_path / "output_0.pb", np.maximum(x, 0))
+    (only,) = load_test_data(tmp_path, model(TWO))
+    assert verify(model(TWO), model(TWO), inputs=only.inputs, expected=only.outputs).equivalent
+
+
+@pytest.mark.parametrize("numbers", [(1,), (0, 7)], ids=["the first is missing", "one that the model does not have"])
+def test_expected_outputs_are_not_taken_for_others(tmp_path: Path, numbers: tuple[int, ...]) -> None:
+    write(tmp_path / "input_0.pb", np.ones(2, np.float32))
+    for number in numbers:
+        write(tmp_path / f"output_{number}.pb", -np.ones(2, np.float32))
+    with pytest.raises(
+        UnreadableModelError, match=rf"has output_{numbers[-1]}\.pb but no output_{len(numbers) - 1}\.pb"
+    ):
+        load_test_data(tmp_path, model(TWO))
+
+
 def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UnreadableModelError, match="test_data_set_0"):
         load_test_data(tmp_path, model(ADD))

@@ -297,6 +297,32 @@ def test_models_with_external_data_run_from_their_path(tmp_path: Path) -> None:
     assert verify(detached, path, base_dir=tmp_path).runtime == "onnxruntime"
 
 
+@pytest.fixture
+def with_external_constant(tmp_path: Path) -> Path:
+    """A model whose only external data is the value of a Constant node."""
+    (tmp_path / "w.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="w.bin")
+    given = model("g (float[4] x) => (float[4] y) { y = Add (x, c) }")
+    given.graph.node.insert(0, helper.make_node("Constant", [], ["c"], value=tensor))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(given.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "reference"])
+def test_external_data_of_constant_nodes_is_found(with_external_constant: Path, runtime: str) -> None:
+    path = with_external_constant
+    assert verify(path, path, runtimes=(runtime,)).runtime == runtime
+    detached = onnx.load(path, load_external_data=False)
+    assert verify(detached, detached, runtimes=(runtime,), base_dir=path.parent).runtime == runtime
+
+
+def test_external_data_of_constant_nodes_that_is_out_of_reach_is_told(with_external_constant: Path) -> None:
+    detached = onnx.load(with_external_constant, load_external_data=False)
+    assert "give its path" in verify(detached, detached).reason
+
+
 @pytest.mark.parametrize("content", [None, b"", b"not a model"])
 def test_unreadable_files_are_one_kind_of_error(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "model.onnx"

@@ -1,0 +1,194 @@
+"""The budget is kept, and what was found within it is told.
+
+Time is that of a clock which every run of a model moves by one second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto
+
+from reducelower.probe.process import Answer
+from reducelower.verification import RUNTIMES, compare_runtimes, verify
+from reducelower.verification import runs as runs_module
+from reducelower.verification.foreign import ForeignRuntime
+from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime, Runtime, Session
+from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
+
+from .models import model
+
+CASES = 3
+SUM = model("g (float[N, M] x) => (float[N, 1] y) { y = ReduceSum <axes = [1]> (x) }", 11)
+MAX = model("g (float[N, M] x) => (float[N, 1] y) { y = ReduceMax <axes = [1]> (x) }", 11)
+NEWER_MAX = model("g (float[N, M] x) => (float[N, 1] y) { y = ReduceMax <axes = [1]> (x) }", 13)
+
+
+@dataclass
+class Seconds:
+    """Seconds gone by, which is how many runs there were, and what was loaded meanwhile."""
+
+    gone: int = 0
+    loaded: list[str] = field(default_factory=list)
+
+
+@dataclass
+class SlowSession:
+    session: Session
+    seconds: Seconds
+    can_be_stopped: bool
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        self.seconds.gone += 1
+        if self.can_be_stopped and timeout is not None and timeout < 1:
+            raise OutOfTimeError("it did not finish")
+        return self.session.run(feeds)
+
+
+@dataclass
+class SlowRuntime:
+    """A runtime in which every run takes a second; onnxruntime, which can be stopped, is made to lack opset 13."""
+
+    runtime: Runtime
+    seconds: Seconds
+
+    @property
+    def name(self) -> str:
+        return self.runtime.name
+
+    def load(self, source: Source) -> Session:
+        if self.name == "onnxruntime" and source.proto.opset_import[0].version == 13:
+            raise CannotRunError("it lacks opset 13", unsupported=True)
+        self.seconds.loaded.append(self.name)
+        return SlowSession(self.runtime.load(source), self.seconds, self.name == "onnxruntime")
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> Seconds:
+    found = Seconds()
+    for runtime in (OnnxRuntime(), ReferenceRuntime()):
+        monkeypatch.setitem(RUNTIMES, runtime.name, lambda runtime=runtime: SlowRuntime(runtime, found))  # type: ignore[arg-type]
+    monkeypatch.setattr(runs_module, "time", SimpleNamespace(monotonic=lambda: found.gone))
+    return found
+
+
+@pytest.mark.parametrize("runtime", ["onnxruntime", "reference"])
+def test_a_result_is_judged_by_the_runs_that_the_budget_allowed(seconds: Seconds, runtime: str) -> None:
+    found = verify(SUM, SUM, runtimes=(runtime,), budget=CASES + 1.5)
+    assert (found.equivalent, found.ran) == (True, True)
+    assert seconds.gone == CASES + 2
+    runs = 1 if runtime == "onnxruntime" else 2  # the evaluator is not stopped within a run
+    assert found.cases == runs
+    assert f"The budget of 4.5 s allowed {runs} set{'s' * (runs > 1)} of inputs." in found.notes
+
+
+def test_a_difference_seen_within_the_budget_is_not_lost(seconds: Seconds) -> None:
+    found = verify(SUM, MAX, budget=CASES + 1.5)
+    assert (found.equivalent, found.ran, found.cases) == (False, True, 1)
+    assert any("ended before" in note for note in found.notes)
+
+
+def test_a_budget_for_the_source_alone_leaves_the_verdict_open(seconds: Seconds) -> None:
+    found = verify(SUM, MAX, budget=CASES)
+    assert (found.equivalent, found.ran, seconds.gone) == (True, False, CASES)
+    assert "budget" in found.reason
+
+
+@pytest.mark.parametrize("runs", range(2 * CASES + 1, 6 * CASES))
+@pytest.mark.parametrize("after", [MAX, NEWER_MAX], ids=["same runtime", "other runtime"])
+def test_second_looks_end_with_the_budget(seconds: Seconds, after: ModelProto, runs: int) -> None:
+    """The source again, the source on disturbed inputs, and both sides in the reference evaluator."""
+    unlimited = verify(SUM, after)
+    needed, seconds.gone = seconds.gone, 0
+    assert needed == (4 if after is MAX else 6) * CASES
+    found = verify(SUM, after, budget=runs - 0.5)
+    assert seconds.gone == min(runs, needed)
+    assert not found.equivalent
+    assert any("ended before" in note for note in found.notes) == (runs <= needed)
+    assert found.outputs == unlimited.outputs
+
+
+def test_nothing_is_loaded_for_a_second_look_without_time(seconds: Seconds) -> None:
+    verify(SUM, NEWER_MAX, budget=4 * CASES)
+    assert (seconds.gone, seconds.loaded) == (4 * CASES, ["onnxruntime", "reference"])
+
+
+def test_a_difference_is_withdrawn_only_where_the_evaluator_ran_everything(
+    seconds: Seconds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class AddingRuntime(SlowRuntime):
+        """It adds where it should take the largest, unlike the evaluator."""
+
+        def load(self, source: Source) -> Session:
+            return super().load(Source(SUM) if source.proto == MAX else source)
+
+    monkeypatch.setitem(RUNTIMES, "onnxruntime", lambda: AddingRuntime(OnnxRuntime(), seconds))  # type: ignore[arg-type]
+    assert verify(MAX, NEWER_MAX).equivalent
+    needed, seconds.gone = seconds.gone, 0
+    assert needed == 6 * CASES
+    assert not verify(MAX, NEWER_MAX, budget=needed - 1.5).equivalent
+
+
+@pytest.mark.parametrize("after", [SUM, MAX, NEWER_MAX], ids=["equal", "different", "other runtime"])
+def test_a_budget_that_lasts_changes_nothing(seconds: Seconds, after: ModelProto) -> None:
+    assert verify(SUM, after, budget=1000) == verify(SUM, after)
+
+
+@pytest.fixture
+def wrong(seconds: Seconds, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A runtime that adds where it should take the largest."""
+
+    class WrongRuntime:
+        name = "wrong"
+
+        def load(self, source: Source) -> Session:
+            changed = ModelProto()
+            changed.CopyFrom(source.proto)
+            changed.graph.node[0].op_type = "ReduceSum"
+            return SlowSession(OnnxRuntime().load(Source(changed)), seconds, True)
+
+    monkeypatch.setitem(RUNTIMES, "wrong", WrongRuntime)  # type: ignore[arg-type]
+    return "wrong"
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_search_for_the_operator_that_departs_ends_with_the_budget(seconds: Seconds, wrong: str, more: int) -> None:
+    found = compare_runtimes(MAX, wrong, budget=2 * CASES + more / 2)
+    assert seconds.gone == 2 * CASES + more
+    assert (found.agrees, found.ran, found.first) == (False, True, None)
+    assert any("could not be compared" in note for note in found.notes)
+    assert compare_runtimes(MAX, wrong).first is not None
+
+
+def test_runtimes_are_compared_on_what_the_budget_allows(seconds: Seconds, wrong: str) -> None:
+    found = compare_runtimes(MAX, wrong, budget=CASES + 1.5)
+    assert (found.agrees, found.ran) == (False, True)
+    assert "The budget of 4.5 s allowed 1 set of inputs." in found.notes
+
+
+@pytest.mark.parametrize(("timeout", "kind"), [(1.0, OutOfTimeError), (None, CannotRunError)], ids=["limit", "none"])
+def test_a_runtime_in_a_process_of_its_own_runs_out_of_the_callers_time_only(
+    monkeypatch: pytest.MonkeyPatch, timeout: float | None, kind: type[CannotRunError]
+) -> None:
+    worker = SimpleNamespace(run=lambda model, feeds: Answer("hang", text="no answer within 1 s"))
+    monkeypatch.setattr(ForeignRuntime, "worker", lambda self, seconds: nullcontext(worker))
+    with pytest.raises(CannotRunError, match="no answer within 1 s") as caught:
+        ForeignRuntime("tvm").load(Source(SUM)).run({}, timeout)
+    assert (type(caught.value), caught.value.unsupported) == (kind, True)
+
+
+def test_no_time_left_is_a_limit() -> None:
+    body = (
+        "g (int64 n, float[64, 64] x) => (float[64, 64] y) <bool go = {1}> { y = Loop (n, go, x) <body "
+        "= b (int64 i, bool c, float[64, 64] v) => (bool d, float[64, 64] w) "
+        "{ d = Identity (c)  t = MatMul (v, v)  w = Tanh (t) }> }"
+    )
+    feeds = {"n": np.array(100_000), "x": np.ones((64, 64), np.float32)}
+    with pytest.raises(OutOfTimeError):
+        OnnxRuntime().load(Source(model(body))).run(feeds, 0.0)
