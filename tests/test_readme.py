@@ -60,7 +60,7 @@ COMMANDS = re.findall(r"`(reducelower [^`]*)`", README)
 def test_every_command_in_the_table_works(command: str, folder: Path) -> None:
     if "openvino" in command and importlib.util.find_spec("openvino") is None:
         pytest.skip("openvino is not installed")
-    shutil.copytree(ROOT / "rules" / "spec", folder / "DIR")
+    shutil.copytree(ROOT / "rules" / "stable", folder / "DIR")
     shell("reducelower convert model.onnx -o model13.onnx --opset 13 --no-verify", folder)
     result = shell(command, folder)
     expected = 1 if " check " in command else 0

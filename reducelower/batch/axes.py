@@ -12,6 +12,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from reducelower.inference import subgraphs
 from reducelower.reductions import REDUCTIONS
+from reducelower.schemas import DEFAULT_DOMAINS
 from reducelower.scope import tensor_of
 
 __all__ = ["what_is_wrong_with_axes"]
@@ -41,7 +42,7 @@ def what_is_wrong_with_axes(model: ModelProto) -> str:
         holder, around = pending.pop()
         known: _Known | None = None
         for index, node in enumerate(holder.node):
-            is_reduction = node.op_type in _OPERATORS
+            is_reduction = node.op_type in _OPERATORS and node.domain in DEFAULT_DOMAINS
             inner = () if is_reduction else [graph for _, _, graph in subgraphs(node)]
             if not is_reduction and not inner:
                 continue
@@ -55,7 +56,7 @@ def what_is_wrong_with_axes(model: ModelProto) -> str:
 def _known(holder: GraphProto | FunctionProto, around: _Known) -> _Known:
     constants, ranks = dict(around.constants), dict(around.ranks)
     for node in holder.node:
-        if node.op_type == "Constant" and node.output:
+        if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
             _note(constants, node.output[0], tensor_of(node))
     if isinstance(holder, FunctionProto):
         return _Known(constants, ranks)

@@ -6,11 +6,14 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from reducelower.batch.settings import Task
+from reducelower.errors import UnreadableModelError
 from reducelower.failures import SettingError
-from reducelower.files.urls import as_path, is_url, join
+from reducelower.files import ExternalFile, read_model
+from reducelower.files.urls import as_path, beside, is_url, join
+from reducelower.files.writing import is_there
 
 __all__ = ["Input", "find_models", "folder_of", "plan_outputs"]
 
@@ -54,7 +57,13 @@ def find_models(arguments: Iterable[str], *, skip: str = "") -> list[Input]:
 
 
 def plan_outputs(
-    models: Sequence[Input], *, output: str | None, output_dir: str | None, in_place: bool, resume: bool = False
+    models: Sequence[Input],
+    *,
+    output: str | None,
+    output_dir: str | None,
+    in_place: bool,
+    resume: bool = False,
+    external_data: str = "copy",
 ) -> list[Task]:
     """Say where each model's output goes.
 
@@ -64,10 +73,20 @@ def plan_outputs(
         output_dir: folder for the outputs of any number of models.
         in_place: outputs replace their models.
         resume: keep records in the folder, and go by those that an earlier run left there.
+        external_data: how external data comes to another folder, one of `reducelower.files.EXTERNAL_DATA_MODES`.
 
     Raises:
-        SettingError: there is no place, more than one, or one for two models.
+        SettingError: there is no place, more than one, or one for two models or for the external data of two.
     """
+    tasks = _tasks(models, output, output_dir, in_place, resume)
+    if external_data != "keep" and _may_share_data(models, tasks):
+        _refuse_shared_data(tasks)
+    return tasks
+
+
+def _tasks(
+    models: Sequence[Input], output: str | None, output_dir: str | None, in_place: bool, resume: bool
+) -> list[Task]:
     if resume and output_dir is None:
         raise SettingError("--resume and --scheduler keep records beside many outputs; give --output-dir DIR")
     if (output is not None) + (output_dir is not None) + in_place != 1:
@@ -89,6 +108,57 @@ def plan_outputs(
         record = join(folder, f"{RECORDS}/{model.relative}.json") if resume else ""
         tasks[place] = Task(model.path, place, make_folder=True, record=record)
     return list(tasks.values())
+
+
+def _may_share_data(models: Sequence[Input], tasks: Sequence[Task]) -> bool:
+    """Whether different files could be brought to one place, as found out without reading a model.
+
+    Outputs lie to each other as their models do, and so does what is beside them, as long as all models were found from
+    one folder and no link leads an output elsewhere.
+    """
+    if len(tasks) < 2:
+        return False
+    local = [model for model in models if not is_url(model.path)]
+    found_from = {Path(model.path).parents[model.relative.count("/")] for model in local}
+    roots = {os.path.abspath(folder) for folder in found_from}  # noqa: PTH100 (resolve() would follow links)
+    return len(roots) > 1 or any(Path(task.output).is_symlink() for task in tasks if not is_url(task.output))
+
+
+def _refuse_shared_data(tasks: Iterable[Task]) -> None:
+    """Refuse to bring different external data to one place: one of the models would read what belongs to the other.
+
+    Models behind URLs are not looked at, since they would have to be fetched.
+
+    Raises:
+        SettingError: two models have data, or one data and the other its output, for one place.
+    """
+    taken: dict[str, tuple[str, ExternalFile | None]] = {_real(task.output): (task.source, None) for task in tasks}
+    for task in tasks:
+        if is_url(task.source):
+            continue
+        try:
+            files = read_model(task.source).external
+        except UnreadableModelError:
+            continue  # whoever converts it says so
+        for file in files:
+            place = _beside(task.output, file.location)
+            other, data = taken.setdefault(place, (task.source, file))
+            if other != task.source and (data is None or not is_there(file, data.path)):
+                what = "both bring external data" if data is not None else "write an output and bring external data"
+                raise SettingError(
+                    f"{other} and {task.source} would {what} to {place}; give each an output folder of its own"
+                )
+
+
+def _real(place: str) -> str:
+    return place if is_url(place) else os.path.realpath(place)
+
+
+def _beside(output: str, location: str) -> str:
+    """Where external data comes to lie, however its location is spelled."""
+    if is_url(output):
+        return beside(output, str(PurePosixPath(location)))
+    return os.path.realpath(Path(_real(output)).parent / location)
 
 
 def _at_url(url: str) -> list[Input]:

@@ -62,13 +62,16 @@ def convert_files(
         One outcome per model, in the order of the paths, as they come.
 
     Raises:
-        ValueError: a folder holds no model, or two models would be written to one place.
+        ValueError: a folder holds no model, or two models or their external data would be written to one place.
     """
     goal = target if isinstance(target, Target) else Target(target)
     folder = os.fspath(output_dir)
     found = find_models([os.fspath(path) for path in paths], skip=folder)
-    tasks = plan_outputs(found, output=None, output_dir=folder, in_place=False, resume=resume)
-    work = converter(Settings(goal, **settings))
+    told = Settings(goal, **settings)
+    tasks = plan_outputs(
+        found, output=None, output_dir=folder, in_place=False, resume=resume, external_data=told.external_data
+    )
+    work = converter(told)
     return with_names_on_disk(run_all(work, tasks, jobs, conversion_crashed, executor=executor), tasks)
 
 

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -61,12 +61,15 @@ class Record:
         external: size and time of change (nanoseconds) of each file with external data of the source, by its location.
             Weights are not read to be converted, and neither are they to be recorded.
         replaces: what an earlier output holds that this one takes the place of, in case that does not come to pass.
+        brought: as `external`, what may lie beside the output because it was brought there for it or for the one that
+            it replaces. This, and no other data, a later run may replace.
     """
 
     origin: Origin
     output: Content
     external: Mapping[str, Sequence[int]]
     replaces: Content | None = None
+    brought: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
 
 
 def origin_of(source: str, settings: Settings) -> Origin:
@@ -75,7 +78,7 @@ def origin_of(source: str, settings: Settings) -> Origin:
     Raises:
         OSError: a file cannot be read.
     """
-    told = {field.name: _plain(getattr(settings, field.name)) for field in fields(settings)}
+    told = {item.name: _plain(getattr(settings, item.name)) for item in fields(settings)}
     for name in _WITHOUT_CONSEQUENCE:
         del told[name]
     told["files"] = [_tree(path) for path in (settings.rules, settings.test_data, *settings.inputs.values())]
@@ -114,10 +117,12 @@ def read_record(place: str) -> Record | None:
             data = Path(place).read_bytes()
         stored = json.loads(data or b"")
         replaces = Content(**stored["replaces"]) if stored["replaces"] is not None else None
-        return Record(Origin(**stored["origin"]), Content(**stored["output"]), dict(stored["external"]), replaces)
+        brought = {name: [list(facts) for facts in known] for name, known in dict(stored.get("brought", {})).items()}
+        origin, output = Origin(**stored["origin"]), Content(**stored["output"])
+        return Record(origin, output, dict(stored["external"]), replaces, brought)
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -162,7 +167,7 @@ def _tree(name: str) -> list[tuple[str, str]]:
 def _plain(value: Any) -> Any:
     """A setting as JSON has it, the same for equal settings."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, AbstractSet):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from reducelower.batch.records import Content, Record, content_of, external_fact
 from reducelower.batch.settings import Settings, Task
 from reducelower.errors import UnreadableModelError
 from reducelower.files import LoadedModel
+from reducelower.files.writing import is_there
 
 __all__ = ["convert_unless_done"]
 
@@ -29,7 +30,8 @@ def convert_unless_done(
     """Convert one model of this machine, unless its output is there and came of the same model and settings.
 
     An output that an earlier run recorded is replaced when model or settings have changed since. One that nobody
-    recorded stays, unless it holds what this run would write, or the settings allow to overwrite.
+    recorded stays, unless it holds what this run would write, or the settings allow to overwrite. The same is true of
+    external data beside it.
 
     Raises:
         OSError: the model cannot be read.
@@ -49,9 +51,11 @@ def convert_unless_done(
         if not (found is None or recorded or settings.overwrite or found == made):
             raise UnreadableModelError(f"{task.output} exists already, and no run has recorded it; --force replaces it")
         facts = external_facts(source.folder, [file.location for file in source.external])
-        write_record(Record(origin, made, facts, found if recorded and found != made else None), task.record)
+        brought = _brought(task, settings, source, facts, earlier)
+        replaces = found if recorded and found != made else None
+        write_record(Record(origin, made, facts, replaces, brought), task.record)
 
-    # Whether an output may be replaced is known once its replacement is.
+    # Whether an output, and data beside it, may be replaced is known once the replacement is.
     allowed = replace(settings, overwrite=True)
     return convert_here(task, allowed, on_progress=on_progress, on_copied=on_copied, on_complete=record)
 
@@ -61,8 +65,37 @@ def _has_weights(task: Task, earlier: Record, settings: Settings) -> bool:
     locations = list(earlier.external)
     if external_facts(Path(task.source).parent, locations) != dict(earlier.external):
         return False
-    beside = Path(task.output).parent
-    return settings.external_data == "keep" or all((beside / location).is_file() for location in locations)
+    if settings.external_data == "keep":
+        return True
+    there = external_facts(Path(os.path.realpath(task.output)).parent, locations)
+    # What was to be replaced and was not: the run ended before that.
+    old = any(facts != earlier.external[at] and facts in earlier.brought.get(at, ()) for at, facts in there.items())
+    return len(there) == len(locations) and not old
+
+
+def _brought(
+    task: Task, settings: Settings, source: LoadedModel, facts: Mapping[str, list[int]], earlier: Record | None
+) -> dict[str, list[list[int]]]:
+    """What will lie beside the output for its sake; with it what lies there now, in case the run ends before that.
+
+    Raises:
+        UnreadableModelError: something else is in the way.
+    """
+    brings = settings.external_data != "keep"
+    brought: dict[str, list[list[int]]] = {}
+    beside = Path(os.path.realpath(task.output)).parent
+    for file in source.external:
+        location, place = file.location, beside / file.location
+        there = external_facts(beside, [location]).get(location)
+        recorded = there is not None and earlier is not None and there in earlier.brought.get(location, ())
+        if brings and place.exists() and not (recorded or settings.overwrite or is_there(file, place)):
+            raise UnreadableModelError(
+                f"{place}, the external data, exists already, and no run has recorded it; --force replaces it"
+            )
+        brought[location] = [facts[location]] if brings and location in facts else []
+        if there is not None and recorded and there not in brought[location]:
+            brought[location].append(there)
+    return brought
 
 
 def _content_of_open_file(descriptor: int) -> Content:

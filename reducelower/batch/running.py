@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
+    from concurrent.futures import Executor, Future
 
 __all__ = ["run_all"]
 
@@ -46,8 +46,9 @@ def _elsewhere(
     executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[..., Result]
 ) -> Iterator[Result]:
     """The results in order; a job that the executor itself gives up on is one that crashed."""
-    futures = [executor.submit(work, job) for job in jobs]
+    futures: list[Future[Result]] = []
     try:
+        futures.extend(_submitted(executor, work, job) for job in jobs)
         for future, job in zip(futures, jobs, strict=True):
             try:
                 result = future.result()
@@ -58,3 +59,15 @@ def _elsewhere(
     finally:
         for future in futures:
             future.cancel()
+
+
+def _submitted(executor: Executor, work: Callable[[Job], Result], job: Job) -> Future[Result]:
+    """Hand a job over; an executor that takes none any more has given it up, and others may have come to an end."""
+    try:
+        return executor.submit(work, job)
+    except Exception as error:
+        from concurrent.futures import Future  # hardly ever needed
+
+        refused: Future[Result] = Future()
+        refused.set_exception(error)
+        return refused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -98,12 +98,14 @@ def _convert_to_url(
         if size is not None and not replaceable and not holds_the_same(task.output, made):
             raise occupied
         if settings.external_data != "keep":
-            _put_beside(made, task.output, overwrite=replaceable)
+            _put_beside(made, task.output, {} if earlier is None else earlier.brought, overwrite=settings.overwrite)
         put(made, task.output)
         content = content_of(made)
         if origin is not None and content is not None:
             # Only now: of an output behind a URL the size alone would not tell that it is an old one.
-            write_record(Record(origin, content, _external_facts(source)), task.record)
+            facts = _external_facts(source)
+            brought = {} if settings.external_data == "keep" else {name: [known] for name, known in facts.items()}
+            write_record(Record(origin, content, facts, brought=brought), task.record)
     return replace(outcome, output=task.output)
 
 
@@ -121,12 +123,24 @@ def _has_weights(source: str, earlier: Record, task: Task, settings: Settings) -
     )
 
 
-def _put_beside(made: Path, output: str, *, overwrite: bool) -> None:
-    """Put the external data that came with an output where its model will be."""
+def _put_beside(made: Path, output: str, brought: Mapping[str, Sequence[Sequence[int]]], *, overwrite: bool) -> None:
+    """Put the external data that came with an output where its model will be, once nothing is in the way.
+
+    Args:
+        made: the output, its data beside it.
+        output: where it goes.
+        brought: what an earlier run brought there, which may be replaced; of that too the size alone is asked for.
+        overwrite: anything else may be replaced as well.
+    """
+    missing: dict[str, Path] = {}
     for file in read_model(made).external:
         place = beside(output, file.location)
         if holds_the_same(place, file.path):
             continue
-        if remote_size(place) is not None and not overwrite:
+        size = remote_size(place)
+        recorded = any(size == known[0] for known in brought.get(file.location, ()) if known)
+        if size is not None and not (recorded or overwrite):
             raise UnreadableModelError(f"{place}, the external data, exists already; --force replaces it")
-        put(file.path, place)
+        missing[place] = file.path
+    for place, path in missing.items():
+        put(path, place)

@@ -71,6 +71,7 @@ def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, An
         in_place=options["in_place"],
         # A worker that was lost may have written its output: a record tells the next one that it is ours.
         resume=options["resume"] or bool(scheduler),
+        external_data=settings.external_data,
     )
     return tasks, settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reducelower.files.inline import InlineWeights
     from reducelower.files.splicing import Piece
 
-__all__ = ["EXTERNAL_DATA_MODES", "resolve_destination", "write_model"]
+__all__ = ["EXTERNAL_DATA_MODES", "is_there", "resolve_destination", "write_model"]
 
 EXTERNAL_DATA_MODES = ("copy", "link", "keep")
 """What to do with external data when the output goes to another folder.
@@ -60,11 +60,18 @@ def resolve_destination(
         real = Path(os.path.realpath(given))
         status = real.stat() if os.path.lexists(real) else None
         folder_exists = real.parent.is_dir()
+        places = [Path(os.path.realpath(place)) for place in _places(source.external, real.parent)]
         same = status is not None and real.samefile(source.path)
         hits_data = status is not None and any(real.samefile(file.path) for file in source.external)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UnreadableModelError(f"cannot write {given}: {reason}") from None
+    if hits_data:
+        raise UnreadableModelError(f"cannot write {given}: it holds the external data of {source.path}")
+    if any(real in (place, *place.parents) for place in places):
+        raise UnreadableModelError(
+            f"cannot write {given}: the external data of {source.path} has that name; give the output another one"
+        )
     if status is None:
         if not folder_exists and not make_folder:
             raise UnreadableModelError(f"cannot write {given}: there is no folder {real.parent}")
@@ -73,8 +80,6 @@ def resolve_destination(
         raise UnreadableModelError(f"cannot write {given}: it is a folder; name a file in it")
     if not stat.S_ISREG(status.st_mode):
         raise UnreadableModelError(f"cannot write {given}: it is not a regular file")
-    if hits_data:
-        raise UnreadableModelError(f"cannot write {given}: it holds the external data of {source.path}")
     if same and not in_place:
         raise UnreadableModelError(f"{given} is the input itself; --in-place replaces it")
     if not same and not overwrite:
@@ -94,9 +99,11 @@ def write_model(
     on_copied: Callable[[int, int], object] | None = None,
     on_complete: Callable[[int, LoadedModel], object] | None = None,
 ) -> Path:
-    """Write a model, and what it needs of its source's external data, or leave everything as it was.
+    """Write a model, and what it needs of its source's external data.
 
-    All of it is on disk before the output has its name; `sync_folder` puts the name there, once for many outputs.
+    All of it is on disk before the output has its name; `sync_folder` puts the name there, once for many outputs. What
+    goes wrong leaves everything as it was, with one exception: external data has its names before the output has, so
+    that data which was overwritten stays so if the last step, the output's name, is what fails.
 
     Args:
         model: what to write.
@@ -130,9 +137,9 @@ def write_model(
             if on_complete is not None:
                 on_complete(output.descriptor, source)
             if external_data != "keep":
-                brought = sum(file.size for file in source.external)
-                counter = _counter(on_copied, brought)
-                _bring(source.external, real.parent, external_data, overwrite, undo, counter)
+                places = _places(source.external, real.parent)
+                counter = _counter(on_copied, sum(file.size for file in places.values()))
+                _bring(places, external_data, overwrite, undo, counter)
             output.publish(overwrite=overwrite or in_place)
             undo.pop_all()
     except FileExistsError:  # another process was faster
@@ -188,15 +195,19 @@ def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel, o
         raise UnreadableModelError(f"{source.path} changed while it was converted; run again")
 
 
+def _places(files: Iterable[ExternalFile], folder: Path) -> dict[Path, ExternalFile]:
+    """Where external data lies beside an output in a folder: each place once, however a model spells it."""
+    return {folder / file.location: file for file in files}
+
+
 def _bring(
-    files: tuple[ExternalFile, ...], folder: Path, mode: str, overwrite: bool, undo: ExitStack, on_copied: OnCopied
+    places: Mapping[Path, ExternalFile], mode: str, overwrite: bool, undo: ExitStack, on_copied: OnCopied
 ) -> None:
-    """Bring external data to a folder: every file complete before the first of them gets its name."""
+    """Bring external data to its places: every file complete before the first of them gets its name."""
     with ExitStack() as stack:
         complete: list[PendingFile] = []
-        for file in files:
-            target = folder / file.location
-            if _is_there(file, target):
+        for target, file in places.items():
+            if is_there(file, target):
                 continue
             if target.exists() and not overwrite:
                 raise UnreadableModelError(f"{target}, the external data, exists already; --force replaces it")
@@ -213,7 +224,7 @@ def _bring(
             pending.publish(overwrite=overwrite)
 
 
-def _is_there(file: ExternalFile, target: Path) -> bool:
+def is_there(file: ExternalFile, target: Path) -> bool:
     """Whether a file is in place: the same one, or a copy as an earlier run leaves it (size and time of change)."""
     if not target.exists():
         return False

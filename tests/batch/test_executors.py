@@ -77,6 +77,29 @@ def test_a_lost_worker_loses_only_its_models(folder: Path, tmp_path: Path) -> No
     assert all(item.problems[0].endswith("gave it up (RuntimeError: the worker died)") for item in outcomes)
 
 
+class _Breaks(Executor):
+    """An executor that takes no more after some jobs, as one of processes does when one of them has died."""
+
+    def __init__(self, jobs: int) -> None:
+        self.left = jobs
+
+    def submit(self, work: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+        if not self.left:
+            raise RuntimeError("the pool is broken")
+        self.left -= 1
+        future: Future[Any] = Future()
+        future.set_result(work(*arguments, **options))
+        return future
+
+
+def test_an_executor_that_breaks_keeps_what_it_has_done(folder: Path, tmp_path: Path) -> None:
+    paths = [folder / "mean.onnx", folder / "deep" / "gmm.onnx", folder / "broken.onnx"]
+    outcomes = list(convert_files(paths, 13, output_dir=tmp_path / "out", executor=_Breaks(1), verify=False))
+    assert [item.status for item in outcomes] == [0, 3, 3]
+    assert opset(outcomes[0].output) == 13
+    assert all(item.problems[0].endswith("gave it up (RuntimeError: the pool is broken)") for item in outcomes[1:])
+
+
 def test_two_models_for_one_output_are_refused_before_any_work(folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "mean.onnx", folder / "deep" / "mean.onnx")
     with pytest.raises(ValueError, match="both be written"):

@@ -137,7 +137,19 @@ def test_an_output_that_someone_changed_is_theirs(run: Cli, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "record", [b"", b"{", b"[]", b"null", b'{"origin": 1}', b"\xff", b'{"origin":{},"output":{},"external":{}}']
+    "record",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"origin": 1}',
+        b"\xff",
+        b'{"origin":{},"output":{},"external":{}}',
+        b'{"origin":{"source":"","settings":"","tools":{}},"output":{"size":1,"sha256":""},"external":{},'
+        b'"replaces":null,"brought":[1]}',
+        pytest.param(b"[" * 200_000, id="deep"),
+    ],
 )
 def test_a_record_that_makes_no_sense_is_none(run: Cli, tmp_path: Path, record: bytes) -> None:
     run()

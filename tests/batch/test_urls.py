@@ -205,6 +205,39 @@ def test_resuming_among_urls(cli: Cli, memory: Any) -> None:
     assert "memory://out/mean.onnx exists already" in ran.err
 
 
+def test_resuming_among_urls_replaces_only_data_that_was_recorded(cli: Cli, memory: Any, tmp_path: Path) -> None:
+    memory.pipe("/large/model.onnx", model_with(tmp_path, location="w.bin").read_bytes())
+    memory.pipe("/large/w.bin", WEIGHTS)
+    arguments = ("convert", "memory://large", "--output-dir", "memory://out", "--opset", 13, "--no-verify", "--resume")
+    memory.pipe("/out/w.bin", b"precious")
+    occupied = "error: memory://out/w.bin, the external data, exists already; --force replaces it\n"
+    ran = cli(*arguments)
+    assert (ran.status, ran.err) == (2, occupied)
+    memory.rm("/out/w.bin")
+    assert cli(*arguments).status == 0
+    memory.pipe("/large/w.bin", bytes(len(WEIGHTS)))
+    ran = cli(*arguments)
+    assert (ran.status, ran.err) == (0, "")
+    assert memory.cat("/out/w.bin") == bytes(len(WEIGHTS))
+    memory.pipe("/large/w.bin", WEIGHTS)
+    memory.pipe("/out/w.bin", b"precious")
+    ran = cli(*arguments)
+    assert (ran.status, ran.err) == (2, occupied)
+    assert memory.cat("/out/w.bin") == b"precious"
+
+
+def test_data_of_two_models_for_one_url_is_refused(cli: Cli, memory: Any, tmp_path: Path) -> None:
+    models = []
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "w.bin").write_bytes(WEIGHTS + name.encode() * len(models))
+        models.append(model_with(tmp_path / name, name=f"{name}.onnx", location="./w.bin"))
+    ran = cli("convert", *models, "--output-dir", "memory://out", "--opset", 13, "--force")
+    assert ran.status == 2
+    assert "both bring external data to memory://out/w.bin" in ran.err
+    assert names(memory, "/out") == []
+
+
 @pytest.mark.parametrize("step", ["put", "write_record"])
 def test_a_run_among_urls_that_ends_half_way_is_resumed(
     cli: Cli, memory: Any, monkeypatch: pytest.MonkeyPatch, step: str

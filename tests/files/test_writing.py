@@ -266,6 +266,44 @@ def test_other_data_of_that_name_is_not_replaced_unasked(heavy: LoadedModel, tmp
     assert names(tmp_path / "to") == {"data", "data/weights.bin"}
 
 
+def test_one_data_file_under_two_names_is_brought_once(tmp_path: Path) -> None:
+    folder = tmp_path / "from"
+    folder.mkdir()
+    (folder / "w.bin").write_bytes(WEIGHTS)
+    model = onnx.load(model_with(folder, location="w.bin"), load_external_data=False)
+    other = model.graph.initializer.add()
+    other.CopyFrom(model.graph.initializer[0])
+    other.name, other.external_data[0].value = "v", "./w.bin"
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    source = read_model(folder / "model.onnx")
+    told: list[tuple[int, int]] = []
+    output = tmp_path / "to" / "out.onnx"
+    write_model(
+        model, output, source=source, make_folder=True, on_copied=lambda done, total: told.append((done, total))
+    )
+    assert names(output.parent) == {"out.onnx", "w.bin"}
+    assert [tensor.raw_data for tensor in onnx.load(output).graph.initializer] == [WEIGHTS, WEIGHTS]
+    assert all(total == len(WEIGHTS) for _, total in told)
+
+
+@pytest.mark.parametrize("location", ["out.onnx", "./out.onnx", "out.onnx/w.bin"])
+@pytest.mark.parametrize("mode", ["copy", "link", "keep"])
+def test_the_output_cannot_have_the_name_of_its_data(tmp_path: Path, location: str, mode: str) -> None:
+    folder = tmp_path / "from"
+    (folder / location).parent.mkdir(parents=True)
+    (folder / location).write_bytes(WEIGHTS)
+    source = read_model(model_with(folder, location=location))
+    output = tmp_path / "to" / "out.onnx"
+    with pytest.raises(UnreadableModelError, match="has that name; give the output another one"):
+        write_model(source.model, output, source=source, overwrite=True, make_folder=True, external_data=mode)
+    assert names(tmp_path) == {"from", "from/model.onnx", *(f"from/{name}" for name in names(folder))}
+    output.parent.mkdir()
+    output.write_bytes(b"old")
+    with pytest.raises(UnreadableModelError, match="has that name"):
+        write_model(source.model, output, source=source, overwrite=True, external_data=mode)
+    assert output.read_bytes() == b"old"
+
+
 def test_the_output_cannot_be_the_data(heavy: LoadedModel) -> None:
     with pytest.raises(UnreadableModelError, match="external data"):
         write_model(heavy.model, heavy.external[0].path, source=heavy, overwrite=True)
@@ -303,6 +341,29 @@ def test_a_failure_after_the_data_takes_it_back(
         write_model(heavy.model, tmp_path / "to" / "out.onnx", source=heavy, make_folder=True)
     assert not (tmp_path / "to").exists()
     assert values(heavy.path) == WEIGHTS
+
+
+def test_data_that_was_overwritten_stays_so_if_only_the_output_fails(
+    heavy: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exception that the documentation names: whole files of the new model beside the old one."""
+    output = tmp_path / "to" / "out.onnx"
+    (output.parent / "data").mkdir(parents=True)
+    output.write_bytes(b"old")
+    (output.parent / "data" / "weights.bin").write_bytes(b"old")
+    honest = os.replace
+
+    def replace(old: Any, new: Any) -> None:
+        if Path(new).suffix == ".onnx":
+            no_space()
+        honest(old, new)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(UnreadableModelError, match="No space left"):
+        write_model(heavy.model, output, source=heavy, overwrite=True)
+    assert output.read_bytes() == b"old"
+    assert (output.parent / "data" / "weights.bin").read_bytes() == bytes(8) + WEIGHTS
+    assert names(output.parent) == {"out.onnx", "data", "data/weights.bin"}
 
 
 @pytest.mark.parametrize("where", ["same folder", "another folder", "in place"])
