@@ -128,6 +128,11 @@ def _variables(node: NodeProto, scope: Scope, narrow: str, goal: defs.OpSchema) 
     return found
 
 
+def _take(variables: Mapping[str, frozenset[str]], wide: int) -> bool:
+    """Whether all of some type variables may stand for a wider type."""
+    return all(f"tensor({element_type_name(wide)})" in types for types in variables.values())
+
+
 def _places(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], variables: Iterable[str]) -> list[int]:
     return [
         index
@@ -153,7 +158,7 @@ def cast_around(
     stem = node.name or next(filter(None, node.output))
     narrow = f"tensor({element_type_name(element_type)})"
     variables = _variables(node, scope, narrow, goal)
-    if any(f"tensor({element_type_name(wide)})" not in types for types in variables.values()):
+    if not _take(variables, wide):
         raise refusal(node, scope, element_type)
     before: list[NodeProto] = []
     after: list[NodeProto] = []
@@ -207,7 +212,7 @@ def cast_exactly(node: NodeProto, scope: Scope, element_type: int, goal: defs.Op
     """
     variables = _variables(node, scope, f"tensor({element_type_name(element_type)})", goal)
     for wide in _WIDER.get(element_type, ()):
-        if all(f"tensor({element_type_name(wide)})" in types for types in variables.values()):
+        if _take(variables, wide):
             return cast_around(node, scope, element_type, wide, goal)
     raise refusal(node, scope, element_type)
 

@@ -184,7 +184,8 @@ class Legalizer:
                 edit.scope.node_list.overwrite(index, graph_from(made).node[0])
             else:
                 edit.replaced[index] = made
-                edit.types[index] = types
+                if types:
+                    edit.types[index] = types
             edit.sites[index] = template.site
         return True
 

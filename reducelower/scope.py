@@ -254,9 +254,9 @@ class Scope:
     def type_at_hand(self, name: str) -> bytes:
         """What tells apart values of different types: what the user declared, and the type where it is at hand."""
         found = self.type(name) if self.has_type_at_hand(name) else None
-        stated = b"" if found is None else found.SerializeToString()
+        known = b"" if found is None else found.SerializeToString()
         declared = self.ground.element_types.get(name), self.ground.ranks.get(name)
-        return stated if declared == (None, None) else repr(declared).encode() + stated
+        return known if declared == (None, None) else repr(declared).encode() + known
 
     def _is_stated(self, name: str) -> bool:
         return name in self._known_values() or name in self._known_initializers() or name in self.constant_nodes

@@ -136,7 +136,7 @@ class Shortcuts:
         stems = [given[stem] for given in names]
         if not template.takes(stems):
             return False
-        text, order = template.text([len(name) for name in (stems[0], *names[0])])
+        text, order = template.text(tuple(map(len, (stems[0], *names[0]))))
         pick = picking([stem if place == 0 else place - 1 for place in order])
         self._replaced.update(zip(indexes, map(text.__mod__, map(pick, names)), strict=True))
         if template.states_types:

@@ -141,6 +141,7 @@ class Template:
         self._family = ""
         self._tails = self._tails_of_stem()
         self._all_tails = frozenset((self._tails or {}).values())
+        self._texts: dict[tuple[int, ...], tuple[bytes, list[int]]] = {}
 
     def _tails_of_stem(self) -> dict[str, bytes] | None:
         """What follows the stem in each derived name, where that is all there is to them."""
@@ -160,7 +161,7 @@ class Template:
         if not self.takes([stem]):
             return self._with_fresh_names(node, stem)
         given = (stem, *names)
-        text, order = self.text(list(map(len, given)))
+        text, order = self.text(tuple(map(len, given)))
         return text % picking(order)(given), self.types(stem)
 
     def takes(self, stems: Sequence[bytes]) -> bool:
@@ -178,7 +179,7 @@ class Template:
         tails = self._tails or {}
         return b"".join([entry(stem + tails[name], known) for name, known in self._types])
 
-    def text(self, lengths: Sequence[int]) -> tuple[bytes, list[int]]:
+    def text(self, lengths: tuple[int, ...]) -> tuple[bytes, list[int]]:
         """What stands in the place of other nodes, with blanks for names, where new ones are but a stem and tails.
 
         Args:
@@ -187,6 +188,11 @@ class Template:
         Returns:
             The nodes as they stand in a GraphProto, as a format; and which of the names goes into each blank.
         """
+        if lengths not in self._texts:
+            self._texts[lengths] = self._text_of(lengths)
+        return self._texts[lengths]
+
+    def _text_of(self, lengths: tuple[int, ...]) -> tuple[bytes, list[int]]:
         places = {name: place for place, name in enumerate((*self.source_names, ""), start=1)}
         tails = self._tails or {}
         text: list[bytes] = []

@@ -77,13 +77,14 @@ def _try(book: RuleBook, operator: str | None) -> int:
     """Run rules and say for each element type how far they were off; 1 where a result was wrong."""
     from reducelower.commandline.console import problem, result
     from reducelower.commandline.report import columns
-    from reducelower.rulebook.trial import try_operator
+    from reducelower.rulebook.trial import test_rules
 
-    operators = book.operators if operator is None else (_rules_for(book, operator)[0].function.name,)
-    trials = [trial for name in operators for trial in try_operator(book, name)]
-    for line in columns((trial.rule, trial.element_type, trial.outcome) for trial in trials):
+    if operator is not None:
+        _rules_for(book, operator)
+    report = test_rules(book, None if operator is None else [operator])
+    for line in columns((trial.rule, trial.element_type, trial.outcome) for trial in report.trials):
         result(line)
-    for trial in trials:
+    for trial in report.trials:
         for sentence in trial.wrong[:_MOST_SHOWN]:
             problem(f"{trial.rule} on {trial.element_type}: {sentence}")
-    return 1 if any(trial.wrong for trial in trials) else 0
+    return 0 if report.passed else 1

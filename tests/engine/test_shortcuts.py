@@ -9,6 +9,7 @@ from onnx import ModelProto, NodeProto, TensorProto, checker, helper
 import reducelower
 from reducelower.convert import legalize
 from reducelower.target import Target
+from reducelower.templates import Template
 
 from .running import run
 
@@ -128,3 +129,30 @@ def test_a_name_that_is_set_to_nothing_is_none(is_typed: bool) -> None:
     nodes[2].name = ""
     expanded = legalize(model_of(nodes, 18, is_typed=is_typed), Target(18, frozenset(["ReduceL1"]))).model
     assert [node.op_type for node in without_data(expanded)] == ["Abs", "ReduceSum"] * 4
+
+
+@pytest.mark.parametrize("rules", ["spec", "stable"])
+@pytest.mark.parametrize("outputs", [["a", "b", "", "c"], ["", "a", "b"]], ids=["among others", "first"])
+def test_nodes_whose_output_nobody_wants(outputs: list[str], rules: str) -> None:
+    nodes = [helper.make_node("ReduceL2", ["x"], [name], name=f"n{at}") for at, name in enumerate(outputs)]
+    made = [
+        without_data(legalize(model_of(some, 18, is_typed=False), Target(18, COMPOSITE), rules=rules).model)
+        for some in (nodes, *([node] for node in nodes))
+    ]
+    assert made[0] == [node for alone in made[1:] for node in alone]
+
+
+@pytest.mark.parametrize("length", [10, 200], ids=["short names", "long names"])
+def test_what_is_written_for_names_of_some_lengths_is_made_once(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes with long names go another way, on which their like come one by one."""
+    made: list[tuple[int, ...]] = []
+    honest = Template._text_of
+
+    def text_of(template: Template, lengths: tuple[int, ...]) -> tuple[bytes, list[int]]:
+        made.append(lengths)
+        return honest(template, lengths)
+
+    monkeypatch.setattr(Template, "_text_of", text_of)
+    nodes = [helper.make_node("ReduceL2", ["x"], [named("y", place, length)]) for place in range(9)]
+    legalize(model_of(nodes, 18, is_typed=False), Target(18, COMPOSITE))
+    assert len(made) == 1

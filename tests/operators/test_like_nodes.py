@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, checker, helper, numpy_helper
+from onnx import TensorProto, checker, helper, numpy_helper, parser
 
 import reducelower
 from tests.operators.models import assert_same, floats, int64s, model, run
@@ -211,3 +211,31 @@ def test_a_split_that_names_fewer_outputs_than_it_has_parts(size: int) -> None:
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     with pytest.raises(reducelower.ConversionError, match="num_outputs is 3, but it names 2 outputs"):
         reducelower.convert_version(made, 17)
+
+
+def test_a_type_that_is_stated_already_is_not_stated_again() -> None:
+    feeds = {"x": floats(3, 4)}
+    nodes = [
+        helper.make_node("Cast", ["x"], ["c"], to=TensorProto.DOUBLE),
+        helper.make_node("ReduceMean", ["c"], ["y"]),
+    ]
+    made = model(nodes, feeds, 8)
+    made.graph.value_info.append(helper.make_tensor_value_info("c", TensorProto.DOUBLE, [3, 4]))
+    lowered = reducelower.convert_version(made, 5)
+    checker.check_model(lowered, full_check=True)
+    assert list(lowered.graph.value_info) == list(made.graph.value_info)
+
+
+def test_functions_state_no_types() -> None:
+    made = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 8, "my": 1]>
+        g (float[3, 4] x) => (double[3, 4] y) { y = my.wide (x) }
+        <domain: "my", opset_import: ["": 8]>
+        wide (a) => (b) { c = Cast <to = 11> (a)  b = Identity (c) }
+        """
+    )
+    (lowered,) = reducelower.convert_version(made, 5).functions
+    assert [field.name for field, _ in lowered.ListFields()] == [
+        field.name for field, _ in made.functions[0].ListFields()
+    ]
