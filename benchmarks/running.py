@@ -13,7 +13,7 @@ from models import chain, reduction
 from onnx import ModelProto
 
 import reducelower
-from reducelower.convert import legalize
+from reducelower.api import legalize
 from reducelower.verification import verify_sites
 
 __all__ = ["latency", "verification"]

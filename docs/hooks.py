@@ -33,7 +33,7 @@ def code_block(path: str) -> str:
 
 def operators() -> str:
     """What converts, operator by operator."""
-    from reducelower.support import support_table
+    from reducelower.legalize.support import support_table
 
     return support_table()
 
@@ -46,7 +46,7 @@ def rule_book() -> str:
 
 def command_line() -> str:
     """Every command with its help, as the command line itself prints it."""
-    from reducelower.commandline.app import app
+    from reducelower.cli.app import app
 
     return "\n".join(_helps(app, click.Context(app, info_name="reducelower", **app.context_settings)))
 

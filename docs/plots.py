@@ -18,8 +18,8 @@ import onnxruntime
 from onnx import ModelProto, helper
 
 import reducelower
-from reducelower.rulebook.truth import reduce_floats
-from reducelower.rulebook.ulp import LIMITS, distance_in_ulps
+from reducelower.numerics.truth import reduce_floats
+from reducelower.numerics.ulp import LIMITS, distance_in_ulps
 
 matplotlib.use("svg")
 from matplotlib import pyplot

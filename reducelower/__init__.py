@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from reducelower.convert import check, convert_version, expand, legalize
+    from reducelower.api import check, convert_version, expand, legalize
     from reducelower.errors import ConversionError, Refusal
     from reducelower.plan import Plan, Site
-    from reducelower.raising import raise_reductions
+    from reducelower.recompose import raise_reductions
+    from reducelower.runtimes import Runtime, load_runtime
     from reducelower.serialized import convert_bytes, expand_bytes
     from reducelower.target import Target
-    from reducelower.targets import Runtime, load_runtime
     from reducelower.verification import Verification, verify
 
 __all__ = [
@@ -44,18 +44,18 @@ _HOME = {
     "ConversionError": "reducelower.errors",
     "Plan": "reducelower.plan",
     "Refusal": "reducelower.errors",
-    "Runtime": "reducelower.targets",
+    "Runtime": "reducelower.runtimes",
     "Site": "reducelower.plan",
     "Target": "reducelower.target",
     "Verification": "reducelower.verification",
-    "check": "reducelower.convert",
+    "check": "reducelower.api",
     "convert_bytes": "reducelower.serialized",
-    "convert_version": "reducelower.convert",
-    "expand": "reducelower.convert",
+    "convert_version": "reducelower.api",
+    "expand": "reducelower.api",
     "expand_bytes": "reducelower.serialized",
-    "legalize": "reducelower.convert",
-    "load_runtime": "reducelower.targets",
-    "raise_reductions": "reducelower.raising",
+    "legalize": "reducelower.api",
+    "load_runtime": "reducelower.runtimes",
+    "raise_reductions": "reducelower.recompose",
     "verify": "reducelower.verification",
 }
 

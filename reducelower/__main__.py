@@ -1,6 +1,6 @@
 """``python -m reducelower``: the command line."""
 
-from reducelower.commandline import main
+from reducelower.cli import main
 
 if __name__ == "__main__":
     main()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from reducelower.convert import expansion
-from reducelower.draft import Source
-from reducelower.drafting import legal_draft
-from reducelower.run import Book, IrVersion, Settings
+from reducelower.api import expansion
+from reducelower.legalize.draft import Source
+from reducelower.legalize.drafting import legal_draft
+from reducelower.legalize.run import Book, IrVersion, Settings
 from reducelower.target import Target
 
 __all__ = ["convert_bytes", "expand_bytes"]

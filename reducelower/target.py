@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reducelower.targets import Runtime
+    from reducelower.runtimes import Runtime
 
 __all__ = ["Target"]
 

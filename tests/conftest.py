@@ -33,7 +33,7 @@ def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> C
     monkeypatch.delenv("REDUCELOWER_DEBUG", raising=False)
 
     def run(*arguments: object) -> Ran:
-        from reducelower.commandline import run as run_command_line
+        from reducelower.cli import run as run_command_line
 
         status = run_command_line([str(argument) for argument in arguments])
         out, err = capfd.readouterr()

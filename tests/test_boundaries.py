@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import reducelower.engine  # registers every rewrite  # noqa: F401
-from reducelower import crossings
-from reducelower.crossings import Crossing
-from reducelower.meanings import MEANS_OTHERWISE, NEUTRAL, SAME_IN_PRACTICE, TAKES_MORE
-from reducelower.schemas import all_operators, schema, versions
+import reducelower.legalize.driver  # registers every rewrite  # noqa: F401
+from reducelower.adapters import registry as crossings
+from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, SAME_IN_PRACTICE, TAKES_MORE
+from reducelower.adapters.registry import Crossing
+from reducelower.model.schemas import all_operators, schema, versions
 
 TABLES = (MEANS_OTHERWISE, TAKES_MORE, SAME_IN_PRACTICE)
 
@@ -46,7 +46,7 @@ def test_every_operator_version_of_the_installed_onnx_was_looked_at() -> None:
     unknown = [f"{operator} {version}" for operator, version in INSTALLED if (operator, version) not in REVIEWED]
     assert not unknown, (
         f"the installed onnx has operator versions that nobody has reviewed: {', '.join(unknown)}. Read what changed, "
-        "say it in reducelower/meanings.py or register a rewrite if the schemas do not, and add them to "
+        "say it in reducelower/adapters/changes.py or register a rewrite if the schemas do not, and add them to "
         "tests/data/operator_versions.txt"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from onnx import defs
 
-from reducelower.schemas import taken_types
+from reducelower.model.schemas import taken_types
 
 
 def test_types_taken_are_those_of_the_parameters() -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from reducelower.inference import subgraphs
-from reducelower.reductions import REDUCTIONS
-from reducelower.schemas import DEFAULT_DOMAINS
-from reducelower.scope import tensor_of
+from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.scope.scope import tensor_of
 
 __all__ = ["what_is_wrong_with_axes"]
 

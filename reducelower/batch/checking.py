@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from reducelower.api import check
 from reducelower.batch.diagnosis import what_is_wrong
+from reducelower.batch.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.batch.settings import Settings
-from reducelower.convert import check
-from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model
 from reducelower.files.urls import is_url
+from reducelower.model.validate import what_is_odd
 from reducelower.plan import Plan
-from reducelower.soundness import what_is_odd
 
 if TYPE_CHECKING:
-    from reducelower.reports.details import Details
+    from reducelower.report.details import Details
 
 __all__ = ["Checked", "check_file"]
 
@@ -74,8 +74,8 @@ def _check_here(path: str, settings: Settings) -> Checked:
 
 def _details(source: LoadedModel, plan: Plan, settings: Settings) -> Details:
     """What the converted model would look like: it is made for the report and not kept."""
-    from reducelower.convert import legalize
-    from reducelower.reports.details import describe_models
+    from reducelower.api import legalize
+    from reducelower.report.details import describe_models
 
     if plan.refusals or not plan.sites:
         return describe_models(source.model, None, plan, plan.refusals, None)

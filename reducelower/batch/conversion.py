@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
+from reducelower.api import Legalized, legalize
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong
+from reducelower.batch.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.batch.input_values import read_data_sets
 from reducelower.batch.settings import Settings, Task
-from reducelower.convert import Legalized, legalize
 from reducelower.errors import ConversionError, Refusal
-from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.files.urls import is_url
+from reducelower.model.validate import what_is_odd
 from reducelower.plan import Plan
-from reducelower.soundness import what_is_odd
 
 if TYPE_CHECKING:
     from reducelower.batch.verifying import OnProgress
-    from reducelower.reports.details import Details
+    from reducelower.report.details import Details
     from reducelower.verification import Verification
 
 __all__ = ["Outcome", "convert_file", "convert_here", "converter", "failed"]
@@ -179,7 +179,7 @@ def _convert(
 def _legalized(source: LoadedModel, settings: Settings) -> Legalized:
     if settings.raised is None:
         return legalize(source.model, **settings.for_engine(), base_dir=source.folder)
-    from reducelower.raising import BOOKS, raise_with_plan
+    from reducelower.recompose import BOOKS, raise_with_plan
 
     return raise_with_plan(
         source.model,
@@ -198,7 +198,7 @@ def _with_details(
     """Add what a report shows of the models themselves: only here both are at hand."""
     if not settings.details:
         return outcome
-    from reducelower.reports.details import describe_models
+    from reducelower.report.details import describe_models
 
     return replace(
         outcome,

@@ -9,8 +9,8 @@ from onnx.shape_inference import InferenceError, infer_shapes
 
 from reducelower.batch.axes import what_is_wrong_with_axes
 from reducelower.files import all_graphs
-from reducelower.inference import skeleton
-from reducelower.soundness import what_is_wrong_with_calls
+from reducelower.model.inference import skeleton
+from reducelower.model.validate import what_is_wrong_with_calls
 
 __all__ = ["contradicts_itself", "what_is_wrong"]
 
@@ -84,13 +84,13 @@ def _plainly(text: str, model: ModelProto) -> str:
 
 
 def _unknown_operator(operator: str, opset: int) -> str:
-    from reducelower.schemas import versions
+    from reducelower.model.schemas import versions
 
     if opset < 1:
         return f"it imports opset {opset}, and there is none; mend opset_import"
     if known := versions(operator):
         return f"{operator} does not exist at opset {opset}; it came with opset {known[0]}"
-    from reducelower.suggestions import did_you_mean, operator_names
+    from reducelower.model.suggestions import did_you_mean, operator_names
 
     return f"ONNX has no operator {operator!r}{did_you_mean(operator, operator_names())}"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from reducelower.failures import SettingError
+from reducelower.batch.failures import SettingError
 
 if TYPE_CHECKING:
     from reducelower.batch.settings import Settings
@@ -59,6 +59,6 @@ def read_inputs(files: Mapping[str, str], model: ModelProto) -> dict[str, Any]:
 def _known(given: Mapping[str, Any], names: list[str], what: str) -> None:
     for name in given:
         if name not in names:
-            from reducelower.suggestions import did_you_mean
+            from reducelower.model.suggestions import did_you_mean
 
             raise SettingError(f"there is no {what} {name!r}{did_you_mean(name, names)}")

@@ -59,7 +59,7 @@ class Settings:
     details: bool = False
 
     def for_engine(self) -> Mapping[str, Any]:
-        """The settings that `reducelower.convert.legalize` and `check` take, by the names of their arguments."""
+        """The settings that `reducelower.api.legalize` and `check` take, by the names of their arguments."""
         return {
             "target": self.target,
             "rules": self.rules,

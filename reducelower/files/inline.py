@@ -19,7 +19,7 @@ from pathlib import Path
 
 from onnx import StringStringEntryProto, TensorProto
 
-from reducelower.wire import LENGTH, Field, MalformedError, Window, varint
+from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
 __all__ = ["CHILDREN", "InlineWeights", "Weight", "lift"]
 

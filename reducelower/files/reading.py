@@ -92,7 +92,7 @@ def _read_whole(path: Path) -> LoadedModel:
 def _read_without_weights(path: Path) -> LoadedModel:
     """Read a model and leave its large tensors in the file."""
     from reducelower.files.inline import InlineWeights, lift  # most models are small and need none of this
-    from reducelower.wire import MalformedError
+    from reducelower.model.wire import MalformedError
 
     inline = InlineWeights(Path(os.path.realpath(path)), FileIO(path))
     try:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from onnx import StringStringEntryProto
 
 from reducelower.files.inline import CHILDREN, InlineWeights, Weight
-from reducelower.wire import LENGTH, Field, Window, varint
+from reducelower.model.wire import LENGTH, Field, Window, varint
 
 __all__ = ["Piece", "length_of", "splice"]
 

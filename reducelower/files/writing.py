@@ -154,7 +154,7 @@ def _content(model: ModelProto, destination: str | os.PathLike[str], inline: Inl
     if inline is None:
         return [serialize(model, destination)]
     from reducelower.files.splicing import length_of, splice  # most models are small and need none of this
-    from reducelower.wire import Window
+    from reducelower.model.wire import Window
 
     pieces = splice(model.SerializeToString(), inline)
     if length_of(pieces) > LARGEST_MESSAGE:

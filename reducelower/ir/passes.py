@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 from onnx import ModelProto
 
-from reducelower.convert import convert_version, expand
+from reducelower.api import convert_version, expand
 from reducelower.ir.light import lighten
 
 if TYPE_CHECKING:
-    from reducelower.run import Book, IrVersion
+    from reducelower.legalize.run import Book, IrVersion
 
 __all__ = ["ConvertVersionPass", "ExpandPass", "RaisePass"]
 
@@ -188,7 +188,7 @@ class RaisePass(_Conversion):
         self.ranks = dict(ranks or {})
 
     def _convert(self, model: ModelProto) -> ModelProto:
-        from reducelower.raising import BOOKS, raise_reductions
+        from reducelower.recompose import BOOKS, raise_reductions
 
         return raise_reductions(
             model,

@@ -9,16 +9,16 @@ import onnx_ir as ir
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from onnxscript.rewriter import MatchContext, MatchResult, pattern
 
-from reducelower.convert import legalize
+from reducelower.api import legalize
 from reducelower.errors import ConversionError
-from reducelower.inference import subgraphs
 from reducelower.ir.types import InferredTypes
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.rulebook import RuleBook, RuleError, load_book
-from reducelower.schemas import DEFAULT_DOMAINS
 from reducelower.target import Target
 
 if TYPE_CHECKING:
-    from reducelower.run import Book
+    from reducelower.legalize.run import Book
 
 __all__ = ["rewrite_rules"]
 

@@ -8,8 +8,8 @@ from functools import cached_property
 import onnx_ir as ir
 from onnx import FunctionProto, GraphProto, TypeProto
 
-from reducelower.inference import GraphKey, Inference, function_key, subgraphs
 from reducelower.ir.light import lighten
+from reducelower.model.inference import GraphKey, Inference, function_key, subgraphs
 
 __all__ = ["InferredTypes"]
 

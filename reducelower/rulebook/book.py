@@ -210,7 +210,7 @@ def _load_shipped(name: str) -> RuleBook:
 
 def _load_folder(path: Path) -> RuleBook:
     if not path.is_dir():
-        from reducelower.suggestions import did_you_mean
+        from reducelower.model.suggestions import did_you_mean
 
         known = sorted(shipped_books())
         near = did_you_mean(str(path), known)

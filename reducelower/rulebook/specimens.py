@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
+from reducelower.numerics.ulp import smallest_subnormal
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.element_types import CLASSES
-from reducelower.rulebook.ulp import smallest_subnormal
 
 __all__ = ["Specimen", "specimens"]
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 
+from reducelower.numerics.truth import OPERATORS, reduce_floats, reduce_integers
+from reducelower.numerics.ulp import LIMITS, distance_in_ulps, distance_in_units, ulp
 from reducelower.rulebook.bindings import BINDINGS, bind
 from reducelower.rulebook.book import Rule, RuleBook
 from reducelower.rulebook.element_types import CLASSES, type_name
 from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.specimens import Specimen, specimens
-from reducelower.rulebook.truth import OPERATORS, reduce_floats, reduce_integers
-from reducelower.rulebook.ulp import LIMITS, distance_in_ulps, distance_in_units, ulp
 from reducelower.rulebook.validation import rule_types
 
 __all__ = ["Report", "Trial", "test_rules", "try_rule"]

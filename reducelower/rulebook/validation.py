@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker, defs, helper, shape_inference
 
+from reducelower.model.schemas import DEFAULT_DOMAINS, taken_types
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.element_types import ANY, CLASSES, SUPPORTED, class_of_name, type_name
 from reducelower.rulebook.reading import Source, opset_of
-from reducelower.schemas import DEFAULT_DOMAINS, taken_types
 
 __all__ = ["rule_types", "validate"]
 

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+from reducelower.numerics.tolerance import DEFAULT_TOLERANCES, Tolerance
 from reducelower.verification.departure import Departure, RuntimeComparison, compare_runtimes
 from reducelower.verification.inputs import free_sizes
 from reducelower.verification.result import OutputComparison, SiteVerification, Verification
 from reducelower.verification.runtimes import RUNTIMES
 from reducelower.verification.sites import verify_sites
 from reducelower.verification.testdata import TestDataSet, load_array, load_test_data
-from reducelower.verification.tolerance import DEFAULT_TOLERANCES, Tolerance
 from reducelower.verification.whole import combined, verify
 
 __all__ = [

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
+from reducelower.numerics.measure import Array, is_float, is_narrow_float, smallest_and_eps
 from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, bindings, random_array
-from reducelower.verification.measure import Array, is_float, is_narrow_float, smallest_and_eps
 from reducelower.verification.oracle import Reduction
 from reducelower.verification.places import Dims
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
+from reducelower.numerics.measure import Array, element_type_of, identical
+from reducelower.numerics.tolerance import Tolerance, element_type_name, tolerance_for
 from reducelower.verification.battery import Case
 from reducelower.verification.doubts import old_in_reference
 from reducelower.verification.judge import judge, judge_raised
-from reducelower.verification.measure import Array, element_type_of, identical
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import Pair, small_models
 from reducelower.verification.result import SiteStatus, SiteVerification
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.source import CannotRunError, Source
-from reducelower.verification.tolerance import Tolerance, element_type_name, tolerance_for
 from reducelower.verification.trials import Definition, cases, reduction_of
 
 __all__ = ["check", "describe"]

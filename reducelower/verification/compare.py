@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from reducelower.verification.measure import Array, element_type_of, measure
+from reducelower.numerics.measure import Array, element_type_of, measure
+from reducelower.numerics.tolerance import Tolerance, tolerance_for
 from reducelower.verification.result import OutputComparison
-from reducelower.verification.tolerance import Tolerance, tolerance_for
 
 __all__ = ["compare_outputs", "tensors"]
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, shape_inference
 
-from reducelower.inference import skeleton
+from reducelower.model.inference import skeleton
+from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.result import OutputComparison, to_plain
 from reducelower.verification.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.runtimes import runtime_named
 from reducelower.verification.source import CannotRunError, Source, has_external_data
-from reducelower.verification.tolerance import APART, Tolerance
 
 __all__ = ["Departure", "RuntimeComparison", "compare_runtimes"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from reducelower.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array, is_float, smallest_and_eps
 from reducelower.verification.compare import tensors
-from reducelower.verification.measure import Array, is_float, smallest_and_eps
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.runs import Clock, Run
 from reducelower.verification.source import CannotRunError, OutOfTimeError, all_nodes, default_opset

@@ -1,4 +1,4 @@
-"""Runtimes that run in a process of their own, in whichever Python has them: see `reducelower.probe.runtimes`."""
+"""Runtimes that run in a process of their own, in whichever Python has them: see `reducelower.conformance.runtimes`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from reducelower.probe.process import Subject, UnusableError, Worker
-from reducelower.probe.runtimes import RUNTIMES as ADAPTERS
+from reducelower.conformance.process import Subject, UnusableError, Worker
+from reducelower.conformance.runtimes import RUNTIMES as ADAPTERS
 from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["ADAPTERS", "ForeignRuntime", "is_foreign", "why_unusable"]

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 
-from reducelower.verification.measure import Array
-from reducelower.verification.tolerance import element_type_name
+from reducelower.numerics.measure import Array
+from reducelower.numerics.tolerance import element_type_name
 
 __all__ = [
     "STRATEGIES",

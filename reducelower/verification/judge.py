@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reducelower.verification.measure import Array, element_type_of, identical, is_float, measure, ulp_distance
+from reducelower.numerics.measure import Array, element_type_of, identical, is_float, measure, ulp_distance
+from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.oracle import Truth
 from reducelower.verification.result import SiteStatus
-from reducelower.verification.tolerance import Tolerance
 
 __all__ = ["Judgement", "judge", "judge_raised"]
 

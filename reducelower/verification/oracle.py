@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reducelower.verification.measure import Array, is_float, smallest_and_eps
+from reducelower.numerics.measure import Array, is_float, smallest_and_eps
 
 __all__ = ["REDUCTIONS", "Reduction", "Truth", "evaluate"]
 

@@ -21,10 +21,10 @@ from onnx import (
     shape_inference,
 )
 
-from reducelower.inference import subgraphs
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
 from reducelower.plan import Site
-from reducelower.schemas import DEFAULT_DOMAINS
-from reducelower.verification.measure import Array
 from reducelower.verification.oracle import REDUCTIONS
 from reducelower.verification.places import Dims, Place
 from reducelower.verification.source import CannotRunError, plainly_spelled

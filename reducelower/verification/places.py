@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from reducelower.inference import Inference, subgraphs
-from reducelower.schemas import DEFAULT_DOMAINS
+from reducelower.model.inference import Inference, subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
 from reducelower.verification.inputs import tensor_dims
-from reducelower.verification.measure import Array
 from reducelower.verification.source import CannotRunError, Source
 
 __all__ = ["Dims", "Place", "find_places"]

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from onnx import helper
 
+from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.deadlines import terminated_after
-from reducelower.verification.measure import Array, is_narrow_float
 from reducelower.verification.source import CannotRunError, OutOfTimeError, Source, default_opset, plainly_spelled
 
 __all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
@@ -228,8 +228,8 @@ def runtime_named(name: str) -> Runtime:
     """The runtime with this name.
 
     Args:
-        name: one of `RUNTIMES`, or one that `reducelower.probe` has an adapter for, which runs in a process of its
-            own; ``NAME:PYTHON`` where it is installed beside another Python.
+        name: one of `RUNTIMES`, or one that `reducelower.conformance` has an adapter for, which runs in a process
+            of its own; ``NAME:PYTHON`` where it is installed beside another Python.
 
     Raises:
         ValueError: there is none.

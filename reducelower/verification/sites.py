@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from onnx import ModelProto
 
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan, Site
-from reducelower.schemas import DEFAULT_DOMAINS
 from reducelower.verification.check import check, describe
 from reducelower.verification.pairs import Pair, cut
 from reducelower.verification.places import find_places
 from reducelower.verification.result import SiteVerification
 from reducelower.verification.source import CannotRunError
-from reducelower.verification.tolerance import Tolerance
 
 __all__ = ["verify_sites"]
 

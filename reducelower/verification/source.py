@@ -12,7 +12,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetI
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import external_tensors
-from reducelower.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS
 
 __all__ = [
     "CannotRunError",

@@ -12,7 +12,7 @@ import onnx
 from onnx import ModelProto, TensorProto, numpy_helper
 
 from reducelower.errors import UnreadableModelError
-from reducelower.verification.measure import Array
+from reducelower.numerics.measure import Array
 from reducelower.verification.source import Source
 
 __all__ = ["TestDataSet", "load_array", "load_test_data"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from onnx import ModelProto
 
+from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.doubts import old_in_reference, random_outputs, sensitivity
@@ -18,7 +19,6 @@ from reducelower.verification.runs import Clock, Request, Run, run_result, run_s
 from reducelower.verification.runtimes import runtime_named
 from reducelower.verification.sites import verify_sites
 from reducelower.verification.source import CannotRunError, Source
-from reducelower.verification.tolerance import APART, Tolerance
 
 __all__ = ["combined", "verify"]
 

@@ -13,9 +13,10 @@ import click
 import pytest
 
 import reducelower
-from reducelower import batch, ir, rulebook, targets, verification
-from reducelower.commandline.app import app
-from reducelower.reductions import REDUCTIONS
+from reducelower import batch, ir, rulebook, verification
+from reducelower import runtimes as targets
+from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.cli.app import app
 
 from .shown import DOCS, ROOT
 

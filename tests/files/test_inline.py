@@ -13,8 +13,8 @@ from reducelower.batch.settings import Settings, Task
 from reducelower.errors import UnreadableModelError
 from reducelower.files import inline, read_model, reading, write_model, writing
 from reducelower.files.inline import CHILDREN
+from reducelower.model.wire import LENGTH, MalformedError, Window, varint
 from reducelower.target import Target
-from reducelower.wire import LENGTH, MalformedError, Window, varint
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import strategies as st
 from onnx import AttributeProto, ModelProto, TensorProto, defs, helper
 
-from reducelower.schemas import taken_types
-from tests.engine.models import OPERATORS, axes_are_input
+from reducelower.model.schemas import taken_types
 from tests.fuzz.axes import axes_input, draw_axes
 from tests.fuzz.graphs import NAMES, Draw, Graph, Value, World, constant
+from tests.legalize.models import OPERATORS, axes_are_input
 
 __all__ = ["OPSETS", "Sample", "samples"]
 

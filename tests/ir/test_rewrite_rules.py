@@ -12,9 +12,9 @@ from onnx import ModelProto, parser
 
 import reducelower
 from reducelower.rulebook import RuleBook, RuleError
-from tests.engine.models import FORMS, Case, sample
-from tests.engine.running import run
-from tests.raising.listed import operators_by_graph
+from tests.legalize.models import FORMS, Case, sample
+from tests.legalize.running import run
+from tests.recompose.listed import operators_by_graph
 
 rewriter = pytest.importorskip("onnxscript.rewriter")
 

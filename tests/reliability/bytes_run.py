@@ -51,7 +51,7 @@ def command_of(number: int, folder: Path, *, verify: bool) -> list[str]:
 
 def judge(number: int, models: Sequence[bytes], folder: Path, *, verify: bool) -> tuple[int, str]:
     """Hand one broken model to the command line: its exit status, and what is wrong; empty if nothing."""
-    from reducelower.commandline import run
+    from reducelower.cli import run
 
     (folder / "in.onnx").write_bytes(mutated(models, number))
     output, said = folder / "out.onnx", folder / "said.txt"

@@ -55,7 +55,7 @@ def test_the_library_refuses_or_carries_over(name: str) -> None:
 RUN = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
-from reducelower.commandline import main
+from reducelower.cli import main
 main(sys.argv[2:])
 """
 

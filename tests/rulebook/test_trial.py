@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from onnx import TensorProto
 
+from reducelower.numerics.truth import reduce_floats, reduce_integers
+from reducelower.numerics.ulp import distance_in_ulps
 from reducelower.rulebook import load_book
 from reducelower.rulebook.trial import test_rules
-from reducelower.rulebook.truth import reduce_floats, reduce_integers
-from reducelower.rulebook.ulp import distance_in_ulps
 
 BODY = """<domain: "mine", overload: "{types}", opset_import: ["" : 18]>
 {op} <keepdims, noop_with_empty_axes> (data, axes) => (reduced)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 
-from reducelower.probe.process import Answer
+from reducelower.conformance.process import Answer
 from reducelower.verification import RUNTIMES, compare_runtimes, verify
 from reducelower.verification import runs as runs_module
 from reducelower.verification.foreign import ForeignRuntime

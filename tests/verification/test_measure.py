@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from reducelower.verification.measure import measure, ulp_distance
-from reducelower.verification.tolerance import DEFAULT_TOLERANCES, EXACT, Tolerance
+from reducelower.numerics.measure import measure, ulp_distance
+from reducelower.numerics.tolerance import DEFAULT_TOLERANCES, EXACT, Tolerance
 
 FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reducelower.convert import legalize
-from reducelower.inference import Inference
+from reducelower.api import legalize
+from reducelower.model.inference import Inference
 from reducelower.target import Target
 from reducelower.verification import verify
 from reducelower.verification.pairs import cut, small_models

@@ -1,0 +1,1 @@
+"""What operators need at the boundaries between their versions."""

@@ -1,0 +1,141 @@
+"""Operators that the target's opset version does not have, expressed by ones it has.
+
+In this order: what a module of `reducelower.adapters.ops` registered for the operator with `expresses`, a rule of the
+book `rules/operators`, the function body that the operator's own schema carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+from onnx import FunctionProto, NodeProto, TypeProto, defs
+
+from reducelower.adapters.registry import crossings
+from reducelower.errors import RefusedError
+from reducelower.model.schemas import is_deprecated, versions
+from reducelower.rulebook.bodies import Rules, instantiate, instantiate_function
+from reducelower.scope.scope import Scope
+
+__all__ = ["Expression", "expresses", "is_expressible", "replacement"]
+
+Expression: TypeAlias = Callable[[NodeProto, Scope], "list[NodeProto] | None"]
+"""The nodes that do what a node does, or None where another way has to be found; RefusedError where there is none."""
+
+
+@dataclass(frozen=True)
+class _Registered:
+    expression: Expression
+    opset: int
+    reads: int | None
+
+
+_EXPRESSIONS: dict[str, list[_Registered]] = {}
+
+_BOOK = Rules("operators")
+
+
+def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[[Expression], Expression]:
+    """Register how operators are expressed by others; several ways are tried in this order.
+
+    Args:
+        op_types: the operators.
+        opset: opset version the nodes are written for.
+        reads: opset version of the operator that the expression understands, to which nodes are brought first; None
+            where it understands all.
+    """
+
+    def register(expression: Expression) -> Expression:
+        for op_type in op_types:
+            _EXPRESSIONS.setdefault(op_type, []).append(_Registered(expression, opset, reads))
+        return expression
+
+    return register
+
+
+def is_expressible(op_type: str) -> bool:
+    """Whether there is any way to express an operator by others; a given node may still be refused."""
+    if op_type in _EXPRESSIONS or op_type in _BOOK.book.operators:
+        return True
+    found: Any = defs.get_schema(op_type)
+    return bool(found.has_function or found.has_context_dependent_function)
+
+
+def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], int, str]:
+    """The nodes that do what a node of an absent operator does.
+
+    Args:
+        node: the node; written for `opset`.
+        opset: opset version the node is written for.
+        scope: where it stands; `scope.ground.opset` is the target's.
+
+    Returns:
+        The nodes, the opset version they are written for, and what the report calls this.
+
+    Raises:
+        RefusedError: it cannot be expressed there.
+    """
+    label = f"{node.op_type} by other operators"
+    for known in _EXPRESSIONS.get(node.op_type, ()):
+        for crossing in crossings(node.op_type, opset, known.reads or opset):
+            opset = crossing.opset
+            outcome = False if crossing.is_plain else crossing.cross(node, scope)
+            if isinstance(outcome, list):
+                return outcome, opset, label
+        nodes = known.expression(node, scope)
+        if nodes is not None:
+            return nodes, known.opset, label
+    if node.op_type in _BOOK.book.operators:
+        rule = _BOOK.find(node, scope)
+        return instantiate(rule, node, scope), rule.opset, rule.name
+    function = _schema_body(node, opset, scope)
+    if function is not None:
+        written = next(entry.version for entry in function.opset_import if not entry.domain)
+        return instantiate_function(function, node, scope, opset), written, f"body of {node.op_type}"
+    raise _refusal(node, opset, scope)
+
+
+def _refusal(node: NodeProto, opset: int, scope: Scope) -> RefusedError:
+    first, goal = versions(node.op_type)[0], scope.ground.opset
+    if goal >= first:
+        return RefusedError(f"opset {goal} withdrew {node.op_type}", f"stay at opset {opset}")
+    return RefusedError(f"opset {goal} does not have {node.op_type}", f"opset {first} is the oldest that has it")
+
+
+def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | None:
+    """The function body of the operator's schema, in the oldest opset version it is given for; None if it has none."""
+    if is_deprecated(node.op_type, opset):
+        return None
+    found: Any = defs.get_schema(node.op_type, opset, "")  # Its stubs do not know the bodies by opset version.
+    if found.has_function:
+        return _static_body(node.op_type, found.since_version)
+    if not found.has_context_dependent_function:
+        return None
+    types = []
+    for name in node.input:
+        known = scope.type(name) if name else TypeProto()
+        if known is None:
+            raise RefusedError(
+                f"opset {scope.ground.opset} does not have {node.op_type}, and the type of {name!r}, which its "
+                "function body depends on, is not known",
+                f"declare it with --type {name}=float32, or infer shapes first",
+            )
+        types.append(known.SerializeToString())
+    written = min(found.context_dependent_function_opset_versions)
+    try:
+        text = found.get_context_dependent_function_with_opset_version(written, node.SerializeToString(), types)
+    except Exception as error:  # the operators raise several kinds
+        reason = " ".join(str(error).split())
+        raise RefusedError(
+            f"opset {scope.ground.opset} does not have {node.op_type}, and its function body cannot be made: {reason}"
+        ) from error
+    return FunctionProto.FromString(text) if text else None
+
+
+@cache
+def _static_body(op_type: str, since: int) -> FunctionProto:
+    found: Any = defs.get_schema(op_type, since, "")
+    text: bytes = found.get_function_with_opset_version(min(found.function_opset_versions))
+    return FunctionProto.FromString(text)

@@ -1,0 +1,67 @@
+"""Writing the nodes that come in place of one node, as one would write the expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from reducelower.model.build import copy_marks, make_node
+from reducelower.scope.scope import Scope
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """Collects replacement nodes and gives their values names derived from the node they replace.
+
+    Usage: ``body = Writer(node, scope)``; ``mean = body.add("ReduceMean", x, axes=[-1])``; the value that the
+    replaced node yielded comes from ``body.yields("Add", mean, bias)``; the nodes are ``body.nodes``.
+    """
+
+    def __init__(self, node: NodeProto, scope: Scope) -> None:
+        self.node = node
+        self.scope = scope
+        self.nodes: list[NodeProto] = []
+        self._stem = node.name or next(filter(None, node.output), "")
+
+    def add(self, op_type: str, *inputs: str, tail: str = "", **attributes: Any) -> str:
+        """Append a node of one output; returns the name of that."""
+        return self.add_many(op_type, inputs, (tail or op_type.lower(),), **attributes)[0]
+
+    def add_many(self, op_type: str, inputs: Sequence[str], tails: Sequence[str], **attributes: Any) -> list[str]:
+        """Append a node of several outputs, one per tail and none where the tail is empty; returns their names."""
+        names = self.scope.ground.names
+        outputs = [names.fresh(self._stem, f"/{self.node.op_type}/{tail}") if tail else "" for tail in tails]
+        made = make_node(op_type, inputs, outputs, **attributes)
+        made.name = next(filter(None, outputs), "")
+        self.nodes.append(made)
+        return outputs
+
+    def yields(self, op_type: str, *inputs: str, output: int = 0, **attributes: Any) -> list[NodeProto]:
+        """Append the node that yields an output of the replaced node; returns all nodes so far."""
+        made = make_node(op_type, inputs, [self.node.output[output]], **attributes)
+        if output == 0:
+            copy_marks(self.node, made)
+        self.nodes.append(made)
+        return self.nodes
+
+    def wants(self, output: int) -> bool:
+        """Whether the replaced node names this output."""
+        return len(self.node.output) > output and bool(self.node.output[output])
+
+    def input(self, index: int) -> str:
+        """The name of an input of the replaced node; empty where it is absent."""
+        return self.node.input[index] if len(self.node.input) > index else ""
+
+    def constant(self, value: Any, element_type: int, tail: str) -> str:
+        """The name of a constant of an element type (`TensorProto.DataType`)."""
+        array = np.asarray(value).astype(helper.tensor_dtype_to_np_dtype(element_type))
+        return self.scope.add_constant(array, tail)
+
+    def constant_input(self, index: int) -> Any:
+        """The value of an input that is constant, as an array; None where it is absent or computed."""
+        name = self.input(index)
+        return self.scope.constant(name) if name else None

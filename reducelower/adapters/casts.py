@@ -1,0 +1,275 @@
+"""Element types that the target's version of an operator does not take: cast, compute, cast back.
+
+Only where the wider type holds every value and the result comes back as the narrow type would have it; otherwise the
+node is refused. The table at the end says which operators that is true of, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+from onnx import NodeProto, TensorProto, TypeProto, defs, helper
+
+from reducelower.errors import RefusedError
+from reducelower.model.build import make_node
+from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, versions
+from reducelower.scope.scope import Scope
+
+__all__ = [
+    "CAST_OPSET",
+    "Fitted",
+    "Retype",
+    "cast_around",
+    "cast_exactly",
+    "refusal",
+    "retype",
+    "retypes",
+    "retypes_container",
+]
+
+CAST_OPSET = 13
+"""Opset version that the nodes added here are written for."""
+
+Fitted: TypeAlias = "tuple[list[NodeProto], NodeProto | None, list[NodeProto]]"
+"""Nodes to put before a node, the node itself unless they replace it, nodes to put after it.
+
+The node is written for the target's opset version, the ones added for `CAST_OPSET`.
+"""
+
+Retype: TypeAlias = Callable[[NodeProto, Scope, int, defs.OpSchema], Fitted]
+
+RetypeContainer: TypeAlias = Callable[[NodeProto, Scope, TypeProto, defs.OpSchema], "Fitted | None"]
+
+_RETYPES: dict[str, Retype] = {}
+_CONTAINERS: dict[str, RetypeContainer] = {}
+
+
+def retypes(*op_types: str) -> Callable[[Retype], Retype]:
+    """Register what operators do about data of an element type the target's version of them does not take."""
+
+    def register(answer: Retype) -> Retype:
+        for op_type in op_types:
+            _RETYPES[op_type] = answer
+        return answer
+
+    return register
+
+
+def retypes_container(*op_types: str) -> Callable[[RetypeContainer], RetypeContainer]:
+    """Register what operators do about sequences and optionals that the target's version of them does not take."""
+
+    def register(answer: RetypeContainer) -> RetypeContainer:
+        for op_type in op_types:
+            _CONTAINERS[op_type] = answer
+        return answer
+
+    return register
+
+
+def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> Fitted:
+    """Fit a node to a version of its operator that does not take a type, which is given as schemas spell it.
+
+    Raises:
+        RefusedError: nothing would give the same result.
+    """
+    if misfit.startswith("tensor("):
+        element_type = parse_element_type(misfit)
+        answer = _RETYPES.get(node.op_type)
+        if answer is None:
+            raise refusal(node, scope, element_type)
+        return answer(node, scope, element_type, goal)
+    hold = _CONTAINERS.get(node.op_type)
+    container = scope.type(node.input[0]) if hold is not None else None
+    fitted = None if hold is None or container is None else hold(node, scope, container, goal)
+    if fitted is None:
+        raise RefusedError(f"{node.op_type} takes no {misfit} at opset {scope.ground.opset}")
+    return fitted
+
+
+def refusal(node: NodeProto, scope: Scope, element_type: int) -> RefusedError:
+    """What to raise where no wider type does; names the oldest opset version that takes the type, if any does."""
+    name, goal = element_type_name(element_type), scope.ground.opset
+    reason = f"{node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
+    for version in versions(node.op_type):
+        found = schema(node.op_type, version)
+        if (
+            version > goal
+            and found is not None
+            and any(f"tensor({name})" in taken_types(found, one) for one in found.inputs)
+        ):
+            return RefusedError(reason, f"opset {version} is the oldest that takes it")
+    return RefusedError(reason)
+
+
+_T = TensorProto
+_WIDER: Mapping[int, tuple[int, ...]] = {
+    _T.BOOL: (_T.INT32, _T.INT64, _T.FLOAT, _T.DOUBLE),
+    **dict.fromkeys((_T.INT8, _T.UINT8, _T.INT16, _T.UINT16), (_T.INT32, _T.INT64, _T.FLOAT, _T.DOUBLE)),
+    _T.INT32: (_T.INT64, _T.DOUBLE),
+    _T.UINT32: (_T.INT64, _T.DOUBLE),
+    _T.FLOAT16: (_T.FLOAT, _T.DOUBLE),
+    _T.BFLOAT16: (_T.FLOAT, _T.DOUBLE),
+    _T.FLOAT: (_T.DOUBLE,),
+}
+"""Element types that hold every value of another exactly, best first: what runtimes have kernels for."""
+
+
+def _variables(node: NodeProto, scope: Scope, narrow: str, goal: defs.OpSchema) -> dict[str, frozenset[str]]:
+    """The type variables of a schema that stand for the narrow type at this node, and what else they may stand for."""
+    found: dict[str, frozenset[str]] = {}
+    for names, formals in ((node.input, list(goal.inputs)), (node.output, list(goal.outputs))):
+        for index, name in enumerate(names):
+            formal = formals[min(index, len(formals) - 1)]
+            taken = taken_types(goal, formal)
+            if name and narrow not in taken and scope.type_string(name) == narrow:
+                found[formal.type_str] = taken
+    return found
+
+
+def _take(variables: Mapping[str, frozenset[str]], wide: int) -> bool:
+    """Whether all of some type variables may stand for a wider type."""
+    return all(f"tensor({element_type_name(wide)})" in types for types in variables.values())
+
+
+def _places(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], variables: Iterable[str]) -> list[int]:
+    return [
+        index
+        for index, name in enumerate(names)
+        if name and formals[min(index, len(formals) - 1)].type_str in variables
+    ]
+
+
+def cast_around(
+    node: NodeProto, scope: Scope, element_type: int, wide: int, goal: defs.OpSchema, *, clamp: bool = False
+) -> Fitted:
+    """Compute one node in a wider element type: what shares the narrow type is cast to it, and cast back.
+
+    Args:
+        node: the node; its inputs and outputs are renamed in place.
+        scope: where it stands.
+        element_type: element type of the data.
+        wide: element type that holds every value of it exactly.
+        goal: schema that the node is to follow.
+        clamp: whether results may lie outside the narrow type's range (the maximum of nothing is minus infinity) and
+            must be brought back to its ends, as computing in the narrow type would.
+    """
+    stem = node.name or next(filter(None, node.output))
+    narrow = f"tensor({element_type_name(element_type)})"
+    variables = _variables(node, scope, narrow, goal)
+    if not _take(variables, wide):
+        raise refusal(node, scope, element_type)
+    before: list[NodeProto] = []
+    after: list[NodeProto] = []
+    cast_names: dict[str, str] = {}
+    for index in _places(node.input, list(goal.inputs), variables):
+        name = node.input[index]
+        if name not in cast_names:
+            cast = scope.ground.names.fresh(stem, f"/{node.op_type}/{element_type_name(wide)}")
+            scope.declare(cast, wide)
+            before.append(make_node("Cast", [name], [cast], to=wide))
+            cast_names[name] = cast
+        node.input[index] = cast_names[name]
+    for index in _places(node.output, list(goal.outputs), variables):
+        name = node.output[index]
+        result = scope.ground.names.fresh(stem, f"/{node.op_type}/result")
+        node.output[index] = result
+        scope.declare(result, wide)
+        if clamp:
+            result = _clamped(result, node, scope, element_type, wide, after)
+        last = make_node("Cast", [result], [name], to=element_type)
+        last.name = scope.ground.names.fresh(stem, f"/{node.op_type}/{element_type_name(element_type)}")
+        after.append(last)
+    return before, node, after
+
+
+def _clamped(name: str, node: NodeProto, scope: Scope, element_type: int, wide: int, after: list[NodeProto]) -> str:
+    lowest, highest = _range(element_type)
+    clamped = scope.ground.names.fresh(node.name or name, f"/{node.op_type}/clamped")
+    dtype = helper.tensor_dtype_to_np_dtype(wide)
+    bounds = [
+        scope.add_constant(np.array(bound, dtype), f"{element_type_name(element_type)}_{end}")
+        for end, bound in (("lowest", lowest), ("highest", highest))
+    ]
+    scope.declare(clamped, wide)
+    after.append(make_node("Clip", [name, *bounds], [clamped]))
+    return clamped
+
+
+def _range(element_type: int) -> tuple[int, int]:
+    if element_type == TensorProto.BOOL:
+        return 0, 1
+    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type))
+    return int(limits.min), int(limits.max)
+
+
+def cast_exactly(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Compute in the first wider type that the target takes and that holds every value exactly.
+
+    Right for operators that only move values, choose among them or compare them: the wider type has the same values in
+    the same order, so the same ones come out.
+    """
+    variables = _variables(node, scope, f"tensor({element_type_name(element_type)})", goal)
+    for wide in _WIDER.get(element_type, ()):
+        if _take(variables, wide):
+            return cast_around(node, scope, element_type, wide, goal)
+    raise refusal(node, scope, element_type)
+
+
+def _wrapping(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Integers of 8 and 16 bits: the cast back keeps the low bits, which is how the narrow type wraps."""
+    if element_type in (_T.INT8, _T.UINT8):
+        return cast_around(node, scope, element_type, _T.INT32, goal)
+    if element_type in (_T.INT16, _T.UINT16):
+        # A product takes 32 bits, which int64 holds with its sign.
+        return cast_around(node, scope, element_type, _T.INT64, goal)
+    return _rounded_once(node, scope, element_type, goal)
+
+
+def _rounded_once(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Sixteen-bit floats, computed in float32 and rounded at the end, as runtimes compute them.
+
+    For + - * / and square root that is the correctly rounded result: rounding twice does no harm where the wider type
+    has 2p+2 digits (24 >= 2*11+2; Figueroa, "When is double rounding innocuous?", 1995).
+    """
+    if element_type not in (_T.FLOAT16, _T.BFLOAT16):
+        raise refusal(node, scope, element_type)
+    return cast_around(node, scope, element_type, _T.FLOAT, goal)
+
+
+def _highest_of_small(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """The largest of bools or small integers is the largest of the same numbers as floats."""
+    if element_type not in (_T.BOOL, _T.INT8, _T.UINT8):
+        raise refusal(node, scope, element_type)
+    return cast_around(node, scope, element_type, _T.FLOAT, goal, clamp=True)
+
+
+def _logarithm(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Integers compute in double and truncate, as the specification's function body says where it takes integers."""
+    if element_type not in (_T.INT32, _T.INT64, _T.UINT32, _T.UINT64):
+        raise refusal(node, scope, element_type)
+    return cast_around(node, scope, element_type, _T.DOUBLE, goal)
+
+
+# Values move or are chosen; nothing is computed.
+retypes(
+    "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity",
+    "NonZero", "OneHot", "Pad", "Reshape", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Shape",
+    "Size", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where",
+)(cast_exactly)  # fmt: skip
+# Values are compared; one of them comes out, or where it was.
+retypes(
+    "ArgMax", "ArgMin", "GlobalMaxPool", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual",
+    "MaxPool", "Sign", "TopK",
+)(cast_exactly)  # fmt: skip
+retypes("Add", "Div", "Mul", "Sub")(_wrapping)
+# Functions of real numbers, one rounding each.
+retypes(
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "Celu", "Conv", "ConvTranspose", "Cos", "Cosh",
+    "Det", "Einsum", "Elu", "Erf", "GlobalAveragePool", "GlobalLpPool", "HardSigmoid", "HardSwish",
+    "InstanceNormalization", "LeakyRelu", "LpNormalization", "LpPool", "Mish", "PRelu", "Range", "Round", "Selu", "Sin",
+    "Sinh", "Softplus", "Softsign", "Tan", "ThresholdedRelu",
+)(_rounded_once)  # fmt: skip
+retypes("ReduceMax", "ReduceMin")(_highest_of_small)
+retypes("ReduceLogSum", "ReduceLogSumExp")(_logarithm)

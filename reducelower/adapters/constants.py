@@ -1,0 +1,208 @@
+"""Constant nodes at their boundaries, and constants that nothing reads any more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
+
+from reducelower.adapters.registry import Outcome, lowers
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import attribute_of
+from reducelower.model.inference import subgraphs
+from reducelower.model.nodelist import Replacement, nodes_of
+from reducelower.scope.scope import Scope, tensor_of
+
+__all__ = ["Edited", "remove_unused"]
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+
+
+@lowers("Constant", 12)
+def _lower_shorthand(node: NodeProto, scope: Scope) -> Outcome:
+    """``value_int`` and its like are short for a tensor."""
+    if attribute_of(node, "value") is not None or attribute_of(node, "sparse_value") is not None:
+        return False
+    if not node.attribute:
+        raise RefusedError("it holds no value, so the model is not valid", "mend the model")
+    attribute = node.attribute[0]
+    if attribute.ref_attr_name:
+        raise RefusedError(
+            f"it refers to {attribute.ref_attr_name!r} of the function, and Constant takes only tensors until opset 12",
+            "inline the function first",
+        )
+    tensor = tensor_of(node)
+    if tensor is None:
+        strings = [attribute.s] if attribute.name == "value_string" else list(attribute.strings)
+        shape = [] if attribute.name == "value_string" else [len(strings)]
+        tensor = TensorProto(data_type=TensorProto.STRING, dims=shape, string_data=strings)
+    del node.attribute[:]
+    node.attribute.append(helper.make_attribute("value", tensor))
+    return True
+
+
+@lowers("Constant", 11)
+def _lower_sparse(node: NodeProto, scope: Scope) -> Outcome:
+    """A sparse tensor is written out: zero, or an empty string, wherever it states nothing."""
+    attribute = attribute_of(node, "sparse_value")
+    if attribute is None or attribute.ref_attr_name:
+        return False
+    sparse = attribute.sparse_tensor
+    values = numpy_helper.to_array(sparse.values)
+    places = numpy_helper.to_array(sparse.indices)
+    nothing = "" if values.dtype.hasobject else 0
+    dense = np.full(tuple(sparse.dims), nothing, values.dtype)
+    if places.ndim == 1:
+        dense.reshape(-1)[places] = values
+    else:
+        dense[tuple(places.T)] = values
+    del node.attribute[:]
+    node.attribute.append(helper.make_attribute("value", numpy_helper.from_array(dense, node.output[0])))
+    return True
+
+
+@lowers("Constant", 9)
+def _lower_element_type(node: NodeProto, scope: Scope) -> Outcome:
+    """Constant takes floats only before opset 9; an initializer takes everything."""
+    tensor = tensor_of(node)
+    if tensor is None or tensor.data_type in _FLOATS:
+        return False
+    scope.adopt_initializer(node.output[0], tensor)
+    return []
+
+
+class Edited(Protocol):
+    """A graph or function body and what becomes of its nodes."""
+
+    scope: Scope
+    replaced: dict[int, Replacement]
+    sites: dict[int, tuple[str, str]]
+
+
+def remove_unused(
+    released: Sequence[tuple[Scope, str]],
+    folded: Iterable[tuple[Scope, str]],
+    edits: Sequence[Edited],
+) -> None:
+    """Remove constants that rewritten nodes read and nothing reads any more, and what only they were computed from.
+
+    Args:
+        released: scopes and names of constants that some node ceased to read.
+        folded: those that nodes compute rather than state.
+        edits: every graph and function body of the model; the main graph first.
+    """
+    by_scope = {id(edit.scope): edit for edit in edits}
+    computed = set(folded)
+    open_ones = _settled_in_one_graph(released, computed, edits)
+    while open_ones:
+        wanted: dict[Scope, set[str]] = {}
+        for home, name in open_ones:
+            wanted.setdefault(home, set()).add(name)
+        uses = _count_uses(wanted, edits)
+        open_ones = []
+        for home, names in wanted.items():
+            if id(home) in by_scope:
+                unused = {name for name in names if not uses[home][name]}
+                # What computed constants were computed from goes the same way.
+                further = _remove(unused, home, by_scope[id(home)], computed)
+                computed.update(further)
+                open_ones += further
+
+
+def _count_uses(wanted: Mapping[Scope, set[str]], edits: Sequence[Edited]) -> Mapping[Scope, Counter[str]]:
+    """How often what is in the model now reads each name, in the graph that defines it and those inside."""
+    uses = {home: Counter[str]() for home in wanted}
+    for edit in edits:
+        scope: Scope | None = edit.scope
+        counters = []
+        while scope is not None:
+            if scope in wanted:
+                counters.append((wanted[scope], uses[scope]))
+            scope = scope.parent
+        if counters:
+            for name in _read(edit):
+                for names, counter in counters:
+                    if name in names:
+                        counter[name] += 1
+    return uses
+
+
+def _settled_in_one_graph(
+    released: Sequence[tuple[Scope, str]], folded: Container[tuple[Scope, str]], edits: Sequence[Edited]
+) -> Sequence[tuple[Scope, str]]:
+    """Remove what is unused in a model of one graph where no node was replaced; returns what is still open."""
+    if len(edits) != 1 or edits[0].replaced or any(pair in folded for pair in set(released)):
+        return released
+    (main,) = edits
+    names = {name for _, name in released}
+    if not names:
+        return ()
+    names -= main.scope.node_list.reading(names)
+    _remove(names.difference(_read_outside_nodes(main.scope.holder)), main.scope, main, folded)
+    return ()
+
+
+def _read(edit: Edited) -> Iterator[str]:
+    """Every name that a graph or function body reads, as its nodes will be."""
+    holder = edit.scope.holder
+    yield from edit.scope.node_list.read(edit.replaced)
+    for replacement in edit.replaced.values():
+        if not isinstance(replacement, bytes):
+            for inner in replacement:
+                yield from _read_by(inner)
+    yield from _read_outside_nodes(holder)
+
+
+def _read_outside_nodes(holder: GraphProto | FunctionProto) -> Iterator[str]:
+    if isinstance(holder, GraphProto):
+        yield from (value.name for value in holder.output)
+        for annotation in holder.quantization_annotation:
+            yield annotation.tensor_name
+            yield from (entry.value for entry in annotation.quant_parameter_tensor_names)
+    else:
+        yield from holder.output
+
+
+def _read_by(node: NodeProto) -> Iterator[str]:
+    yield from node.input
+    for _, _, graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from _read_by(inner)
+
+
+def _remove(
+    names: set[str], home: Scope, edit: Edited, folded: Container[tuple[Scope, str]]
+) -> list[tuple[Scope, str]]:
+    """Remove what yields the names; returns what it read, which may be unused now in turn."""
+    holder = home.holder
+    # An initializer that is a graph input stays, since graph inputs do.
+    names = names - {value if isinstance(value, str) else value.name for value in holder.input}
+    if isinstance(holder, GraphProto):
+        _remove_named(holder.initializer, names)
+    released: list[tuple[Scope, str]] = []
+    nodes: Mapping[str, tuple[int, NodeProto]] = home.constant_nodes
+    for name in sorted(names & nodes.keys()):
+        index, _ = nodes[name]
+        if index >= 0:
+            edit.replaced[index] = []
+            edit.sites.pop(index, None)
+    computed = {name for name in names if (home, name) in folded}
+    for index, node in enumerate(home.node_list if computed else ()):
+        if edit.replaced.get(index) != [] and not computed.isdisjoint(node.output) and names.issuperset(node.output):
+            read = [name for inner in nodes_of(edit.replaced.get(index, [node])) for name in _read_by(inner) if name]
+            edit.replaced[index] = []
+            edit.sites.pop(index, None)
+            released += [(home.home(name), name) for name in read]
+    _remove_named(holder.value_info, names)
+    return released
+
+
+def _remove_named(values: Any, names: Collection[str]) -> None:
+    """Remove those of a repeated field that bear some names."""
+    found = [index for index, value in enumerate(values) if value.name in names] if names else ()
+    for index in reversed(found):
+        del values[index]

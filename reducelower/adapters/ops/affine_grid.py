@@ -1,0 +1,94 @@
+"""AffineGrid where the target has none: the grid of the identity, which is constant, times the given matrices.
+
+The schema's body is no use: it squeezes away a batch of one, and counts with vectors where Range takes scalars.
+
+Source: https://onnx.ai/onnx/operators/onnx__AffineGrid.html (20).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.absent import expresses
+from reducelower.adapters.builder import Writer
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import value_of
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+_LARGEST_GRID = 1 << 20
+
+
+@expresses("AffineGrid", opset=13)
+def _affine_grid(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """(..., x, y, 1) of every place times the transposed matrix."""
+    body = Writer(node, scope)
+    element_type = scope.needed_element_type(node.input[0])
+    aligned = bool(value_of(node, "align_corners", 0))
+    size = scope.constant(node.input[1])
+    if size is not None and np.prod(size[2:].astype(np.int64)) * len(size) <= _LARGEST_GRID:
+        batch, _, *spatial = size.astype(np.int64).tolist()
+        rows = body.constant(_rows(spatial, aligned), element_type, "base_grid")
+        shape = body.constant([batch, *spatial, len(spatial)], TensorProto.INT64, "grid_shape")
+        scope.release(node.input[1])
+    else:
+        rows, shape = _rows_at_run_time(body, element_type, aligned)
+    turned = body.add("Transpose", node.input[0], perm=[0, 2, 1])
+    return body.yields("Reshape", body.add("MatMul", rows, turned), shape)
+
+
+def _rows(spatial: list[int], aligned: bool) -> NDArray[np.float64]:
+    places = np.meshgrid(*(_places(length, aligned) for length in spatial), indexing="ij")
+    # The innermost axis comes first in a coordinate.
+    return np.stack([*(axis.reshape(-1) for axis in reversed(places)), np.ones(places[0].size)], axis=1)
+
+
+def _rows_at_run_time(body: Writer, element_type: int, aligned: bool) -> tuple[str, str]:
+    """The same for a size that is computed: its rows, and the shape of the result."""
+    matrix = body.scope.shape(body.input(0))
+    count = None if matrix is None else matrix[1]
+    if count is None:
+        raise RefusedError(
+            "neither its size nor the shape of theta is known, so it may be 2-D or 3-D",
+            "opset 20 is the oldest that has AffineGrid",
+        )
+    size = body.input(1)
+
+    def whole(value: object, tail: str) -> str:
+        return body.constant(value, TensorProto.INT64, tail)
+
+    def number(value: float, tail: str) -> str:
+        return body.constant(value, element_type, tail)
+
+    spatial = body.add("Slice", size, whole([2], "first"), whole([2 + count], "past"), tail="spatial")
+    column = body.add("Concat", spatial, whole([1], "single"), tail="column", axis=0)
+    columns = []
+    for axis in reversed(range(count)):
+        length = body.add("Gather", size, whole(2 + axis, "axis"), tail="length", axis=0)
+        steps = body.add("Range", whole(0, "zero"), length, whole(1, "unit"), tail="steps")
+        steps = body.add("Cast", steps, tail="numbers", to=element_type)
+        length = body.add("Cast", length, tail="count", to=element_type)
+        if aligned:
+            gaps = body.add("Max", body.add("Sub", length, number(1, "one")), number(1, "one"), tail="gaps")
+            place = body.add("Div", body.add("Mul", steps, number(2, "two")), gaps, tail="share")
+        else:
+            middle = body.add("Add", body.add("Mul", steps, number(2, "two")), number(1, "one"), tail="middle")
+            place = body.add("Div", middle, length, tail="share")
+        place = body.add("Sub", place, number(1, "one"), tail="place")
+        along = whole([1] * axis + [-1] + [1] * (count - axis), "along")
+        columns.append(body.add("Expand", body.add("Reshape", place, along), column, tail="places"))
+    columns.append(body.add("Expand", number(1, "one"), column, tail="ones"))
+    grid = body.add("Concat", *columns, tail="base_grid", axis=-1)
+    rows = body.add("Reshape", grid, whole([-1, count + 1], "rows"))
+    batch = body.add("Slice", size, whole([0], "start"), whole([1], "end"), tail="batch")
+    return rows, body.add("Concat", batch, spatial, whole([count], "coordinates"), tail="grid_shape", axis=0)
+
+
+def _places(length: int, aligned: bool) -> NDArray[np.float64]:
+    """Where the elements of an axis lie between -1 and 1: from end to end, or their middles."""
+    if aligned:
+        return np.arange(length) * 2 / max(length - 1, 1) - 1
+    return (2 * np.arange(length) + 1) / length - 1

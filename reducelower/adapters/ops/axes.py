@@ -1,0 +1,166 @@
+"""Negative axes and indices, which the specification made valid at opset 11.
+
+Runtimes take them before, shape inference takes some and refuses others (Flatten). So axes are counted from the front
+on the way down. Indices are, where they are constant; where they are computed they are carried over as they are: the
+runtimes wrap them at either version, and embedding look-ups, which are nearly all there is, have none below zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.registry import Outcome, Rewrite, lowers
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import set_attribute, value_of
+from reducelower.scope.scope import Scope
+
+__all__ = ["from_the_front", "input_rank"]
+
+_Rank = Callable[[NodeProto, Scope], int]
+
+
+def input_rank(node: NodeProto, scope: Scope) -> int:
+    """The rank of the first input; refused where nothing tells it."""
+    return scope.needed_rank(node.input[0])
+
+
+def _any_input_rank(node: NodeProto, scope: Scope) -> int:
+    """The rank that all inputs and the output share."""
+    for name in (*node.input, *node.output):
+        rank = scope.rank(name)
+        if rank is not None:
+            return rank
+    return scope.needed_rank(node.input[0])
+
+
+def _unsqueezed_rank(node: NodeProto, scope: Scope) -> int:
+    """Axes of Unsqueeze count dimensions of the output."""
+    return scope.needed_rank(node.input[0]) + len(value_of(node, "axes", []))
+
+
+def _one_more_than_input(node: NodeProto, scope: Scope) -> int:
+    return scope.needed_rank(node.input[0]) + 1
+
+
+def from_the_front(axis: int, rank: int, *, end: bool = False) -> int:
+    """An axis counted from the first dimension; `end` allows the one past the last, where Flatten may cut."""
+    positive = axis + rank if axis < 0 else axis
+    if not 0 <= positive < rank + end:
+        raise RefusedError(f"its axis {axis} is out of range for rank {rank}")
+    return positive
+
+
+def _lowers_axis(attribute: str, rank_of: _Rank, *, smallest: int = 0, end: bool = False) -> Rewrite:
+    """A rewrite that counts the axis, or the axes, in an attribute from the front."""
+
+    def lower(node: NodeProto, scope: Scope) -> Outcome:
+        value = value_of(node, attribute)
+        if value is None:
+            return False
+        if isinstance(value, int):
+            if value >= smallest:
+                return False
+            set_attribute(node, attribute, from_the_front(value, rank_of(node, scope), end=end))
+            return True
+        if all(axis >= smallest for axis in value) and sorted(value) == list(value):
+            return False
+        # Shape inference below opset 11 sees only axes in order.
+        rank = rank_of(node, scope)
+        set_attribute(node, attribute, sorted(from_the_front(axis, rank) for axis in value))
+        return True
+
+    return lower
+
+
+_AXES: tuple[tuple[str, str, _Rank], ...] = (
+    ("ArgMax", "axis", input_rank),
+    ("ArgMin", "axis", input_rank),
+    ("Compress", "axis", input_rank),
+    ("Concat", "axis", _any_input_rank),
+    ("Hardmax", "axis", _any_input_rank),
+    ("LogSoftmax", "axis", _any_input_rank),
+    ("Softmax", "axis", _any_input_rank),
+    ("Split", "axis", input_rank),
+    ("Squeeze", "axes", input_rank),
+    ("Unsqueeze", "axes", _unsqueezed_rank),
+)
+
+for _op_type, _attribute, _rank_of in _AXES:
+    lowers(_op_type, 11)(_lowers_axis(_attribute, _rank_of))
+lowers("Flatten", 11)(_lowers_axis("axis", input_rank, end=True))
+
+
+@lowers("Slice", 11)
+def _lower_slice(node: NodeProto, scope: Scope) -> Outcome:
+    """The axes are an input."""
+    name = node.input[3] if len(node.input) > 3 else ""
+    if not name:
+        return False
+    axes: Any = scope.constant(name)
+    if axes is None:
+        raise RefusedError(
+            "its axes are computed at run time and may be negative, which came with opset 11",
+            f"make {name!r} a constant",
+        )
+    if (axes >= 0).all():
+        return False
+    rank = scope.needed_rank(node.input[0])
+    positive = [from_the_front(axis, rank) for axis in axes.reshape(-1).tolist()]
+    scope.release(name)
+    node.input[3] = scope.add_constant(np.array(positive, axes.dtype), "_".join(["axes", *map(str, positive)]))
+    return True
+
+
+@lowers("Gather", 11)
+def _lower_gather(node: NodeProto, scope: Scope) -> Outcome:
+    """Constant indices below zero are counted from the front, at run time where the dimension is not known."""
+    data, name = node.input
+    indices: Any = scope.constant(name)
+    if indices is None or (indices >= 0).all():
+        return False
+    axis = int(value_of(node, "axis", 0))
+    shape = scope.shape(data)
+    scope.release(name)
+    if axis < 0:
+        axis = from_the_front(axis, scope.needed_rank(data))
+    size = shape[axis] if shape is not None and axis < len(shape) else None
+    if size is not None:
+        positive = np.where(indices < 0, indices + size, indices).astype(indices.dtype)
+        node.input[1] = scope.add_constant(positive, "indices")
+        return True
+    body = Writer(node, scope)
+    index = body.constant(axis if indices.ndim == 0 else [axis], TensorProto.INT64, f"axis_{axis}")
+    length = body.add("Gather", body.add("Shape", data), index, tail="size", axis=0)
+    below = (indices < 0).astype(np.int64)
+    if below.all():
+        shift = length
+    else:
+        shift = body.add("Mul", length, body.constant(below, TensorProto.INT64, "below_zero"), tail="shift")
+    counted = body.add("Add", shift, body.constant(indices, TensorProto.INT64, "indices"), tail="indices")
+    body.yields("Gather", data, counted, axis=axis)
+    return body.nodes
+
+
+@lowers("OneHot", 11)
+def _lower_one_hot(node: NodeProto, scope: Scope) -> Outcome:
+    """Opset 9 says that negative indices are off; runtimes wrap them there, too, so computed ones are carried over."""
+    changed = bool(_lowers_axis("axis", _one_more_than_input, smallest=-1)(node, scope))
+    indices: Any = scope.constant(node.input[0])
+    depth: Any = scope.constant(node.input[1])
+    if indices is None or (indices >= 0).all():
+        return changed
+    if depth is None:
+        raise RefusedError(
+            "it has negative indices and a depth computed at run time; negative indices came with opset 11",
+            f"make {node.input[1]!r} a constant",
+        )
+    size = int(depth.reshape(-1)[0])
+    scope.release(node.input[0])
+    wrapped = np.where((indices < 0) & (indices >= -size), indices + size, indices)
+    node.input[0] = scope.add_constant(wrapped.astype(indices.dtype), "indices")
+    return True

@@ -1,0 +1,213 @@
+"""BatchNormalization and InstanceNormalization across their versions.
+
+What tells training from inference changed twice: the attribute is_test (up to 6), the number of outputs (7 to 13), the
+attribute training_mode (since 14). Training is written out as plain operators on the way down, since the versions of 7
+to 13 do not say which variance they take.
+
+Source: https://onnx.ai/onnx/operators/onnx__BatchNormalization.html (1, 6, 7, 9, 14, 15).
+"""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import drop_attribute, set_attribute, value_of
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+
+def _outputs(node: NodeProto) -> int:
+    """How many outputs the node asks for."""
+    return max((index + 1 for index, name in enumerate(node.output) if name), default=0)
+
+
+def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Normalize by the statistics of the batch, and move the running ones; for opset 13.
+
+    Written as in the operator's page: population variance, running = running * momentum + current * (1 - momentum).
+    """
+    body = Writer(node, scope)
+    data, scale, bias, mean, variance = node.input[:5]
+    element_type = scope.needed_element_type(data)
+    rank = scope.needed_rank(data)
+    axes = [0, *range(2, rank)]
+    current = body.add("ReduceMean", data, tail="batch_mean", axes=axes, keepdims=1)
+    deviation = body.add("Sub", data, current, tail="deviation")
+    square = body.add("Mul", deviation, deviation, tail="square")
+    spread = body.add("ReduceMean", square, tail="batch_variance", axes=axes, keepdims=1)
+    epsilon = body.constant(value_of(node, "epsilon", 1e-5), element_type, "epsilon")
+    root = body.add("Sqrt", body.add("Add", spread, epsilon, tail="stabilized"), tail="root")
+    momentum = float(value_of(node, "momentum", 0.9))
+    for output, running, batch in ((1, mean, current), (2, variance, spread)):
+        if body.wants(output):
+            flat = body.add("Squeeze", batch, body.constant(axes, TensorProto.INT64, "batch_axes"))
+            running_type = scope.needed_element_type(running)
+            if running_type != element_type:
+                flat = body.add("Cast", flat, to=running_type)
+            kept = body.add("Mul", running, body.constant(momentum, running_type, "momentum"), tail="kept")
+            added = body.add("Mul", flat, body.constant(1.0 - momentum, running_type, "rest"), tail="added")
+            body.yields("Add", kept, added, output=output)
+    columns = []
+    for name, tail in ((scale, "scale"), (bias, "bias")):
+        if rank > 2:
+            axes_after = body.constant(list(range(1, rank - 1)), TensorProto.INT64, "spatial_axes")
+            name = body.add("Unsqueeze", name, axes_after, tail=tail)
+        columns.append(name)
+    normalized = body.add("Div", deviation, root, tail="normalized")
+    return body.yields("Add", body.add("Mul", normalized, columns[0], tail="scaled"), columns[1])
+
+
+def _of_one_type(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> Outcome:
+    """Give data and parameters the same element type: the widest among them."""
+    data = node.input[0]
+    types = {index: scope.needed_element_type(node.input[index]) for index in (0, *parameters)}
+    if len(set(types.values())) == 1:
+        return False
+    if _outputs(node) > 1:
+        raise RefusedError("its inputs are of different element types, which opset 14 allows for one output only here")
+    widest = max(types.values(), key=lambda found: _WIDTH.get(found, 0))
+    body = Writer(node, scope)
+    inputs = [
+        body.add("Cast", name, to=widest) if types.get(index, types[0]) != widest else name
+        for index, name in enumerate(node.input)
+    ]
+    attributes = list(node.attribute)
+    if types[0] == widest:
+        nodes = body.yields("BatchNormalization", *inputs)
+        nodes[-1].attribute.extend(attributes)
+    else:
+        wide = body.add("BatchNormalization", *inputs, tail="wide")
+        body.nodes[-1].attribute.extend(attributes)
+        nodes = body.yields("Cast", wide, to=scope.needed_element_type(data))
+    return nodes
+
+
+_WIDTH: dict[int, int] = {TensorProto.FLOAT: 1, TensorProto.DOUBLE: 2}
+
+
+@lowers("BatchNormalization", 15)
+def _tie_scale(node: NodeProto, scope: Scope) -> Outcome:
+    """Since 15 scale and bias may be of another element type than the data."""
+    if value_of(node, "training_mode", 0):
+        return False
+    return _of_one_type(node, scope, (1, 2, 3, 4)) if _is_mixed(node, scope, (1, 2)) else False
+
+
+def _is_mixed(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> bool:
+    """Whether parameters are known to be of another element type than the data."""
+    data = scope.element_type(node.input[0])
+    return any(scope.element_type(node.input[index]) not in (data, None) for index in parameters)
+
+
+@lowers("BatchNormalization", 14)
+def _lower_training_mode(node: NodeProto, scope: Scope) -> Outcome:
+    """Training is written out; the attribute goes, and inference has one output and one element type."""
+    if value_of(node, "training_mode", 0):
+        return _in_training(node, scope)
+    if _outputs(node) > 1:
+        raise RefusedError("it asks for running statistics without training_mode=1, which is not valid")
+    changed = drop_attribute(node, "training_mode")
+    del node.output[1:]
+    mixed = _of_one_type(node, scope, (1, 2, 3, 4)) if _is_mixed(node, scope, (1, 2, 3, 4)) else False
+    return mixed if mixed else changed
+
+
+@raises("BatchNormalization", 14)
+def _raise_training_mode(node: NodeProto, scope: Scope) -> Outcome:
+    """Several outputs meant training."""
+    if _outputs(node) <= 1:
+        return False
+    for index in (3, 4):
+        if len(node.output) > index and node.output[index]:
+            if scope.is_read(node.output[index]):
+                raise RefusedError("its output saved_mean or saved_var is used, which opset 14 dropped")
+            node.output[index] = ""
+    set_attribute(node, "training_mode", 1)
+    return True
+
+
+@lowers("BatchNormalization", 9)
+def _lower_vector(node: NodeProto, scope: Scope) -> Outcome:
+    """Since 9 data may be a vector."""
+    if scope.rank(node.input[0]) == 1:
+        raise RefusedError("its data is a vector, which BatchNormalization takes since opset 9")
+    return False
+
+
+@raises("BatchNormalization", 9)
+def _raise_spatial(node: NodeProto, scope: Scope) -> Outcome:
+    """spatial=0 had one parameter per element of an instance: the instances are flattened to vectors and back."""
+    if int(value_of(node, "spatial", 1)) != 0:
+        return drop_attribute(node, "spatial")
+    if _outputs(node) > 1:
+        raise RefusedError("it trains with spatial=0, which opset 9 dropped")
+    body = Writer(node, scope)
+    flat = body.add("Flatten", node.input[0], tail="flat", axis=1)
+    vector = body.constant([-1], TensorProto.INT64, "vector")
+    parameters = [body.add("Reshape", name, vector) for name in node.input[1:5]]
+    normal = body.add(
+        "BatchNormalization", flat, *parameters, tail="normalized", epsilon=float(value_of(node, "epsilon", 1e-5))
+    )
+    return body.yields("Reshape", normal, body.add("Shape", node.input[0]))
+
+
+@lowers("BatchNormalization", 7)
+def _lower_is_test(node: NodeProto, scope: Scope) -> Outcome:
+    """One output means inference, which is_test said before 7."""
+    set_attribute(node, "is_test", int(_outputs(node) <= 1))
+    return True
+
+
+@raises("BatchNormalization", 7)
+def _raise_is_test(node: NodeProto, scope: Scope) -> Outcome:
+    """is_test=0, the default, with one output normalizes by the batch all the same."""
+    is_test = int(value_of(node, "is_test", 0))
+    drop_attribute(node, "is_test")
+    if is_test:
+        if _outputs(node) > 1:
+            raise RefusedError("it asks for statistics with is_test=1, which is not valid")
+        return True
+    if _outputs(node) > 1:
+        return True
+    if int(value_of(node, "spatial", 1)) == 0:
+        raise RefusedError("it trains with spatial=0 (is_test=0), which opset 7 cannot express")
+    return _legacy_training(node, scope)
+
+
+def _legacy_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Normalize by the statistics of the batch alone; for opset 7."""
+    body = Writer(node, scope)
+    data = node.input[0]
+    rank = scope.needed_rank(data)
+    axes = [0, *range(2, rank)]
+    mean = body.add("ReduceMean", data, tail="batch_mean", axes=axes, keepdims=1)
+    deviation = body.add("Sub", data, mean, tail="deviation")
+    square = body.add("Mul", deviation, deviation, tail="square")
+    variance = body.add("ReduceMean", square, tail="batch_variance", axes=axes, keepdims=1)
+    flat = [body.add("Squeeze", name, axes=axes) for name in (mean, variance)]
+    epsilon = float(value_of(node, "epsilon", 1e-5))
+    return body.yields("BatchNormalization", data, *node.input[1:3], *flat, epsilon=epsilon)
+
+
+@lowers("BatchNormalization", 6)
+def _lower_consumed(node: NodeProto, scope: Scope) -> Outcome:
+    """The first version requires an attribute without effect and takes images only."""
+    _check_image(node, scope)
+    set_attribute(node, "consumed_inputs", [0] * len(node.input))
+    return True
+
+
+@lowers("InstanceNormalization", 6)
+def _lower_instance(node: NodeProto, scope: Scope) -> Outcome:
+    _check_image(node, scope)
+    return False
+
+
+def _check_image(node: NodeProto, scope: Scope) -> None:
+    rank = scope.needed_rank(node.input[0])
+    if rank != 4:
+        raise RefusedError(f"its data has rank {rank}, and {node.op_type} takes rank 4 before opset 6")

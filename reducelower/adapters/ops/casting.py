@@ -1,0 +1,45 @@
+"""Cast before opset 6, whose attribute named the element type, and Concat before opset 4, whose axis had a default.
+
+Sources: https://onnx.ai/onnx/operators/onnx__Cast.html (1, 6),
+https://onnx.ai/onnx/operators/onnx__Concat.html (1, 4).
+"""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import attribute_of, set_attribute, value_of
+from reducelower.model.schemas import parse_element_type
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+
+@raises("Cast", 6)
+def _raise_name(node: NodeProto, scope: Scope) -> Outcome:
+    """The name of an element type becomes its number."""
+    name = value_of(node, "to")
+    try:
+        set_attribute(node, "to", parse_element_type(str(name)))
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
+    return True
+
+
+@lowers("Cast", 6)
+def _lower_number(node: NodeProto, scope: Scope) -> Outcome:
+    """The number of an element type becomes its name, which shape inference does not read."""
+    scope.state_type(node.output[0])
+    set_attribute(node, "to", TensorProto.DataType.Name(value_of(node, "to")))
+    return True
+
+
+@raises("Concat", 4)
+def _raise_default_axis(node: NodeProto, scope: Scope) -> Outcome:
+    """The axis was 1 unless given, and has to be given since."""
+    if attribute_of(node, "axis") is not None:
+        return False
+    set_attribute(node, "axis", 1)
+    return True

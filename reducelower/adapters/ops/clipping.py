@@ -1,0 +1,77 @@
+"""Clip where its bounds are attributes (before opset 11) and where it takes floats only (before opset 12).
+
+Source: https://onnx.ai/onnx/operators/onnx__Clip.html (6, 11, 12, 13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.registry import Outcome, lowers
+from reducelower.scope.scope import Scope
+
+__all__ = ["limited"]
+
+_SMALL = (
+    TensorProto.INT8,
+    TensorProto.INT16,
+    TensorProto.INT32,
+    TensorProto.UINT8,
+    TensorProto.UINT16,
+    TensorProto.UINT32,
+)
+_INTEGERS = (*_SMALL, TensorProto.INT64, TensorProto.UINT64)
+
+
+def _holds(value: np.ndarray) -> bool:
+    """Whether an attribute of type float holds the bound exactly."""
+    number = value.reshape(-1)[0].item()
+    return bool(float(np.float32(number)) == number or number != number)
+
+
+@lowers("Clip", 11)
+def _lower_bounds(node: NodeProto, scope: Scope) -> Outcome:
+    """Bounds that an attribute of type float cannot say become the larger of two and the smaller of two.
+
+    So do constant ones where min lies above max, which versions before 11 refuse and later ones answer with max.
+    """
+    body = Writer(node, scope)
+    names = [body.input(1), body.input(2)]
+    values = [scope.constant(name) if name else None for name in names]
+    known = all(value is not None for name, value in zip(names, values, strict=True) if name)
+    if known and all(_holds(value) for value in values if value is not None):
+        low, high = values
+        if low is None or high is None or low.reshape(-1)[0] <= high.reshape(-1)[0]:
+            return False
+    return limited(body, names)
+
+
+def limited(body: Writer, bounds: Sequence[str]) -> list[NodeProto]:
+    """The smaller of max and the larger of min and the data: Max and Min, which take floats only before opset 12.
+
+    Integers are compared instead, as 64-bit ones where they are shorter.
+    """
+    data, element_type = body.node.input[0], body.scope.needed_element_type(body.node.input[0])
+    steps = [(op_type, bound) for op_type, bound in zip(("Max", "Min"), bounds, strict=True) if bound]
+    if element_type not in _INTEGERS:
+        for op_type, bound in steps[:-1]:
+            data = body.add(op_type, data, bound)
+        return body.yields(steps[-1][0], data, steps[-1][1]) if steps else body.yields("Identity", data)
+
+    def widened(name: str, tail: str) -> str:
+        return body.add("Cast", name, tail=tail, to=TensorProto.INT64) if element_type in _SMALL else name
+
+    data = widened(data, "int64")
+    for op_type, bound in steps:
+        limit = widened(bound, f"{op_type.lower()}_int64")
+        below = body.add("Less", data, limit, tail=f"{op_type.lower()}_below")
+        data = body.add("Where", below, *((limit, data) if op_type == "Max" else (data, limit)), tail=op_type.lower())
+    return body.yields(
+        "Cast" if element_type in _SMALL else "Identity",
+        data,
+        **({"to": element_type} if element_type in _SMALL else {}),
+    )

@@ -1,0 +1,100 @@
+"""Dropout, which only ever passes data through outside of training.
+
+Source: https://onnx.ai/onnx/operators/onnx__Dropout.html (1, 6, 7, 10, 12, 13).
+"""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto, helper
+
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+
+def _has_mask(node: NodeProto) -> bool:
+    return len(node.output) > 1 and bool(node.output[1])
+
+
+def _with_mask(node: NodeProto, scope: Scope, value: bool) -> list[NodeProto]:
+    """The data passed through, and a mask that is the same everywhere."""
+    body = Writer(node, scope)
+    body.yields("Identity", node.input[0])
+    every = helper.make_tensor("mask", TensorProto.BOOL, [1], [value])
+    body.yields("ConstantOfShape", body.add("Shape", node.input[0]), output=1, value=every)
+    return body.nodes
+
+
+@lowers("Dropout", 12)
+def _lower_training_mode(node: NodeProto, scope: Scope) -> Outcome:
+    """Only inference can be said; the ratio says nothing there. Its mask is true from 12 on and false before."""
+    name = node.input[2] if len(node.input) > 2 else ""
+    if name:
+        training = scope.constant(name)
+        if training is None:
+            raise RefusedError(
+                "whether it is in training is decided at run time", "opset 12 is the oldest that has training_mode"
+            )
+        if training.reshape(-1)[0]:
+            raise RefusedError("it is in training mode", "opset 12 is the oldest that has training_mode")
+    for constant in node.input[1:]:
+        if constant and scope.constant(constant) is not None:
+            scope.release(constant)
+    if _has_mask(node):
+        return _with_mask(node, scope, True)
+    changed = drop_attribute(node, "seed") or len(node.input) > 1
+    ratio = scope.constant(node.input[1]) if len(node.input) > 1 and node.input[1] else None
+    del node.input[1:]
+    if ratio is not None:
+        set_attribute(node, "ratio", float(ratio.reshape(-1)[0]))
+    return changed
+
+
+@raises("Dropout", 12)
+def _raise_training_mode(node: NodeProto, scope: Scope) -> Outcome:
+    """Without training_mode the ratio says nothing, and the mask would be true where it was false."""
+    if _has_mask(node):
+        return _with_mask(node, scope, False)
+    return drop_attribute(node, "ratio")
+
+
+def _cast_mask(node: NodeProto, scope: Scope, element_type: int) -> list[NodeProto]:
+    mask = scope.ground.names.fresh(node.name or node.output[0], "/Dropout/mask")
+    cast = helper.make_node("Cast", [mask], [node.output[1]], name=node.output[1], to=element_type)
+    node.output[1] = mask
+    return [node, cast]
+
+
+@raises("Dropout", 10)
+def _raise_mask(node: NodeProto, scope: Scope) -> Outcome:
+    """The mask was of the data's element type."""
+    return _cast_mask(node, scope, scope.needed_element_type(node.input[0])) if _has_mask(node) else False
+
+
+@lowers("Dropout", 10)
+def _lower_mask(node: NodeProto, scope: Scope) -> Outcome:
+    """The mask was of the data's element type."""
+    return _cast_mask(node, scope, TensorProto.BOOL) if _has_mask(node) else False
+
+
+@raises("Dropout", 7)
+def _raise_is_test(node: NodeProto, scope: Scope) -> Outcome:
+    """Dropout was in training unless is_test said otherwise."""
+    if not value_of(node, "is_test", 0):
+        raise RefusedError("it is in training mode (is_test=0), which opsets 7 to 11 do not have", "set is_test=1")
+    return drop_attribute(node, "is_test")
+
+
+@lowers("Dropout", 7)
+def _lower_is_test(node: NodeProto, scope: Scope) -> Outcome:
+    """Dropout was in training unless is_test said otherwise."""
+    if _has_mask(node):
+        raise RefusedError("its mask is used, which is not filled outside of training before opset 7")
+    if attribute_of(node, "is_test") is not None:
+        return False
+    set_attribute(node, "is_test", 1)
+    return True

@@ -1,0 +1,203 @@
+"""GridSample where the target has none, or none for volumes: every tap of the filter is a gather.
+
+Source: https://onnx.ai/onnx/operators/onnx__GridSample.html (16, 20).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.absent import expresses
+from reducelower.adapters.builder import Writer
+from reducelower.model.attributes import value_of
+from reducelower.scope.scope import Scope
+
+__all__ = ["written_out"]
+
+_INT64 = TensorProto.INT64
+_ALPHA = -0.75  # the cubic coefficient that the operator's page names
+
+
+def written_out(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """The sum over all taps of the weight times the element there, for opset 15."""
+    return _Sampler(node, scope).nodes()
+
+
+expresses("GridSample", opset=15)(written_out)
+
+
+@dataclass(frozen=True)
+class _Tap:
+    """One tap along one axis: the index of the element, as a number within the axis, and its weight if not one."""
+
+    index: str
+    weight: str
+
+
+class _Sampler:
+    """Writes one GridSample node out."""
+
+    def __init__(self, node: NodeProto, scope: Scope) -> None:
+        self.body = Writer(node, scope)
+        mode = value_of(node, "mode", "linear")
+        self.mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+        self.padding = value_of(node, "padding_mode", "zeros")
+        self.aligned = bool(value_of(node, "align_corners", 0))
+        self.count = scope.needed_rank(node.input[0]) - 2
+        self.data_type = scope.needed_element_type(node.input[0])
+        # Coordinates of halves are too coarse to tell elements apart.
+        self.wide = TensorProto.DOUBLE if self.data_type == TensorProto.DOUBLE else TensorProto.FLOAT
+
+    def nodes(self) -> list[NodeProto]:
+        body = self.body
+        data, grid = body.input(0), body.input(1)
+        if body.scope.element_type(grid) != self.wide:
+            grid = body.add("Cast", grid, tail="grid", to=self.wide)
+        if self.data_type != self.wide:
+            data = body.add("Cast", data, tail="data", to=self.wide)
+        shape, grid_shape = body.add("Shape", data), body.add("Shape", grid, tail="grid_shape")
+        flat = self._reshaped(data, self._sliced(shape, 0, 2, "channels"), "flat")
+        places = self._reshaped(grid, self._sliced(grid_shape, 0, 1, "batch"), "places", self.count)
+        taps, lengths = [], []
+        for axis in range(self.count):
+            length = body.add("Gather", shape, self._whole(axis + 2, "axis"), tail="length", axis=0)
+            lengths.append(body.add("Cast", length, tail="size", to=self.wide))
+            # The innermost axis comes first in a coordinate.
+            which = self._whole([self.count - 1 - axis], "which")
+            taps.append(self._taps(body.add("Gather", places, which, tail="place", axis=2), lengths[-1]))
+        total = ""
+        for combined in itertools.product(*taps):
+            term = self._term(flat, combined, lengths)
+            total = body.add("Add", total, term, tail="sum") if total else term
+        whole = body.add(
+            "Concat", self._sliced(shape, 0, 2, "channels"), self._sliced(grid_shape, 1, self.count + 1, "spatial"),
+            tail="result_shape", axis=0,
+        )  # fmt: skip
+        if self.data_type == self.wide:
+            return body.yields("Reshape", total, whole)
+        return body.yields("Cast", body.add("Reshape", total, whole, tail="wide"), to=self.data_type)
+
+    def _number(self, value: float, tail: str) -> str:
+        return self.body.constant(value, self.wide, tail)
+
+    def _whole(self, value: object, tail: str) -> str:
+        return self.body.constant(value, _INT64, tail)
+
+    def _sliced(self, shape: str, start: int, end: int, tail: str) -> str:
+        return self.body.add("Slice", shape, self._whole([start], "start"), self._whole([end], "end"), tail=tail)
+
+    def _reshaped(self, name: str, leading: str, tail: str, last: int = 0) -> str:
+        """Keep the leading sizes, and the last one if given; the others become one."""
+        trailing = self._whole([-1, last] if last else [-1], "others")
+        shape = self.body.add("Concat", leading, trailing, tail=f"{tail}_shape", axis=0)
+        return self.body.add("Reshape", name, shape, tail=tail)
+
+    def _calculated(self, op_type: str, left: str, right: str | float, tail: str) -> str:
+        number = right if isinstance(right, str) else self._number(right, "number")
+        return self.body.add(op_type, left, number, tail=tail)
+
+    def _taps(self, place: str, length: str) -> list[_Tap]:
+        """The taps along one axis for places between -1 and 1."""
+        body = self.body
+        above = self._calculated("Add", place, 1.0, "above")
+        if self.aligned:
+            span = self._calculated("Sub", length, 1.0, "span")
+            place = self._calculated("Div", body.add("Mul", above, span, tail="twice"), 2.0, "coordinate")
+        else:
+            twice = self._calculated("Sub", body.add("Mul", above, length, tail="spread"), 1.0, "twice")
+            place = self._calculated("Div", twice, 2.0, "coordinate")
+        if self.mode == "nearest":
+            return [_Tap(self._within(body.add("Round", place, tail="nearest"), length), "")]
+        if self.mode == "linear":
+            # The cubic filter has taps of its own outside, which runtimes bring inside one by one.
+            place = self._within(place, length)
+        first = body.add("Floor", place, tail="first")
+        rest = body.add("Sub", place, first, tail="rest")
+        weights = self._linear(rest) if self.mode == "linear" else self._cubic(rest)
+        return [_Tap(self._calculated("Add", first, float(step), "tap"), weight) for step, weight in weights.items()]
+
+    def _linear(self, rest: str) -> dict[int, str]:
+        return {0: self.body.add("Sub", self._number(1.0, "one"), rest, tail="weight"), 1: rest}
+
+    def _cubic(self, rest: str) -> dict[int, str]:
+        """Keys' convolution kernel at the four neighbours; https://ieeexplore.ieee.org/document/1163711."""
+        other = self.body.add("Sub", self._number(1.0, "one"), rest, tail="other")
+        a = _ALPHA
+        far, near = [a, -5 * a, 8 * a, -4 * a], [a + 2, -(a + 3), 0.0, 1.0]
+        return {
+            -1: self._polynomial(self._calculated("Add", rest, 1.0, "distance"), far),
+            0: self._polynomial(rest, near),
+            1: self._polynomial(other, near),
+            2: self._polynomial(self._calculated("Add", other, 1.0, "distance"), far),
+        }
+
+    def _polynomial(self, x: str, coefficients: list[float]) -> str:
+        value = self._calculated("Mul", x, coefficients[0], "power")
+        for coefficient in coefficients[1:-1]:
+            value = self.body.add("Mul", self._calculated("Add", value, coefficient, "sum"), x, tail="power")
+        return self._calculated("Add", value, coefficients[-1], "weight")
+
+    def _within(self, place: str, length: str) -> str:
+        """Where a place outside stands for one inside; with zeros outside it stays where it is."""
+        if self.padding == "border":
+            return self._clamped(place, length)
+        return self._reflected(place, length) if self.padding == "reflection" else place
+
+    def _clamped(self, place: str, length: str) -> str:
+        last = self._calculated("Sub", length, 1.0, "last")
+        at_least = self._calculated("Max", place, 0.0, "at_least")
+        return self.body.add("Min", at_least, last, tail="inside")
+
+    def _reflected(self, place: str, length: str) -> str:
+        """Fold the axis at its ends: at the outermost elements if corners are aligned, else at their outer edges."""
+        body = self.body
+        start, taken = (0.0, 1.0) if self.aligned else (-0.5, 0.0)
+        span = self._calculated("Sub", length, taken, "span")
+        if self.aligned:
+            # A single element has no span to fold.
+            span = self._calculated("Max", span, 1.0, "span_1")
+        period = self._calculated("Mul", span, 2.0, "period")
+        far = body.add("Abs", self._calculated("Sub", place, start, "offset"), tail="far")
+        times = body.add("Floor", body.add("Div", far, period, tail="folds"), tail="times")
+        left = body.add("Sub", far, body.add("Mul", times, period, tail="whole"), tail="left")
+        folded = body.add("Min", left, body.add("Sub", period, left, tail="back"), tail="folded")
+        return self._calculated("Add", folded, start, "reflected")
+
+    def _term(self, flat: str, taps: tuple[_Tap, ...], lengths: list[str]) -> str:
+        """The elements at one combination of taps, times their weight."""
+        body = self.body
+        index, weight = "", ""
+        for tap, length in zip(taps, lengths, strict=True):
+            place = self._reflected(tap.index, length) if self.padding == "reflection" else tap.index
+            inside = self._clamped(place, length)
+            factors = [tap.weight] if tap.weight else []
+            if self.padding == "zeros":
+                away = body.add("Abs", body.add("Sub", tap.index, inside, tail="off"), tail="away")
+                known = body.add("Less", away, self._number(0.5, "half"), tail="is_inside")
+                factors.append(body.add("Cast", known, tail="mask", to=self.wide))
+            for factor in factors:
+                weight = body.add("Mul", weight, factor, tail="weights") if weight else factor
+            whole = body.add("Cast", inside, tail="index", to=_INT64)
+            if index:
+                size = body.add("Cast", length, tail="stride", to=_INT64)
+                whole = body.add("Add", body.add("Mul", index, size, tail="row"), whole, tail="position")
+            index = whole
+        found = self._gathered(flat, index)
+        if not weight:
+            return found
+        return body.add("Mul", found, self._turned(weight), tail="term")
+
+    def _turned(self, name: str) -> str:
+        """(batch, places, 1) as (batch, 1, places)."""
+        return self.body.add("Transpose", name, tail="turned", perm=[0, 2, 1])
+
+    def _gathered(self, flat: str, index: str) -> str:
+        body = self.body
+        turned = self._turned(index)
+        places = self._sliced(body.add("Shape", turned, tail="index_shape"), 2, 3, "places")
+        channels = self._sliced(body.add("Shape", flat, tail="flat_shape"), 0, 2, "channels")
+        shape = body.add("Concat", channels, places, tail="found_shape", axis=0)
+        return body.add("GatherElements", flat, body.add("Expand", turned, shape, tail="indices"), tail="found", axis=2)

@@ -1,0 +1,141 @@
+"""Gathering and scattering where the target has less of it: GatherElements, GatherND, Scatter and their reductions.
+
+Where an operator is missing, its indices are turned into places in the data written out as one row. That needs sizes;
+they are taken at run time, so that they need not be known.
+
+Sources: https://onnx.ai/onnx/operators/onnx__GatherElements.html (11),
+https://onnx.ai/onnx/operators/onnx__GatherND.html (11), https://onnx.ai/onnx/operators/onnx__Scatter.html (9, 11),
+https://onnx.ai/onnx/operators/onnx__ScatterElements.html (11, 16, 18).
+"""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.absent import expresses
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.ops.axes import from_the_front
+from reducelower.adapters.ops.shaping import without_batches
+from reducelower.adapters.ops.slicing import ramp
+from reducelower.adapters.registry import Outcome, lowers
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import value_of
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+_INT64 = TensorProto.INT64
+
+
+@expresses("Scatter", opset=11)
+def _scatter(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """ScatterElements is its new name."""
+    return Writer(node, scope).yields("ScatterElements", *node.input, axis=int(value_of(node, "axis", 0)))
+
+
+@expresses("ScatterElements", opset=9)
+def _scatter_elements(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Scatter is its old name; its axis and indices are counted from the front."""
+    reduction = value_of(node, "reduction", "none")
+    if reduction != "none":
+        raise RefusedError(
+            f"it uses reduction={reduction}, which Scatter does not have",
+            f"opset {16 if reduction in ('add', 'mul') else 18} is the oldest that has it",
+        )
+    body = Writer(node, scope)
+    data, indices, updates = node.input
+    axis = int(value_of(node, "axis", 0))
+    if axis < 0:
+        axis = from_the_front(axis, scope.needed_rank(data))
+    return body.yields("Scatter", data, _not_negative(body, data, indices, axis), updates, axis=axis)
+
+
+def _sizes(body: Writer, name: str) -> str:
+    return body.add("Shape", name, tail="sizes")
+
+
+def _number(body: Writer, value: int) -> str:
+    return body.constant([value], _INT64, f"number_{value}".replace("-", "m"))
+
+
+def _not_negative(body: Writer, data: str, indices: str, axis: int) -> str:
+    """Indices counted from the front; the size of the axis is taken at run time unless there is nothing to count."""
+    known = body.scope.constant(indices)
+    if known is not None and (known.astype("int64") >= 0).all():
+        return indices
+    if body.scope.element_type(indices) != _INT64:
+        indices = body.add("Cast", indices, tail="int64", to=_INT64)
+    size = body.add("Gather", _sizes(body, data), _number(body, axis), tail="size", axis=0)
+    below = body.add("Less", indices, _number(body, 0), tail="below")
+    return body.add("Where", below, body.add("Add", indices, size, tail="shifted"), indices, tail="counted")
+
+
+@expresses("GatherElements", opset=12)
+def _gather_elements(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Each element's place in the data written out in one row: the index along the axis, its own place along others."""
+    body = Writer(node, scope)
+    data, indices = node.input
+    rank = scope.needed_rank(data)
+    axis = from_the_front(int(value_of(node, "axis", 0)), rank)
+    sizes = _sizes(body, data)
+    extents = _sizes(body, indices)
+    place = _not_negative(body, data, indices, axis)
+    if scope.element_type(indices) != _INT64 and place == indices:
+        place = body.add("Cast", indices, tail="int64", to=_INT64)
+    row = ""
+    for other in range(rank):
+        along = place
+        if other != axis:
+            extent = body.add("Gather", extents, _number(body, other), tail=f"extent_{other}", axis=0)
+            shape = [1] * rank
+            shape[other] = -1
+            along = body.add("Reshape", ramp(body, extent), body.constant(shape, _INT64, "column"), tail="along")
+        if not row:
+            row = along
+            continue
+        size = body.add("Gather", sizes, _number(body, other), tail=f"size_{other}", axis=0)
+        row = body.add("Add", body.add("Mul", row, size, tail="ahead"), along, tail="row")
+    flat = body.add("Reshape", data, _number(body, -1), tail="flat")
+    return body.yields("Gather", flat, row, axis=0)
+
+
+@expresses("GatherND", opset=11)
+def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """The leading axes that an index names are written out as one, along which the rest is gathered."""
+    if value_of(node, "batch_dims", 0):
+        return without_batches(node, scope)
+    body = Writer(node, scope)
+    data, indices = node.input
+    shape = scope.shape(indices)
+    named = None if shape is None else shape[-1]
+    if named is None:
+        raise RefusedError("how many axes its indices name is not known", "opset 11 is the oldest that has GatherND")
+    assert shape is not None
+    sizes = _sizes(body, data)
+    last = len(shape) - 1
+    row = ""
+    for axis in range(named):
+        along = body.add(
+            "Gather", indices, body.constant(axis, _INT64, f"axis_{axis}"), tail=f"index_{axis}", axis=last
+        )
+        along = _not_negative(body, data, along, axis)
+        if not row:
+            row = along
+            continue
+        size = body.add("Gather", sizes, body.constant(axis, _INT64, f"axis_{axis}"), tail=f"size_{axis}", axis=0)
+        row = body.add("Add", body.add("Mul", row, size, tail="ahead"), along, tail="row")
+    rest = body.add("Slice", sizes, _number(body, named), _number(body, 2**62), tail="rest")
+    shape_of_rows = body.add("Concat", _number(body, -1), rest, tail="rows", axis=0)
+    return body.yields("Gather", body.add("Reshape", data, shape_of_rows, tail="flat"), row, axis=0)
+
+
+def _lower_reduction(node: NodeProto, scope: Scope) -> Outcome:
+    """The largest and the smallest of what is scattered cannot be said with sums and products."""
+    reduction = value_of(node, "reduction", "none")
+    if reduction in ("max", "min"):
+        raise RefusedError(f"it uses reduction={reduction}", "opset 18 is the oldest that has it")
+    return False
+
+
+lowers("ScatterElements", 18)(_lower_reduction)
+lowers("ScatterND", 18)(_lower_reduction)

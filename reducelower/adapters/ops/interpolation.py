@@ -1,0 +1,175 @@
+"""Resize written out for known sizes: a Gather per axis where it takes the nearest, a MatMul where it interpolates.
+
+This serves opset versions whose Resize or Upsample lacks the coordinate transformation or the mode asked for. Each
+output coordinate is computed here as the operator's page defines it, in float32 where rounding decides which element is
+the nearest, as runtimes do.
+
+Source: https://onnx.ai/onnx/operators/onnx__Resize.html (11 to 19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.builder import Writer
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import value_of
+from reducelower.scope.scope import Scope
+
+__all__ = ["Axis", "interpolate"]
+
+Floats: TypeAlias = Any
+"""An array of float32; numpy's own types lose that in arithmetic with scalars."""
+
+# Weights of one axis: beyond this many the matrix is no longer a small constant.
+_LARGEST_MATRIX = 1 << 20
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis that changes: its place, its sizes before and after, and the scale that coordinates go by."""
+
+    place: int
+    before: int
+    after: int
+    scale: float
+
+
+def _half_pixel(x: Floats, axis: Axis) -> Floats:
+    return (x + np.float32(0.5)) / np.float32(axis.scale) - np.float32(0.5)
+
+
+def _symmetric(x: Floats, axis: Axis) -> Floats:
+    adjustment = np.float32(axis.after / (axis.scale * axis.before))
+    offset = np.float32(axis.before / 2) * (np.float32(1) - adjustment)
+    return offset + _half_pixel(x, axis)
+
+
+def _align_corners(x: Floats, axis: Axis) -> Floats:
+    return x * np.float32(axis.before - 1) / np.float32(max(axis.after - 1, 1))
+
+
+_COORDINATES: Mapping[str, Callable[[Floats, Axis], Floats]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _symmetric,
+    "pytorch_half_pixel": lambda x, axis: _half_pixel(x, axis) if axis.after > 1 else np.zeros_like(x),
+    "align_corners": _align_corners,
+    "asymmetric": lambda x, axis: x / np.float32(axis.scale),
+    "tf_half_pixel_for_nn": lambda x, axis: (x + np.float32(0.5)) / np.float32(axis.scale),
+}
+
+_NEAREST: Mapping[str, Callable[[Floats], Floats]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
+    "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5)),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodeProto]:
+    """The nodes that do what a Resize node of opset 11 or later does along axes of known size, for opset 9.
+
+    Raises:
+        RefusedError: its mode or its data is none that can be written out.
+    """
+    mode = value_of(node, "mode", "nearest")
+    transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
+    coordinates = _COORDINATES.get(transformation)
+    if coordinates is None or value_of(node, "antialias", 0):
+        what = "antialias=1" if coordinates is not None else transformation
+        raise RefusedError(f"it uses {what}, which opset {scope.ground.opset} does not have")
+    element_type = scope.needed_element_type(node.input[0])
+    if mode != "nearest" and element_type not in _FLOATS:
+        raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")
+    body = Writer(node, scope)
+    rank = scope.needed_rank(node.input[0])
+    data = node.input[0]
+    wide = mode != "nearest" and element_type == TensorProto.FLOAT16
+    if wide:
+        data = body.add("Cast", data, tail="wide", to=TensorProto.FLOAT)
+    for axis in axes:
+        places = coordinates(np.arange(axis.after, dtype=np.float32), axis)
+        if mode == "nearest":
+            exact = places == coordinates(np.arange(axis.after, dtype=np.float64), axis)
+            data = _gather(node, body, data, axis, places, exact)
+        else:
+            matrix = _matrix(node, mode, axis, places)
+            data = _multiply(body, data, matrix, axis, rank, TensorProto.FLOAT if wide else element_type)
+    if wide:
+        return body.yields("Cast", data, to=element_type)
+    if not body.nodes:
+        return body.yields("Identity", data)
+    body.nodes[-1].output[0] = node.output[0]
+    last = body.nodes.pop()
+    made = body.yields(last.op_type, *last.input)
+    made[-1].attribute.extend(last.attribute)
+    return made
+
+
+def _gather(node: NodeProto, body: Writer, data: str, axis: Axis, places: Floats, exact: Floats) -> str:
+    rounding = _NEAREST[value_of(node, "nearest_mode", "round_prefer_floor")]
+
+    def nearest(coordinates: Floats) -> Floats:
+        return np.clip(rounding(coordinates), 0, axis.before - 1).astype(np.int64)
+
+    # A runtime may be off by some units in the last place, unless no digit is lost.
+    slack = np.where(exact, 0, 1e-5 * np.maximum(1, np.abs(places)))
+    indices = nearest(places)
+    if not np.array_equal(nearest(places - slack), nearest(places + slack)):
+        raise RefusedError(
+            f"between which elements of axis {axis.place} it chooses hangs on the last bit of a coordinate",
+            "choose sizes of which one divides the other",
+        )
+    return body.add(
+        "Gather", data, body.constant(indices, TensorProto.INT64, "nearest"), tail="resized", axis=axis.place
+    )
+
+
+def _matrix(node: NodeProto, mode: str, axis: Axis, places: Floats) -> NDArray[np.float64]:
+    """The weight of every element (column) in every result (row)."""
+    if axis.before * axis.after > _LARGEST_MATRIX:
+        raise RefusedError(f"axis {axis.place} is too long to be interpolated by a matrix")
+    matrix = np.zeros((axis.after, axis.before))
+    linear = mode == "linear"
+    where = np.clip(places, 0, axis.before - 1).astype(np.float64) if linear else places.astype(np.float64)
+    first = np.floor(where)
+    fraction = where - first
+    coefficient = float(value_of(node, "cubic_coeff_a", -0.75))
+    taps = {0: 1 - fraction, 1: fraction} if linear else _cubic(fraction, coefficient)
+    exclude = not linear and bool(value_of(node, "exclude_outside", 0))
+    for tap, weights in taps.items():
+        index = (first + tap).astype(np.int64)
+        inside = (index >= 0) & (index < axis.before)
+        kept = np.where(inside, weights, 0.0) if exclude else weights
+        np.add.at(matrix, (np.arange(axis.after), np.clip(index, 0, axis.before - 1)), kept)
+    return matrix / matrix.sum(axis=1, keepdims=True) if exclude else matrix
+
+
+def _cubic(t: NDArray[np.float64], a: float) -> dict[int, NDArray[np.float64]]:
+    """Keys' convolution kernel at the four neighbours; https://ieeexplore.ieee.org/document/1163711."""
+    return {
+        -1: ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a,
+        0: ((a + 2) * t - (a + 3)) * t * t + 1,
+        1: ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1,
+        2: ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a,
+    }
+
+
+def _multiply(body: Writer, data: str, matrix: NDArray[np.float64], axis: Axis, rank: int, element_type: int) -> str:
+    """Multiply along one axis: from the right where it is the last, from the left before that, else transposed."""
+    if axis.place == rank - 2:
+        return body.add("MatMul", body.constant(matrix, element_type, "weights"), data, tail="resized")
+    weights = body.constant(matrix.T, element_type, "weights")
+    if axis.place == rank - 1:
+        return body.add("MatMul", data, weights, tail="resized")
+    order = list(range(rank))
+    order[axis.place], order[-1] = order[-1], order[axis.place]
+    turned = body.add("Transpose", data, perm=order)
+    return body.add("Transpose", body.add("MatMul", turned, weights), tail="resized", perm=order)

@@ -1,0 +1,56 @@
+"""OptionalHasElement and OptionalGetElement of what is no optional, which opset 18 made valid.
+
+Sources: https://onnx.ai/onnx/operators/onnx__OptionalHasElement.html (15, 18),
+https://onnx.ai/onnx/operators/onnx__OptionalGetElement.html (15, 18).
+"""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.absent import expresses
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.registry import Outcome, lowers
+from reducelower.errors import RefusedError
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+
+def _is_optional(node: NodeProto, scope: Scope) -> bool:
+    name = node.input[0]
+    found = scope.type(name)
+    if found is None:
+        raise RefusedError(
+            f"whether {name!r} is an optional is not known, and only those are taken before opset 18",
+            "opset 18 is the oldest that takes others",
+        )
+    return bool(found.WhichOneof("value") == "optional_type")
+
+
+def _has_element(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+    """A tensor is there; what is not given is not."""
+    given = bool(node.input) and bool(node.input[0])
+    if given and _is_optional(node, scope):
+        return None
+    body = Writer(node, scope)
+    return body.yields("Identity", body.constant(given, TensorProto.BOOL, "is_there" if given else "is_not_there"))
+
+
+def _get_element(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+    """A tensor is its own element."""
+    return None if _is_optional(node, scope) else Writer(node, scope).yields("Identity", node.input[0])
+
+
+@lowers("OptionalHasElement", 18)
+def _lower_has_element(node: NodeProto, scope: Scope) -> Outcome:
+    return _has_element(node, scope) or False
+
+
+@lowers("OptionalGetElement", 18)
+def _lower_get_element(node: NodeProto, scope: Scope) -> Outcome:
+    return _get_element(node, scope) or False
+
+
+expresses("OptionalHasElement", opset=15)(_has_element)
+expresses("OptionalGetElement", opset=15)(_get_element)

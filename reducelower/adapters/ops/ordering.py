@@ -1,0 +1,98 @@
+"""Comparisons, Max, Min, Relu and Clip of element types that came late.
+
+Sources: https://onnx.ai/onnx/operators/onnx__Max.html (8, 12), https://onnx.ai/onnx/operators/onnx__Relu.html (13, 14),
+https://onnx.ai/onnx/operators/onnx__Clip.html (11, 12), https://onnx.ai/onnx/operators/onnx__Equal.html (7, 11).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto, TensorProto, defs, helper
+
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.casts import Fitted, cast_exactly, refusal, retypes
+from reducelower.adapters.ops.clipping import limited
+from reducelower.model.attributes import value_of
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+_WIDEST = (TensorProto.INT64, TensorProto.UINT64)
+_INTEGERS = (
+    TensorProto.INT8,
+    TensorProto.INT16,
+    TensorProto.INT32,
+    TensorProto.INT64,
+    TensorProto.UINT8,
+    TensorProto.UINT16,
+    TensorProto.UINT32,
+    TensorProto.UINT64,
+)
+
+
+def _chosen(body: Writer, op_type: str, one: str, other: str) -> tuple[str, str, str]:
+    """Operands of the Where that yields the larger or the smaller of two integers."""
+    below = body.add("Less", one, other, tail="below")
+    return (below, other, one) if op_type == "Max" else (below, one, other)
+
+
+@retypes("Max", "Min")
+def _extreme(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """No float holds every 64-bit integer, so those are compared as they are."""
+    if element_type not in _WIDEST:
+        return cast_exactly(node, scope, element_type, goal)
+    body = Writer(node, scope)
+    found, *others = node.input
+    if not others:
+        return body.yields("Identity", found), None, []
+    for name in others[:-1]:
+        found = body.add("Where", *_chosen(body, node.op_type, found, name), tail="so_far")
+    return body.yields("Where", *_chosen(body, node.op_type, found, others[-1])), None, []
+
+
+@retypes("Clip")
+def _clip(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Where float32, which is what runtimes clip, does not hold every value, it is compared with its bounds."""
+    if element_type not in (*_WIDEST, TensorProto.INT32, TensorProto.UINT32):
+        return cast_exactly(node, scope, element_type, goal)
+    body = Writer(node, scope)
+    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type))
+    bounds = [body.input(1), body.input(2)]
+    for index, name in enumerate(("min", "max")):
+        # Below opset 11 the bounds are attributes; those that no value reaches say that there are none.
+        value = value_of(node, name)
+        if value is not None and limits.min < value < limits.max:
+            bounds[index] = body.constant(int(value), element_type, name)
+    return limited(body, bounds), None, []
+
+
+@retypes("Relu")
+def _relu(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """The larger of the data and zero."""
+    if element_type not in _INTEGERS:
+        return cast_exactly(node, scope, element_type, goal)
+    body = Writer(node, scope)
+    return body.yields("Max", node.input[0], body.constant(0, element_type, "zero")), None, []
+
+
+@retypes("Equal")
+def _equal(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Two numbers are equal where neither is less, unless one is no number, and then their sum is none."""
+    if element_type in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.UINT64):
+        body = Writer(node, scope)
+        one, other = node.input
+        if element_type == TensorProto.FLOAT16:
+            one, other = (
+                body.add("Cast", name, tail=tail, to=TensorProto.FLOAT)
+                for name, tail in ((one, "one"), (other, "other"))
+            )
+        less = body.add("Less", one, other)
+        differ = body.add("Or", less, body.add("Greater", one, other), tail="differ")
+        if element_type != TensorProto.UINT64:
+            # The sum of opposite infinities is not a number either, and they differ anyway.
+            nothing = body.add("IsNaN", body.add("Add", one, other, tail="sum"), tail="nan")
+            differ = body.add("Or", differ, nothing, tail="differ_or_nan")
+        return body.yields("Not", differ), None, []
+    if element_type == TensorProto.STRING:
+        raise refusal(node, scope, element_type)
+    return cast_exactly(node, scope, element_type, goal)

@@ -1,0 +1,200 @@
+"""AveragePool, MaxPool, LpPool and their global kin across their versions.
+
+An older version has no ceil_mode: longer end padding makes the same windows. Opset 22 drops a window that would start
+in the end padding; runtimes did so before, but shape inference did not, so such a node is written with plain padding
+when it goes down.
+
+Sources: https://onnx.ai/onnx/operators/onnx__AveragePool.html (1, 7, 10, 11, 19, 22),
+https://onnx.ai/onnx/operators/onnx__MaxPool.html (1, 8, 10, 11, 12, 22),
+https://onnx.ai/onnx/operators/onnx__LpPool.html (1, 2, 11, 18, 22).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import drop_attribute, set_attribute, value_of
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """How windows lie along one axis; the size of the data is None where it is not known."""
+
+    size: int | None
+    kernel: int
+    stride: int
+    begin: int
+    end: int
+
+    @property
+    def dropped(self) -> bool | None:
+        """Whether rounding up makes a window that starts in the end padding; None where that is not known."""
+        if self.end + self.stride - 1 < self.kernel:
+            return False
+        if self.size is None:
+            return None
+        return (self._rounded_up - 1) * self.stride >= self.size + self.begin
+
+    @property
+    def _rounded_up(self) -> int:
+        assert self.size is not None
+        return -(-(self.size + self.begin + self.end - self.kernel) // self.stride) + 1
+
+    @property
+    def plain_end(self) -> int | None:
+        """The end padding that makes the same windows without rounding up; None where that is not known."""
+        if self.size is not None:
+            windows = self._rounded_up - bool(self.dropped)
+            return max((windows - 1) * self.stride + self.kernel - self.size - self.begin, 0)
+        return self.end + self.stride - 1 if self.dropped is False else None
+
+
+def _windows(node: NodeProto, scope: Scope) -> list[_Windows]:
+    kernel = [int(size) for size in value_of(node, "kernel_shape")]
+    count = len(kernel)
+    strides = value_of(node, "strides") or [1] * count
+    dilations = value_of(node, "dilations") or [1] * count
+    pads = value_of(node, "pads") or [0] * (2 * count)
+    shape = scope.shape(node.input[0])
+    sizes = [None] * count if shape is None else shape[2:]
+    if len(sizes) != count:
+        raise RefusedError(f"its kernel_shape {kernel} does not fit data of rank {len(sizes) + 2}")
+    return [
+        _Windows(size, (extent - 1) * dilation + 1, stride, begin, end)
+        for size, extent, stride, dilation, begin, end in zip(
+            sizes, kernel, strides, dilations, pads[:count], pads[count:], strict=True
+        )
+    ]
+
+
+def _rounds_up(node: NodeProto) -> bool:
+    """Whether ceil_mode has a say: with auto_pad SAME the number of windows is given."""
+    return bool(value_of(node, "ceil_mode", 0)) and not str(value_of(node, "auto_pad", "NOTSET")).startswith("SAME")
+
+
+def _without_ceil(node: NodeProto, scope: Scope, windows: list[_Windows], *, opset: int) -> Outcome:
+    """Say ceil_mode=1 by longer end padding, in nodes for an opset version."""
+    ends = [window.plain_end for window in windows]
+    if None in ends:
+        raise RefusedError(
+            f"it uses ceil_mode=1 on data of unknown size, where a window may start in the padding; opset "
+            f"{_SINCE[node.op_type]} is the oldest that has it",
+            "give its data a fixed size",
+        )
+    pads = [window.begin for window in windows] + [end for end in ends if end is not None]
+    drop_attribute(node, "ceil_mode")
+    drop_attribute(node, "auto_pad")
+    if not value_of(node, "count_include_pad", 0):
+        set_attribute(node, "pads", pads)
+        return True
+    # The padding asked for is counted, what rounding up adds to it is not.
+    count = len(windows)
+    wanted = [window.begin for window in windows] + [window.end for window in windows]
+    added = [max(new - old, 0) for new, old in zip(pads, wanted, strict=True)]
+    kept = [min(new, old) for new, old in zip(pads, wanted, strict=True)]
+    body = Writer(node, scope)
+    whole = [0, 0, *kept[:count], 0, 0, *kept[count:]]
+    data = node.input[0]
+    if any(kept) and opset >= 11:
+        data = body.add("Pad", data, body.constant(whole, TensorProto.INT64, "pads"), tail="padded")
+    elif any(kept):
+        data = body.add("Pad", data, tail="padded", pads=whole)
+    drop_attribute(node, "count_include_pad")
+    set_attribute(node, "pads", added)
+    nodes = body.yields(node.op_type, data)
+    nodes[-1].attribute.extend(node.attribute)
+    return nodes
+
+
+_SINCE = {"AveragePool": 10, "MaxPool": 10, "LpPool": 18}
+
+
+@lowers("AveragePool", 22)
+@lowers("MaxPool", 22)
+@lowers("LpPool", 22)
+def _lower_dropped(node: NodeProto, scope: Scope) -> Outcome:
+    """A window in the end padding is dropped; inference of older versions would count it."""
+    if not _rounds_up(node):
+        return False
+    windows = _windows(node, scope)
+    if not any(window.dropped for window in windows):
+        return False
+    return _without_ceil(node, scope, windows, opset=21)
+
+
+@lowers("AveragePool", 10)
+@lowers("MaxPool", 10)
+@lowers("LpPool", 18)
+def _lower_ceil(node: NodeProto, scope: Scope) -> Outcome:
+    _check_dilations(node)
+    if not value_of(node, "ceil_mode", 0):
+        return False
+    if not _rounds_up(node):
+        return drop_attribute(node, "ceil_mode")
+    return _without_ceil(node, scope, _windows(node, scope), opset=_SINCE[node.op_type] - 1)
+
+
+def _check_dilations(node: NodeProto) -> None:
+    if any(dilation != 1 for dilation in value_of(node, "dilations") or ()):
+        raise RefusedError(
+            f"it uses dilations={list(value_of(node, 'dilations'))}",
+            f"opset {_DILATED[node.op_type]} is the oldest that has it",
+        )
+
+
+_DILATED = {"AveragePool": 19, "MaxPool": 10, "LpPool": 18}
+
+
+@lowers("AveragePool", 19)
+def _lower_dilations(node: NodeProto, scope: Scope) -> Outcome:
+    """The mean over a dilated window is a convolution with equal weights, one group per channel."""
+    dilations = value_of(node, "dilations")
+    if dilations is None or all(dilation == 1 for dilation in dilations):
+        return False
+    windows = _windows(node, scope)
+    shape = scope.shape(node.input[0])
+    channels = None if shape is None else shape[1]
+    padded = any(window.begin or window.end for window in windows)
+    automatic = value_of(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID")
+    counted = not padded or value_of(node, "count_include_pad", 0)
+    if channels is None or automatic or _rounds_up(node) or not counted:
+        _check_dilations(node)
+    element_type = scope.needed_element_type(node.input[0])
+    kernel = [int(size) for size in value_of(node, "kernel_shape")]
+    body = Writer(node, scope)
+    assert channels is not None
+    weights = body.constant(np.full((channels, 1, *kernel), 1.0 / prod(kernel)), element_type, "mean_weights")
+    kept = {name: value for name in ("strides", "pads") if (value := value_of(node, name)) is not None}
+    return body.yields("Conv", node.input[0], weights, group=channels, dilations=list(dilations), **kept)
+
+
+@lowers("GlobalLpPool", 2)
+@lowers("LpPool", 2)
+def _lower_p(node: NodeProto, scope: Scope) -> Outcome:
+    p = value_of(node, "p")
+    if p is None:
+        return False
+    set_attribute(node, "p", float(p))
+    return True
+
+
+@raises("GlobalLpPool", 2)
+@raises("LpPool", 2)
+def _raise_p(node: NodeProto, scope: Scope) -> Outcome:
+    p = value_of(node, "p")
+    if p is None:
+        return False
+    if p != int(p):
+        raise RefusedError(f"its norm p={p} is not a whole number, as it has to be since opset 2")
+    set_attribute(node, "p", int(p))
+    return True

@@ -1,0 +1,141 @@
+"""Reshape with allowzero, Shape with start and end, GatherND with batches, Tile, Gemm and Concat at their boundaries.
+
+Sources: https://onnx.ai/onnx/operators/onnx__Reshape.html (13, 14),
+https://onnx.ai/onnx/operators/onnx__Shape.html (13, 15),
+https://onnx.ai/onnx/operators/onnx__GatherND.html (11, 12),
+https://onnx.ai/onnx/operators/onnx__Tile.html (1, 6).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import drop_attribute, value_of
+from reducelower.scope.scope import Scope
+
+__all__ = ["without_batches"]
+
+_INT64 = TensorProto.INT64
+
+
+@lowers("Reshape", 14)
+def _lower_allowzero(node: NodeProto, scope: Scope) -> Outcome:
+    """A zero meant the input's own dimension; with allowzero it is a dimension of no elements.
+
+    Such a shape has no -1, and the data is empty, so one zero may be left to be worked out as -1.
+    """
+    if not value_of(node, "allowzero", 0):
+        return drop_attribute(node, "allowzero")
+    drop_attribute(node, "allowzero")
+    shape = scope.constant(node.input[1])
+    body = Writer(node, scope)
+    if shape is None:
+        known = scope.shape(node.input[0])
+        if known is not None and all(known):
+            return True
+        zero, unknown = (body.constant(value, _INT64, tail) for value, tail in ((0, "zero"), (-1, "minus_one")))
+        isolated = body.add("Equal", node.input[1], zero, tail="is_zero")
+        node.input[1] = body.add("Where", isolated, unknown, node.input[1], tail="shape")
+        return [*body.nodes, node]
+    zeros = int((shape == 0).sum())
+    if zeros == 0:
+        return True
+    scope.release(node.input[1])
+    if zeros == 1:
+        node.input[1] = body.constant(np.where(shape == 0, -1, shape), _INT64, "shape")
+        return True
+    element_type = scope.needed_element_type(node.input[0])
+    nothing = helper.make_tensor("value", element_type, [1], [0])
+    return body.yields("ConstantOfShape", body.constant(shape, _INT64, "shape"), value=nothing)
+
+
+@lowers("Shape", 15)
+def _lower_range(node: NodeProto, scope: Scope) -> Outcome:
+    """A part of the shape is a slice of it."""
+    start, end = int(value_of(node, "start", 0)), value_of(node, "end")
+    if not start and end is None:
+        return drop_attribute(node, "start")
+    body = Writer(node, scope)
+    bounds = [
+        body.constant([bound], _INT64, f"{tail}_{bound}".replace("-", "m"))
+        for bound, tail in ((start, "start"), (2**63 - 1 if end is None else int(end), "end"))
+    ]
+    return body.yields("Slice", body.add("Shape", node.input[0]), *bounds)
+
+
+@lowers("GatherND", 12)
+def _lower_batch_dims(node: NodeProto, scope: Scope) -> Outcome:
+    """Indices without batches begin with the place of their batch."""
+    if value_of(node, "batch_dims", 0):
+        return without_batches(node, scope)
+    return drop_attribute(node, "batch_dims")
+
+
+def without_batches(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """GatherND with batch_dims as one without, written for opset 11."""
+    batches = int(value_of(node, "batch_dims"))
+    data, indices = node.input
+    rank = scope.needed_rank(indices)
+    shapes = [scope.shape(name) for name in (data, indices)]
+    sizes = []
+    for axis in range(batches):
+        size = next((shape[axis] for shape in shapes if shape is not None and shape[axis] is not None), None)
+        if size is None:
+            raise RefusedError(
+                f"it uses batch_dims={batches} and the size of batch axis {axis} is not known",
+                "opset 12 is the oldest that has batch_dims",
+            )
+        sizes.append(size)
+    places = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1)
+    places = places.reshape(*sizes, *[1] * (rank - 1 - batches), batches).astype(np.int64)
+    body = Writer(node, scope)
+    known = scope.constant(indices)
+    if known is not None:
+        scope.release(indices)
+        spread = np.broadcast_to(places, (*known.shape[:-1], batches))
+        whole = body.constant(np.concatenate([spread, known], axis=-1), _INT64, "indices")
+        return body.yields("GatherND", data, whole)
+    # Indices times zero carry their shape.
+    first = body.add(
+        "Slice", indices, *(body.constant([bound], _INT64, f"number_{bound}") for bound in (0, 1, rank - 1))
+    )
+    nothing = body.add("Mul", first, body.constant(0, _INT64, "zero"), tail="zeros")
+    spread_places = body.add("Add", nothing, body.constant(places, _INT64, "batches"), tail="batch_places")
+    whole = body.add("Concat", spread_places, indices, tail="indices", axis=rank - 1)
+    return body.yields("GatherND", data, whole)
+
+
+@raises("Tile", 6)
+def _raise_tile(node: NodeProto, scope: Scope) -> Outcome:
+    """It used to repeat one axis; since then it takes a count per axis."""
+    tiles, axis = (scope.constant(name) for name in node.input[1:3])
+    if tiles is None or axis is None:
+        raise RefusedError("its repeats are computed at run time, and opset 6 takes them another way")
+    repeats = np.ones(scope.needed_rank(node.input[0]), np.int64)
+    repeats[int(axis.reshape(-1)[0])] = int(tiles.reshape(-1)[0])
+    for name in node.input[1:]:
+        scope.release(name)
+    del node.input[1:]
+    node.input.append(scope.add_constant(repeats, "repeats"))
+    return True
+
+
+@lowers("Tile", 6)
+def _lower_tile(node: NodeProto, scope: Scope) -> Outcome:
+    """One axis at a time."""
+    repeats = scope.constant(node.input[1])
+    if repeats is None:
+        raise RefusedError("its repeats are computed at run time", "opset 6 is the oldest that takes them so")
+    scope.release(node.input[1])
+    body = Writer(node, scope)
+    element_type = scope.needed_element_type(node.input[0])
+    data = node.input[0]
+    for axis, count in enumerate(repeats.reshape(-1).tolist()):
+        if count != 1:
+            where = (body.constant(value, element_type, tail) for value, tail in ((count, "tiles"), (axis, "axis")))
+            data = body.add("Tile", data, *where, tail=f"tiled_{axis}")
+    return body.yields("Identity", data)

@@ -1,0 +1,196 @@
+"""What the Reduce operators need at their boundaries beyond what their schemas say.
+
+Two things: ``noop_with_empty_axes``, without which an older version reduces everything where axes are empty, and
+negative axes, which opset 11 made valid.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import FunctionProto, NodeProto, TensorProto
+
+from reducelower.adapters.dynamic_axes import BodyWantedError, reduce_by_condition
+from reducelower.adapters.registry import Outcome, Replacement, lowers, raises
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import attribute_of, set_attribute
+from reducelower.model.build import copy_marks, make_node
+from reducelower.model.schemas import schema, versions
+from reducelower.scope.scope import Scope
+
+__all__ = ["ELEMENTWISE", "REDUCTIONS"]
+
+ELEMENTWISE = {
+    "ReduceL1": "Abs",
+    "ReduceL2": "Abs",
+    "ReduceLogSum": "Log",
+    "ReduceLogSumExp": "Identity",
+    "ReduceMax": "Identity",
+    "ReduceMean": "Identity",
+    "ReduceMin": "Identity",
+    "ReduceProd": "Identity",
+    "ReduceSum": "Identity",
+    "ReduceSumSquare": "Mul",
+}
+"""What is left of each Reduce operator where no axis is reduced: its elementwise step alone.
+
+Source: the operator specification, "when axes is empty and noop_with_empty_axes is true, composite operators still
+apply their elementwise step"; Sqrt(x * x) is Abs(x) and Log(Exp(x)) is x on real values.
+"""
+
+REDUCTIONS = tuple(ELEMENTWISE)
+
+_PLAIN = ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum")
+"""Reducing a dimension of size 1 leaves their values as they are; the others apply a function to each value."""
+
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64)
+
+
+def _constant_axes(node: NodeProto, scope: Scope) -> tuple[int, ...] | None:
+    """The axes of a node that takes them as an input: empty where absent, None where they are not constant."""
+    if len(node.input) < 2 or not node.input[1]:
+        return ()
+    value = scope.constant(node.input[1])
+    if value is None:
+        return None
+    if value.dtype != np.int64:
+        raise RefusedError(f"its axes are of type {value.dtype}; the operator takes int64")
+    axes = tuple(value.reshape(-1).tolist())
+    check_axes(axes)
+    return axes
+
+
+def check_axes(axes: tuple[int, ...]) -> None:
+    """Raise RefusedError for axes that name one dimension twice."""
+    if len(set(axes)) != len(axes):
+        raise RefusedError(f"its axes {list(axes)} name a dimension twice")
+
+
+def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
+    """Cross to a version without ``noop_with_empty_axes``, whose axes are an attribute."""
+    axes = _constant_axes(node, scope)
+    noop = attribute_of(node, "noop_with_empty_axes")
+    if noop is not None and noop.ref_attr_name:
+        raise RefusedError(
+            f"noop_with_empty_axes refers to {noop.ref_attr_name!r} of the function, so it is not known whether it "
+            "reduces nothing or everything",
+            "inline the function first",
+        )
+    reduces_nothing = noop is not None and noop.i != 0
+    if axes:
+        if reduces_nothing:
+            noop.i = 0  # type: ignore[union-attr]  # It says nothing where axes are given.
+            return True
+        return False
+    if axes is None:
+        if scope.reference(node.input[1]) is None:
+            _ask_the_callers(node, scope)
+            return _lower_dynamic(node, scope)
+        if reduces_nothing:
+            raise RefusedError(
+                "its axes come from the function's caller and may be empty, which noop_with_empty_axes=1 makes "
+                "a step that reduces nothing",
+                "inline the function first",
+            )
+        return False
+    if reduces_nothing:
+        return elementwise(node, scope)
+    if len(node.input) > 1:
+        # Empty axes reduce everything, as absent ones do.
+        if node.input[1]:
+            scope.release(node.input[1])
+        del node.input[1:]
+        return True
+    return False
+
+
+def _ask_the_callers(node: NodeProto, scope: Scope) -> None:
+    """Refuse axes that a function is handed, as long as its calls may show them to be constant."""
+    holder = scope.root.holder
+    if isinstance(holder, FunctionProto) and node.input[1] in holder.input and not scope.ground.is_last_attempt:
+        raise RefusedError(
+            f"its axes {node.input[1]!r} are handed to the function by its callers", "inline the function first"
+        )
+
+
+def _lower_dynamic(node: NodeProto, scope: Scope) -> Outcome:
+    """Cross with axes that are known at run time only."""
+    if node.op_type in _PLAIN:
+        nodes = reduce_by_condition(node, scope)
+        return Replacement(nodes, f"axes known at run time: {scope.rank(node.input[0])} conditional reductions")
+    raise BodyWantedError(
+        f"its axes {node.input[1]!r} are computed at run time, and no rule says what {node.op_type} is made of",
+        f"make {node.input[1]!r} a constant",
+    )
+
+
+def elementwise(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """The nodes that do what is left of a Reduce node where no axis is reduced, written for opset 13."""
+    op_type = ELEMENTWISE[node.op_type]
+    data, output = node.input[0], node.output[0]
+    for name in node.input[1:]:
+        if name:
+            scope.release(name)
+    if op_type == "Log" and scope.element_type(data) in _INTEGERS:
+        # Log takes floats only; the reduction of integers computes in double and truncates.
+        stem = node.name or output
+        wide = scope.ground.names.fresh(stem, f"/{node.op_type}/double")
+        log = scope.ground.names.fresh(stem, f"/{node.op_type}/log")
+        nodes = [
+            make_node("Cast", [data], [wide], to=TensorProto.DOUBLE),
+            make_node("Log", [wide], [log]),
+            make_node("Cast", [log], [output], to=scope.element_type(data)),
+        ]
+    else:
+        nodes = [make_node(op_type, [data, data] if op_type == "Mul" else [data], [output])]
+    copy_marks(node, nodes[-1])
+    return nodes
+
+
+def _lower_negative_axes(node: NodeProto, scope: Scope) -> Outcome:
+    """Cross to a version that counts axes from the front only."""
+    axes = attribute_of(node, "axes")
+    if axes is None:
+        return False
+    if axes.ref_attr_name:
+        raise RefusedError(
+            f"its axes refer to {axes.ref_attr_name!r} of the function and may be negative, which came with opset 11",
+            "inline the function first",
+        )
+    if all(axis >= 0 for axis in axes.ints):
+        return False
+    rank = scope.needed_rank(node.input[0])
+    positive = tuple(axis + rank if axis < 0 else axis for axis in axes.ints)
+    if not all(0 <= axis < rank for axis in positive):
+        raise RefusedError(f"its axes {list(axes.ints)} are out of range for rank {rank}")
+    check_axes(positive)
+    set_attribute(node, "axes", list(positive))
+    return True
+
+
+def _check_attribute(node: NodeProto, scope: Scope) -> Outcome:
+    """Cross to the version whose axes are an input: an empty attribute reduces everything, as an absent input does."""
+    axes = attribute_of(node, "axes")
+    if axes is None or axes.ref_attr_name:
+        return False
+    check_axes(tuple(axes.ints))
+    if not axes.ints and axes.type == axes.INTS:
+        node.attribute.remove(axes)
+        return True
+    return False
+
+
+def _register() -> None:
+    """Find the boundaries in the schemas, so that they need not be written down per operator."""
+    for op_type in REDUCTIONS:
+        for boundary in versions(op_type)[1:]:
+            above, below = schema(op_type, boundary), schema(op_type, boundary - 1)
+            assert above is not None
+            assert below is not None
+            if "noop_with_empty_axes" in above.attributes and "noop_with_empty_axes" not in below.attributes:
+                lowers(op_type, boundary)(_lower_noop)
+                raises(op_type, boundary)(_check_attribute)
+            elif boundary == 11:
+                lowers(op_type, boundary)(_lower_negative_axes)
+
+
+_register()

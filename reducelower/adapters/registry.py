@@ -1,0 +1,383 @@
+"""Boundaries between two versions of an operator, and how a node crosses them.
+
+What changed is derived from the two schemas: attributes that came, went or became inputs, new inputs, defaults.
+What a schema cannot say (the same node means something else) is registered by the modules that know it, with
+`lowers` and `raises`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, defs, helper
+
+from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import attribute_of, drop_attribute
+from reducelower.model.schemas import parse_element_type, schema, versions
+from reducelower.scope.scope import Scope
+
+__all__ = ["Crossing", "Outcome", "Replacement", "Rewrite", "crossings", "lowers", "raises"]
+
+Outcome: TypeAlias = "bool | list[NodeProto]"
+"""What came of a node: False as it was, True changed in place, a list the nodes that replace it."""
+
+
+class Replacement(list[NodeProto]):
+    """Nodes that replace another, with a name of their own for reports where the boundary's says too little."""
+
+    def __init__(self, nodes: Iterable[NodeProto], label: str) -> None:
+        super().__init__(nodes)
+        self.label = label
+
+
+Rewrite: TypeAlias = Callable[[NodeProto, Scope], Outcome]
+
+_LOWERS: dict[tuple[str, int], Rewrite] = {}
+_RAISES: dict[tuple[str, int], Rewrite] = {}
+
+
+def lowers(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
+    """Register what an operator needs on its way down across an opset version at which it changed.
+
+    The rewrite returns the nodes that replace the node, written for the opset just below the boundary; or it changes
+    the node (True) or leaves it (False) and the schemas decide about the rest of it. It raises RefusedError for what
+    the older version cannot express.
+    """
+
+    def register(rewrite: Rewrite) -> Rewrite:
+        _LOWERS[op_type, boundary] = rewrite
+        return rewrite
+
+    return register
+
+
+def raises(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
+    """Register what an operator needs on its way up across an opset version; replacements are written for it."""
+
+    def register(rewrite: Rewrite) -> Rewrite:
+        _RAISES[op_type, boundary] = rewrite
+        return rewrite
+
+    return register
+
+
+# Attributes that became inputs under another name; all others kept theirs, but for upper and lower case (TopK's k).
+_RENAMED = {("Pad", "value"): "constant_value"}
+
+_READ: Mapping[int, Callable[[AttributeProto], object]] = {
+    AttributeProto.INT: lambda attribute: attribute.i,
+    AttributeProto.INTS: lambda attribute: list(attribute.ints),
+    AttributeProto.FLOAT: lambda attribute: attribute.f,
+    AttributeProto.FLOATS: lambda attribute: list(attribute.floats),
+}
+_REFERRED: Mapping[int, str] = {
+    AttributeProto.INT: "value_int",
+    AttributeProto.INTS: "value_ints",
+    AttributeProto.FLOAT: "value_float",
+    AttributeProto.FLOATS: "value_floats",
+}
+
+
+@dataclass(frozen=True)
+class Move:
+    """An attribute of the older version that is an input of the newer one."""
+
+    attribute: str
+    attribute_type: int
+    required: bool
+    input: int
+    input_name: str
+    input_type: str
+
+
+def _moves(op_type: str, below: defs.OpSchema, above: defs.OpSchema) -> tuple[Move, ...]:
+    old_inputs = {parameter.name for parameter in below.inputs}
+    places = {
+        parameter.name.lower(): index
+        for index, parameter in enumerate(above.inputs)
+        if parameter.name not in old_inputs
+    }
+    moves = []
+    for name, attribute in below.attributes.items():
+        wanted = _RENAMED.get((op_type, name), name).lower()
+        if name not in above.attributes and wanted in places:
+            index = places[wanted]
+            parameter = above.inputs[index]
+            kind = int(attribute.type)  # type: ignore[call-overload]  # a pybind11 enum without stubs
+            moves.append(Move(name, kind, attribute.required, index, parameter.name, parameter.type_str))
+    return tuple(sorted(moves, key=lambda move: move.input))
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """One boundary of one operator, in one direction.
+
+    Attributes:
+        op_type: the operator.
+        boundary: opset version that introduced the newer of the two versions.
+        down: whether the node goes from the newer version to the older one.
+        source: schema the node is written for.
+        goal: schema it is going to.
+        moves: attributes of the older version that are inputs of the newer one.
+        rewrite: what is registered for this boundary, if anything.
+    """
+
+    op_type: str
+    boundary: int
+    down: bool
+    source: defs.OpSchema
+    goal: defs.OpSchema
+    moves: tuple[Move, ...]
+    rewrite: Rewrite | None
+    gone: frozenset[str] = field(default=frozenset())
+    changed_defaults: Mapping[str, AttributeProto] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+    @property
+    def opset(self) -> int:
+        """Opset version that nodes on the far side are written for."""
+        return self.boundary - 1 if self.down else self.boundary
+
+    @property
+    def label(self) -> str:
+        """What the crossing is called in reports."""
+        if self.moves:
+            names = ", ".join(move.attribute for move in self.moves)
+            return f"{names}: {'input to attribute' if self.down else 'attribute to input'}"
+        return f"opset {self.boundary} to {self.boundary - 1}" if self.down else f"opset {self.boundary}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every node may cross as it is, its element types apart."""
+        return not (
+            self.rewrite
+            or self.moves
+            or self.gone
+            or self.changed_defaults
+            or self.required
+            or self.unhandled_meaning
+            or len(self.source.inputs) > len(self.goal.inputs)
+            or self.source.max_input > self.goal.max_input
+            or self.source.max_output > self.goal.max_output
+            or self.source.min_input < self.goal.min_input
+        )
+
+    @property
+    def unhandled_meaning(self) -> str:
+        """What changed behind the schema's back where no rewrite takes care of it; empty if nothing."""
+        if self.rewrite is not None:
+            return ""
+        place = (self.op_type, self.boundary)
+        return MEANS_OTHERWISE.get(place) or (TAKES_MORE.get(place, "") if self.down else "")
+
+    def cross(self, node: NodeProto, scope: Scope) -> Outcome:
+        """Take a node across.
+
+        Raises:
+            RefusedError: the far side cannot express the node.
+        """
+        changed = False
+        if self.rewrite is not None:
+            outcome = self.rewrite(node, scope)
+            if isinstance(outcome, list):
+                return outcome
+            changed = outcome
+        elif self.unhandled_meaning:
+            raise RefusedError(
+                f"opset {self.boundary} changed what {self.op_type} means: {self.unhandled_meaning}",
+                f"stay {'at or above' if self.down else 'below'} opset {self.boundary}",
+            )
+        for move in self.moves:
+            changed |= self._to_attribute(move, node, scope) if self.down else _to_input(move, node, scope)
+        if self.gone:
+            changed |= self._drop_attributes(node)
+        if self.changed_defaults:
+            changed |= self._write_defaults(node)
+        self._check_arity(node)
+        return changed
+
+    def _drop_attributes(self, node: NodeProto) -> bool:
+        changed = False
+        for index in reversed(range(len(node.attribute))):
+            attribute = node.attribute[index]
+            if attribute.name in self.gone:
+                self._check_neutral(attribute, node)
+                del node.attribute[index]
+                changed = True
+        return changed
+
+    def _check_neutral(self, attribute: AttributeProto, node: NodeProto) -> None:
+        name = attribute.name
+        if attribute.ref_attr_name:
+            raise RefusedError(
+                f"its attribute {name} refers to {attribute.ref_attr_name!r} of the function, and opset "
+                f"{self.opset} does not have it",
+                "inline the function first",
+            )
+        neutral = NEUTRAL.get((self.op_type, name))
+        value = helper.get_attribute_value(attribute)
+        if neutral is not None:
+            if neutral(value):
+                return
+        else:
+            default = self.source.attributes[name].default_value
+            if default.type and value == helper.get_attribute_value(default):
+                return
+        shown = value.decode() if isinstance(value, bytes) else value
+        raise RefusedError(
+            f"it uses {name}={shown}, which {self.op_type} does not have at opset {self.opset}",
+            f"opset {self.boundary} is the {'oldest' if self.down else 'first without it; stay below'}"
+            + (" that has it" if self.down else ""),
+        )
+
+    def _write_defaults(self, node: NodeProto) -> bool:
+        changed = False
+        present = {attribute.name for attribute in node.attribute}
+        for name, default in self.changed_defaults.items():
+            if name not in present:
+                node.attribute.append(default)
+                changed = True
+        return changed
+
+    def _check_arity(self, node: NodeProto) -> None:
+        goal = self.goal
+        inputs = len(node.input)
+        while inputs > goal.min_input and not node.input[inputs - 1]:
+            inputs -= 1
+        if inputs > goal.max_input:
+            extra = self.source.inputs[min(inputs, len(self.source.inputs)) - 1].name
+            raise RefusedError(f"it uses the input {extra}, which {self.op_type} does not have at opset {self.opset}")
+        del node.input[max(inputs, min(len(node.input), goal.max_input)) :]
+        if inputs < goal.min_input:
+            raise RefusedError(
+                f"{self.op_type} needs {goal.min_input} inputs at opset {self.opset}, and it has {inputs}"
+            )
+        outputs = len(node.output)
+        while outputs > goal.max_output and not node.output[outputs - 1]:
+            outputs -= 1
+        if outputs > goal.max_output:
+            raise RefusedError(
+                f"it uses the output {self.source.outputs[min(outputs, len(self.source.outputs)) - 1].name}, which "
+                f"{self.op_type} does not have at opset {self.opset}"
+            )
+        del node.output[outputs:]
+        if self.required:
+            present = {attribute.name for attribute in node.attribute}
+            for name in self.required:
+                if name not in present:
+                    raise RefusedError(f"{self.op_type} needs the attribute {name} at opset {self.opset}")
+
+    def _to_attribute(self, move: Move, node: NodeProto, scope: Scope) -> bool:
+        if len(node.input) <= move.input or not node.input[move.input]:
+            return False
+        name = node.input[move.input]
+        reference = scope.reference(name)
+        if reference is not None:
+            node.attribute.add(name=move.attribute, type=move.attribute_type, ref_attr_name=reference.ref_attr_name)
+        else:
+            value = scope.constant(name)
+            if value is None:
+                raise RefusedError(
+                    f"its input {move.input_name} is computed at run time, and opset {self.opset} takes "
+                    f"{move.attribute} only as an attribute",
+                    f"stay at opset {self.boundary} or above, or make {name!r} a constant",
+                )
+            node.attribute.append(_attribute(move, value))
+        scope.release(name)
+        node.input[move.input] = ""
+        if move.input == len(node.input) - 1:
+            while len(node.input) > 1 and not node.input[-1]:
+                del node.input[-1]
+        return True
+
+
+def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
+    plain = value.reshape(-1).tolist()
+    if move.attribute_type in (AttributeProto.INT, AttributeProto.FLOAT):
+        if len(plain) != 1:
+            raise RefusedError(f"its input {move.input_name} holds {len(plain)} values where one belongs")
+        return helper.make_attribute(
+            move.attribute, (int if move.attribute_type == AttributeProto.INT else float)(plain[0])
+        )
+    as_type = int if move.attribute_type == AttributeProto.INTS else float
+    return helper.make_attribute(move.attribute, [as_type(item) for item in plain], attr_type=move.attribute_type)
+
+
+def _to_input(move: Move, node: NodeProto, scope: Scope) -> bool:
+    attribute = attribute_of(node, move.attribute)
+    if attribute is None:
+        return False
+    if attribute.ref_attr_name:
+        name = scope.add_reference(attribute, _REFERRED[move.attribute_type], move.input_name)
+    else:
+        if attribute.type != move.attribute_type:
+            raise RefusedError(f"its attribute {move.attribute} is of the wrong type")
+        name = _constant_input(move, attribute, node, scope)
+    drop_attribute(node, move.attribute)
+    while len(node.input) <= move.input:
+        node.input.append("")
+    node.input[move.input] = name
+    return True
+
+
+def _constant_input(move: Move, attribute: AttributeProto, node: NodeProto, scope: Scope) -> str:
+    value = _READ[move.attribute_type](attribute)
+    if move.input_type.startswith("tensor("):
+        element_type = parse_element_type(move.input_type)
+    elif move.attribute_type in (AttributeProto.INT, AttributeProto.INTS):
+        element_type = parse_element_type("int64")
+    else:
+        # A bound such as Clip's takes the element type of the data it bounds.
+        element_type = scope.needed_element_type(node.input[0])
+    array = np.asarray(value, dtype=helper.tensor_dtype_to_np_dtype(element_type))
+    if move.input_name == "K":  # TopK wants its scalar as a tensor of one element.
+        array = array.reshape(1)
+    return scope.add_constant(array, _constant_name(move.input_name, array))
+
+
+def _constant_name(name: str, value: np.ndarray) -> str:
+    """A readable name, such as ``axes_0_m1`` for the axes [0, -1]."""
+    if value.size <= 8 and value.dtype.kind in "iu":
+        return "_".join([name, *(str(item).replace("-", "m") for item in value.reshape(-1).tolist())])
+    return name
+
+
+@cache
+def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
+    old, new = schema(op_type, below), schema(op_type, boundary)
+    assert old is not None
+    assert new is not None
+    source, goal = (new, old) if down else (old, new)
+    moves = _moves(op_type, old, new)
+    moved = {move.attribute for move in moves}
+    gone = frozenset(set(source.attributes) - set(goal.attributes) - moved)
+    changed: dict[str, AttributeProto] = {}
+    required: list[str] = []
+    for name, attribute in goal.attributes.items():
+        if attribute.required and name not in moved:
+            required.append(name)
+        before = source.attributes.get(name)
+        if before is None or before.type != attribute.type or before.required:
+            continue
+        if before.default_value.type and before.default_value != attribute.default_value:
+            changed[name] = before.default_value
+    required = [name for name in required if not (name in source.attributes and source.attributes[name].required)]
+    rewrite = (_LOWERS if down else _RAISES).get((op_type, boundary))
+    return Crossing(op_type, boundary, down, source, goal, moves, rewrite, gone, changed, tuple(required))
+
+
+@cache
+def crossings(op_type: str, source_opset: int, goal_opset: int) -> tuple[Crossing, ...]:
+    """The boundaries an operator crosses between two opset versions at both of which it exists, in order."""
+    between = [number for number in versions(op_type) if number <= max(source_opset, goal_opset)]
+    low = min(source_opset, goal_opset)
+    pairs = [(new, old) for old, new in itertools.pairwise(between) if new > low]
+    if goal_opset < source_opset:
+        return tuple(_crossing(op_type, new, new - 1, True) for new, old in reversed(pairs))
+    return tuple(_crossing(op_type, new, new - 1, False) for new, old in pairs)

@@ -1,0 +1,217 @@
+"""The public functions: convert a model, expand its composite reductions, check what would change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from onnx import ModelProto
+
+from reducelower.legalize.draft import Source
+from reducelower.legalize.drafting import fits, legal_draft, refused, suspecting
+from reducelower.legalize.oldest_fitting import name_oldest_fitting
+from reducelower.legalize.run import Book, IrVersion, Settings, attempt, attempt_in_place, source_opset
+from reducelower.model.inference import skeleton
+from reducelower.plan import Plan
+from reducelower.rulebook.bodies import Rules
+from reducelower.target import Target
+
+__all__ = ["Legalized", "check", "convert_version", "expand", "expansion", "legalize"]
+
+
+@dataclass(frozen=True)
+class Legalized:
+    """A legal model and the plan that says how it became so."""
+
+    model: ModelProto
+    plan: Plan
+
+
+def legalize(
+    model: ModelProto,
+    target: Target,
+    *,
+    rules: Book = "spec",
+    ir_version: IrVersion = "auto",
+    freeze_defaults: bool = False,
+    element_types: Mapping[str, str] | None = None,
+    ranks: Mapping[str, int] | None = None,
+    base_dir: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+) -> Legalized:
+    """Make a model legal for a target.
+
+    Args:
+        model: any ONNX model. It is trusted to be valid: run `onnx.checker.check_model` first on models that may
+            not be.
+        target: what is legal where the model is going.
+        rules: the rule book that bodies come from.
+        ir_version: ``auto`` raises it where the target's opset version needs that and lowers it where nothing needs
+            more, ``keep`` leaves it, a number sets it.
+        freeze_defaults: take initializers that are also graph inputs for constants, though a caller may override them.
+        element_types: element types of values that the model does not state, by name, such as ``{"y": "float32"}``.
+        ranks: ranks of values that the model does not state, by name.
+        base_dir: folder that external data locations are relative to; without it external constants are not read.
+        in_place: change and return the model itself rather than a copy.
+
+    Returns:
+        The legal model and the plan of what was done.
+
+    Raises:
+        ConversionError: something cannot be made legal; it holds every reason, and the model is unchanged.
+        ValueError: the target or a setting makes no sense.
+    """
+    settings = Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
+    return _legalize(model, target, settings, in_place=in_place, report=True)
+
+
+def convert_version(
+    model: ModelProto,
+    target_version: int,
+    *,
+    without: Iterable[str] = (),
+    without_types: Iterable[str] = (),
+    rules: Book = "spec",
+    ir_version: IrVersion = "auto",
+    freeze_defaults: bool = False,
+    element_types: Mapping[str, str] | None = None,
+    ranks: Mapping[str, int] | None = None,
+    base_dir: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+) -> ModelProto:
+    """Convert a model to another opset version of the default domain.
+
+    Stands in for `onnx.version_converter.convert_version`: same first two arguments, a new model returned, the
+    caller's untouched.
+
+    Args:
+        model: any valid ONNX model.
+        target_version: opset version to convert to, up or down.
+        without: operators that must not remain; they are replaced by their bodies in the rule book.
+        without_types: element types that nothing added may use.
+        rules: the rule book that bodies come from.
+        ir_version: see `legalize`, as all that follow.
+        freeze_defaults: take initializers that are also graph inputs for constants.
+        element_types: element types of values that the model does not state.
+        ranks: ranks of values that the model does not state.
+        base_dir: folder that external data locations are relative to.
+        in_place: change and return the model itself rather than a copy.
+
+    Raises:
+        ConversionError: something cannot be expressed at that opset version; it holds every reason.
+        ValueError: there is no such opset version.
+    """
+    target = Target(target_version, frozenset(without), frozenset(without_types))
+    settings = Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
+    return _legalize(model, target, settings, in_place=in_place, report=False).model
+
+
+def expand(
+    model: ModelProto,
+    *,
+    ops: Iterable[str] | None = None,
+    rules: Book = "spec",
+    without_types: Iterable[str] = (),
+    freeze_defaults: bool = False,
+    element_types: Mapping[str, str] | None = None,
+    ranks: Mapping[str, int] | None = None,
+    base_dir: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+) -> ModelProto:
+    """Replace composite Reduce operators by the bodies of the rule book, at the model's own opset version.
+
+    Args:
+        model: any valid ONNX model.
+        ops: operators to replace; None means every operator the rule book has a rule for.
+        rules: ``spec``, ``stable``, ``core``, a folder of rules, or a rule book.
+        without_types: element types that nothing added may use.
+        freeze_defaults: see `legalize`, as all that follow.
+        element_types: element types of values that the model does not state.
+        ranks: ranks of values that the model does not state.
+        base_dir: folder that external data locations are relative to.
+        in_place: change and return the model itself rather than a copy.
+
+    Raises:
+        ConversionError: a node cannot be replaced; it holds every reason.
+    """
+    target, settings = expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
+    return _legalize(model, target, settings, in_place=in_place, report=False).model
+
+
+def expansion(
+    ops: Iterable[str] | None, rules: Book, without_types: Iterable[str], *others: Any
+) -> tuple[Target, Settings]:
+    """The target and the settings of an expansion; `others` are the settings behind the IR version."""
+    names = Rules(rules).book.operators if ops is None else ops
+    return Target(None, frozenset(names), frozenset(without_types)), Settings(rules, "keep", *others)
+
+
+def check(
+    model: ModelProto,
+    target_version: int | None = None,
+    *,
+    target: Target | None = None,
+    rules: Book = "spec",
+    ir_version: IrVersion = "auto",
+    freeze_defaults: bool = False,
+    element_types: Mapping[str, str] | None = None,
+    ranks: Mapping[str, int] | None = None,
+    base_dir: str | os.PathLike[str] | None = None,
+) -> Plan:
+    """Say what a conversion would rewrite and what it would refuse, without converting.
+
+    Args:
+        model: any valid ONNX model; it is not changed.
+        target_version: opset version to convert to; or give a `target`.
+        target: what is legal where the model is going.
+        rules: the rule book that bodies come from.
+        ir_version: see `legalize`, as all that follow.
+        freeze_defaults: take initializers that are also graph inputs for constants.
+        element_types: element types of values that the model does not state.
+        ranks: ranks of values that the model does not state.
+        base_dir: folder that external data locations are relative to.
+
+    Returns:
+        The plan; its `refusals` are filled where `convert_version` would raise.
+
+    Raises:
+        ConversionError: the model is not valid, and the engine stumbled over it.
+        ValueError: the target makes no sense.
+    """
+    settings = Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
+    goal = target if target is not None else Target(target_version)
+    with suspecting(Source(model)):
+        bare = skeleton(model)
+        goal = _with_opset(bare, goal, settings)
+        source = Source.of_message(bare)
+        plan = attempt(source, goal, settings, report=True)[1]
+        if goal.runtime is not None and goal.opset != plan.source_opset and plan.source_opset in goal.runtime.reads:
+            own = replace(goal, opset=plan.source_opset)
+            plan = replace(plan, as_it_is=attempt(source, own, settings, report=True)[1])
+        return name_oldest_fitting(plan, fits(bare, goal, settings)) if plan.refusals else plan
+
+
+def _with_opset(bare: ModelProto, target: Target, settings: Settings) -> Target:
+    """The target with the opset version that suits the runtime the model is for, if it is for one."""
+    if target.runtime is None:
+        return target
+    from reducelower.runtimes.opsets import opset_for
+
+    source = Source.of_message(bare)
+    return opset_for(target, source_opset(bare), lambda goal: attempt(source, goal, settings, report=True)[1])
+
+
+def _legalize(model: ModelProto, target: Target, settings: Settings, *, in_place: bool, report: bool) -> Legalized:
+    with suspecting(Source(model)):
+        if target.runtime is not None:
+            target = _with_opset(skeleton(model), target, settings)
+    if not in_place:
+        draft, plan = legal_draft(Source.of_message(model), target, settings, report=report)
+        return Legalized(draft.message(), plan)
+    with suspecting(Source(model)):
+        plan = attempt_in_place(model, target, settings, report=report)
+        if plan.refusals:
+            raise refused(plan, model, target, settings)
+        return Legalized(model, plan)

@@ -1,0 +1,11 @@
+"""The command line: `reducelower convert`, `expand`, `check`, `verify` and `rules`.
+
+Exit status: 0 done, 1 refused, not equivalent or (check) work found, 2 bad usage or unreadable input, 3 a fault of
+reducelower itself, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+from reducelower.cli.main import main, run
+
+__all__ = ["main", "run"]

@@ -1,0 +1,57 @@
+"""`reducelower convert`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from reducelower.cli.options import (
+    FOR_OPTION,
+    IR_VERSION_OPTION,
+    conversion_options,
+    output_options,
+    report_option,
+    target_of,
+    verification_options,
+)
+from reducelower.cli.value_types import FILE, OPERATOR, OPSET
+
+__all__ = ["command"]
+
+
+@click.command("convert")
+@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+@click.option("--opset", type=OPSET, help="Opset version to convert to.  [default with --for: whichever suits it]")
+@FOR_OPTION
+@output_options
+@click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; can be given many times.")
+@conversion_options("spec")
+@IR_VERSION_OPTION
+@verification_options
+@report_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    models: tuple[str, ...],
+    opset: int | None,
+    runtime: Any,
+    without: tuple[str, ...],
+    **options: Any,
+) -> int:
+    """Convert models to another opset version or for a runtime, and verify them.
+
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
+
+    \b
+    Examples:
+      reducelower convert model.onnx -o model13.onnx --opset 13
+      reducelower convert model.onnx -o for_openvino.onnx --for openvino
+      reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
+    """
+    if opset is None and runtime is None:
+        raise click.UsageError("say what to convert to: --opset N, --for NAME or both", ctx)
+    from reducelower.cli.conversion_run import convert_all
+
+    return convert_all("convert", models, target_of(runtime, opset, without, options["without_types"], ctx), options)

@@ -1,0 +1,49 @@
+"""`reducelower expand`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from reducelower.cli.options import (
+    conversion_options,
+    output_options,
+    report_option,
+    verification_options,
+)
+from reducelower.cli.value_types import FILE, OPERATOR
+
+__all__ = ["command"]
+
+
+@click.command("expand")
+@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+@click.option(
+    "--op",
+    "operators",
+    type=OPERATOR,
+    multiple=True,
+    help="Operator to replace; can be given many times.  [default: all that the rule book has]",
+)
+@output_options
+@conversion_options("spec")
+@verification_options
+@report_option
+def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
+    """Replace composite Reduce operators by simpler ones, at the model's own opset version, and verify.
+
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
+
+    \b
+    Examples:
+      reducelower expand model.onnx -o expanded.onnx --rules stable
+      reducelower expand model.onnx -o expanded.onnx --op ReduceLogSumExp
+    """
+    from reducelower.cli.conversion_run import convert_all
+    from reducelower.rulebook import load_book
+    from reducelower.target import Target
+
+    names = operators or load_book(options["rules"]).operators
+    target = Target(None, frozenset(names), frozenset(options["without_types"]))
+    return convert_all("expand", models, target, {**options, "ir_version": "keep"})

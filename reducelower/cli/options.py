@@ -1,0 +1,263 @@
+"""Options that commands share."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from reducelower.cli.value_types import (
+    ELEMENT_TYPE,
+    FILE,
+    FOLDER,
+    IR_VERSION,
+    RULES,
+    RUNTIME,
+    TOLERANCE,
+    Pairs,
+    ParamType,
+)
+
+__all__ = [
+    "FOR_OPTION",
+    "IR_VERSION_OPTION",
+    "conversion_options",
+    "model_options",
+    "output_options",
+    "report_option",
+    "target_of",
+    "verification_options",
+    "workers_options",
+]
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def _mapping(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
+    return dict(pairs)
+
+
+def _by_element_type(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
+    return {ELEMENT_TYPE.convert(name, param, ctx): value for name, value in pairs}
+
+
+def _time(ctx: click.Context, param: click.Parameter, seconds: float) -> float:
+    if math.isnan(seconds):
+        raise click.BadParameter("nan is no time", ctx, param)
+    return seconds
+
+
+def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, ...]) -> tuple[str, ...]:
+    """The runtimes, most of which are optional: asking for one that is not there is no verification."""
+    for name in runtimes:
+        if name in ("onnxruntime", "reference"):
+            continue
+        from reducelower.verification.foreign import ADAPTERS, is_foreign, why_unusable
+
+        if not is_foreign(name):
+            from reducelower.model.suggestions import did_you_mean
+
+            known = sorted({"onnxruntime", "reference", *ADAPTERS})
+            raise click.UsageError(
+                f"no runtime is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}", ctx
+            )
+        if reason := why_unusable(name):
+            raise click.UsageError(f"{reason}; install it, or say {name.partition(':')[0]}:PYTHON", ctx)
+    return runtimes
+
+
+def _pairs(flag: str, name: str, value: ParamType | type, meta: str, text: str) -> Callable[[Decorated], Decorated]:
+    return click.option(flag, name, type=Pairs(value, meta), metavar=meta, multiple=True, callback=_mapping, help=text)
+
+
+def _all(options: Iterable[Callable[[Decorated], Decorated]]) -> Callable[[Decorated], Decorated]:
+    """Apply decorators so that help lists the options in the order they are given here."""
+    return lambda function: functools.reduce(lambda inner, option: option(inner), reversed(list(options)), function)
+
+
+def model_options(function: Decorated) -> Decorated:
+    """Options that tell the engine what the model does not state itself."""
+    return _all(
+        [
+            click.option(
+                "--freeze-defaults", is_flag=True, help="Take initializers that are also inputs for constants."
+            ),
+            _pairs(
+                "--type",
+                "element_types",
+                ELEMENT_TYPE,
+                "NAME=TYPE",
+                "Element type of a value, where nothing states it.",
+            ),
+            _pairs("--rank", "ranks", click.IntRange(min=0), "NAME=N", "Rank of a value, where nothing states it."),
+        ]
+    )(function)
+
+
+def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
+    """Options that tell the engine what is legal and what the model does not state itself."""
+    return _all(
+        [
+            click.option(
+                "--without-type",
+                "without_types",
+                type=ELEMENT_TYPE,
+                multiple=True,
+                help="Element type that nothing added may use, such as double.",
+            ),
+            click.option(
+                "--rules",
+                type=RULES,
+                default=default_rules,
+                show_default=True,
+                metavar="spec|stable|core|DIR",
+                help="Rule book that bodies come from.",
+            ),
+            model_options,
+        ]
+    )
+
+
+FOR_OPTION: Callable[[Decorated], Decorated] = click.option(
+    "--for",
+    "runtime",
+    type=RUNTIME,
+    help="Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten.",
+)
+
+
+def target_of(
+    runtime: Any, opset: int | None, without: Iterable[str], without_types: Iterable[str], ctx: click.Context
+) -> Any:
+    """The target that the options of a command describe.
+
+    Raises:
+        click.UsageError: the runtime does not read that opset version.
+    """
+    from reducelower.target import Target
+
+    if runtime is not None and opset is not None and opset not in runtime.reads:
+        raise click.UsageError(f"{runtime} reads opsets {runtime.reads}, not {opset}", ctx)
+    return Target(opset, frozenset(without), frozenset(without_types), runtime)
+
+
+IR_VERSION_OPTION: Callable[[Decorated], Decorated] = click.option(
+    "--ir-version",
+    type=IR_VERSION,
+    default="auto",
+    show_default=True,
+    help="IR version of the output; auto is what the opset version goes with.",
+)
+
+
+report_option: Callable[[Decorated], Decorated] = click.option(
+    "--report",
+    "reports",
+    type=FILE,
+    metavar="FILE",
+    multiple=True,
+    help="Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; can be given many times.",
+)
+
+
+def verification_options(function: Decorated) -> Decorated:
+    """Options that say on what a verification runs the models, and for how long."""
+    return _all(
+        [
+            _pairs("--dim", "dims", click.IntRange(min=0), "NAME=N", "Size of a symbolic dimension for verification."),
+            _pairs("--input", "inputs", str, "NAME=FILE.npy", "Value of an input for verification."),
+            click.option(
+                "--test-data",
+                "test_data",
+                type=FOLDER,
+                metavar="DIR",
+                help="Folder in the layout of ONNX's test data (test_data_set_0/...): inputs, and outputs to compare.",
+            ),
+            click.option(
+                "--runtime",
+                "runtimes",
+                metavar="NAME[:PYTHON]",
+                multiple=True,
+                callback=_installed,
+                help="Where the model is run: onnxruntime, reference, or a runtime that may be installed beside "
+                "another Python; can be given many times.  [default: onnxruntime, and what --for names]",
+            ),
+            click.option(
+                "--tolerance",
+                "tolerances",
+                type=Pairs(TOLERANCE, "TYPE=TOLERANCE"),
+                metavar="TYPE=TOLERANCE",
+                multiple=True,
+                callback=_by_element_type,
+                help="What counts as the same, such as float=16ulp, float16=1e-2 (relative), double=1e-9abs.",
+            ),
+            click.option(
+                "--verify-budget",
+                "budget",
+                type=click.FloatRange(min=0, min_open=True),
+                default=60.0,
+                show_default=True,
+                metavar="SECONDS",
+                callback=_time,
+                help="Time for running the models.",
+            ),
+            click.option("--verify-strict", "strict", is_flag=True, help="A model that cannot be run is a failure."),
+        ]
+    )(function)
+
+
+def workers_options(function: Decorated) -> Decorated:
+    """Options that say who does the work of a run over many models."""
+    return _all(
+        [
+            click.option(
+                "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for many models."
+            ),
+            click.option(
+                "--scheduler",
+                metavar="tcp://HOST:PORT",
+                help="Dask cluster that does the work; its workers must see the same files.",
+            ),
+        ]
+    )(function)
+
+
+def output_options(function: Decorated) -> Decorated:
+    """Options that say where outputs go, and what is said about it."""
+    return _all(
+        [
+            click.option(
+                "-o", "--output", type=FILE, metavar="OUT", help="Output file; its extension says the format."
+            ),
+            click.option("--output-dir", type=FOLDER, metavar="DIR", help="Folder for the outputs of many models."),
+            click.option("--in-place", is_flag=True, help="Replace the inputs."),
+            click.option("--force", is_flag=True, help="Replace existing outputs."),
+            click.option(
+                "--external-data",
+                type=click.Choice(["copy", "link", "keep"]),
+                default="copy",
+                show_default=True,
+                help="How external data comes to another folder: shared or copied blocks, hard links, or not at all.",
+            ),
+            click.option("--verify/--no-verify", default=True, help="Run both models and compare.  [default: verify]"),
+            workers_options,
+            click.option(
+                "--resume",
+                is_flag=True,
+                help="Keep records beside the outputs, and leave alone what came of the same model and options.",
+            ),
+            click.option(
+                "--format",
+                "form",
+                type=click.Choice(["text", "github"]),
+                default="text",
+                show_default=True,
+                help="Report for people, or problems as GitHub annotations.",
+            ),
+            click.option("-q", "--quiet", is_flag=True, help="Say nothing but problems."),
+            click.option("-v", "--verbose", is_flag=True, help="List every rewritten node."),
+        ]
+    )(function)

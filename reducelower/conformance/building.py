@@ -1,0 +1,69 @@
+"""Makes conformance cases: a model of one node, valid at its opset version, with static shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from reducelower.conformance.case import Array, Case, Features
+from reducelower.legalize.ir_version import ir_version_of_opset
+from reducelower.model.schemas import element_type_name
+
+__all__ = ["element_type_of", "make_case"]
+
+
+def element_type_of(array: Array) -> str:
+    """The element type of an array, as ONNX names it."""
+    return element_type_name(helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
+def make_case(
+    name: str,
+    nodes: Sequence[NodeProto],
+    opset: int,
+    features: Features,
+    inputs: Mapping[str, Array],
+    expected: Sequence[Array],
+    *,
+    initializers: Mapping[str, Array] | None = None,
+    output_ranks: Sequence[int] | None = None,
+    tag: str = "",
+) -> Case:
+    """A case whose last node is what it is about.
+
+    Args:
+        name: what tells it from others of the operator and opset version.
+        nodes: the node, after a Constant node if it reads one.
+        opset: opset version of the model.
+        features: what is particular about the node.
+        inputs: graph inputs.
+        expected: what the outputs of the last node must be.
+        initializers: constants.
+        output_ranks: number of dimensions of each output, for outputs whose sizes are known at run time only.
+        tag: what is particular about the values.
+    """
+    node = nodes[-1]
+    outputs = []
+    for at, (output, value) in enumerate(zip(node.output, expected, strict=True)):
+        shape = list(value.shape) if output_ranks is None else [None] * output_ranks[at]
+        outputs.append(helper.make_tensor_value_info(output, _type(value), shape))
+    graph = helper.make_graph(
+        list(nodes),
+        "probe",
+        [helper.make_tensor_value_info(name, _type(value), value.shape) for name, value in inputs.items()],
+        outputs,
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in (initializers or {}).items()],
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version_of_opset(opset)
+    )
+    model.producer_name = "reducelower"
+    data = model.SerializeToString(deterministic=True)
+    full_name = f"{node.op_type}-{opset} {name}"
+    return Case(full_name, node.op_type, opset, features, data, dict(inputs), tuple(expected), tag)
+
+
+def _type(value: Array) -> TensorProto.DataType:
+    return helper.np_dtype_to_tensor_dtype(value.dtype)

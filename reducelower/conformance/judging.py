@@ -1,0 +1,104 @@
+"""Whether what a runtime gave is what a case expects."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from reducelower.conformance.building import element_type_of
+from reducelower.conformance.case import Array, Case
+from reducelower.conformance.process import Answer
+
+__all__ = ["Verdict", "Word", "judge"]
+
+Word = Literal["right", "wrong", "refused"]
+
+_RELATIVE = {"float16": 4e-3, "float32": 2e-5, "float64": 2e-5}
+"""How far a result may be from the exact one. Double is allowed float32's distance: what computes double in float32 is
+coarse, not wrong, and is told apart by `Verdict.kind`."""
+
+_IN_DOUBLE = 1e-10
+
+_LONGEST = 300
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
+_TEMPORARY = re.compile(r"(/[^\s'\":]+)+/")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a case says of a runtime.
+
+    Attributes:
+        word: ``right``, ``wrong`` or ``refused``.
+        kind: for wrong: ``shape``, ``values``, ``overflow`` (infinity or NaN where the result is finite) or
+            ``outputs`` (not as many as there are); for refused: ``error``, ``crash`` or ``hang``; for right: nothing,
+            ``element type`` (the values in another element type) or ``precision`` (double computed in float32).
+        detail: what came and what was expected, or what the runtime said.
+    """
+
+    word: Word
+    kind: str = ""
+    detail: str = ""
+
+
+def judge(case: Case, answer: Answer) -> Verdict:
+    """Compare an answer with what the case expects."""
+    if answer.kind != "outputs":
+        return Verdict("refused", answer.kind, tidy(answer.text))
+    if len(answer.outputs) != len(case.expected):
+        return Verdict("wrong", "outputs", f"{len(answer.outputs)} outputs, expected {len(case.expected)}")
+    verdicts = [_compare(got, wanted) for got, wanted in zip(answer.outputs, case.expected, strict=True)]
+    return next((verdict for verdict in verdicts if verdict.word == "wrong"), verdicts[0])
+
+
+def tidy(text: str) -> str:
+    """One line without what changes from run to run: addresses and temporary folders."""
+    text = " ".join(text.split())
+    return _TEMPORARY.sub("", _ADDRESS.sub("0x…", text))[:_LONGEST]
+
+
+def _compare(got: Array, wanted: Array) -> Verdict:
+    if got.shape != wanted.shape:
+        same = got.size == wanted.size and _close(got.reshape(wanted.shape), wanted).all()
+        values = "; the values are right" if same and wanted.size else ""
+        return Verdict("wrong", "shape", f"shape {_shape(got)}, expected {_shape(wanted)}{values}")
+    close = _close(got, wanted)
+    if not close.all():
+        finite = np.isfinite(wanted) if wanted.dtype.kind == "f" else np.ones(wanted.shape, bool)
+        broken = ~np.isfinite(got) if got.dtype.kind == "f" else np.zeros(got.shape, bool)
+        kind = "overflow" if (broken & finite).any() else "values"
+        at = tuple(int(index[0]) for index in np.nonzero(~close)) if wanted.ndim else ()
+        place = f" at {list(at)}" if at else ""
+        return Verdict("wrong", kind, f"{_number(got[at])}{place}, expected {_number(wanted[at])}")
+    if got.dtype != wanted.dtype:
+        return Verdict("right", "element type", f"{element_type_of(got)}, expected {element_type_of(wanted)}")
+    if wanted.dtype == np.float64 and not np.allclose(got, wanted, rtol=_IN_DOUBLE, atol=0, equal_nan=True):
+        return Verdict("right", "precision", "the double came with the precision of float")
+    return Verdict("right")
+
+
+def _close(got: Array, wanted: Array) -> Array:
+    if got.dtype.kind not in "fiub":
+        return np.zeros(wanted.shape, bool)
+    if wanted.dtype.kind != "f":
+        return np.asarray(got == wanted)
+    relative = _RELATIVE[wanted.dtype.name]
+    with np.errstate(all="ignore"):
+        # Of the magnitudes in the suite none cancels, so the distance counts from the result itself; what is near zero
+        # (the logarithm of nearly one) counts from one unit. Tiny results are told from zero by their own size.
+        scale = np.abs(wanted.astype(np.float64))
+        scale = np.where((scale > 1e-3) & (scale < 1), 1, scale)
+        distance = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
+        near = (distance <= relative * scale) & np.isfinite(wanted)
+        return np.asarray(near | (got == wanted) | (np.isnan(got) & np.isnan(wanted)))
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, (np.floating, np.integer)) else str(value)
+
+
+def _shape(value: Array) -> str:
+    return "[" + ",".join(map(str, value.shape)) + "]"

@@ -1,0 +1,268 @@
+"""Finds the conditions that cases which fail have in common and cases which are right have not.
+
+A greedy cover: of all conjunctions of up to three conditions, each in all operators and opset versions where it is
+true of no right case, the one that explains most failures comes first, until every failure is explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reducelower.conformance.case import Case
+from reducelower.conformance.conditions import FLAGS, Condition, When, candidates, cost, full_when, holds, is_possible
+from reducelower.conformance.patterns import Opsets, Pattern, simplified
+from reducelower.model.schemas import schema
+
+__all__ = ["learn", "since"]
+
+_MOST_CONDITIONS = 3
+
+_Where = Mapping[str, tuple[Opsets, int]]
+"""By operator, opset versions and the failures explained there, as bits."""
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The cases of an operator at an opset version, as bits.
+
+    Attributes:
+        all, right, failing: sets of cases.
+        is_single: whether there is one case only, which cannot tell conditions apart.
+    """
+
+    all: int
+    right: int
+    failing: int
+    is_single: bool
+
+
+@dataclass(frozen=True)
+class _Masks:
+    """The cases that a conjunction is true of, and those that it may be true of at run time."""
+
+    surely: int
+    possibly: int
+
+    def __and__(self, other: _Masks) -> _Masks:
+        return _Masks(self.surely & other.surely, self.possibly & other.possibly)
+
+
+def learn(cases: Sequence[Case], failing: Mapping[str, bool], *, exact: bool = False) -> list[Pattern]:
+    """The patterns of failures, the one that explains most first.
+
+    Args:
+        cases: all that were run, except those whose values decide.
+        failing: by case name, whether it failed in the way in question (True) or was right (False); cases that are
+            missing failed in another way and count neither way.
+        exact: leave out what no condition tells from right cases, rather than take the narrowest conditions.
+    """
+    learner = _Learner(cases, failing)
+    return learner.patterns(exact)
+
+
+class _Learner:
+    def __init__(self, cases: Sequence[Case], failing: Mapping[str, bool]) -> None:
+        self.cases = cases
+        self.everything = (1 << len(cases)) - 1
+        self.failing = self._bits([failing.get(case.name) is True for case in cases])
+        self.right = self._bits([failing.get(case.name) is False for case in cases])
+        self.cells: dict[str, dict[int, _Cell]] = {}
+        for operator in sorted({case.operator for case in cases}):
+            opsets = sorted({case.opset for case in cases if case.operator == operator})
+            self.cells[operator] = {opset: self._cell(operator, opset) for opset in opsets}
+        self.of_operator = {
+            operator: sum(cell.all for cell in cells.values()) for operator, cells in self.cells.items()
+        }
+
+    def _bits(self, flags: Sequence[bool]) -> int:
+        return sum(1 << at for at, flag in enumerate(flags) if flag)
+
+    def _cell(self, operator: str, opset: int) -> _Cell:
+        cell = self._bits([case.operator == operator and case.opset == opset for case in self.cases])
+        return _Cell(cell, cell & self.right, cell & self.failing, cell.bit_count() == 1)
+
+    def patterns(self, exact: bool) -> list[Pattern]:
+        found: list[Pattern] = []
+        left = self.failing
+        tried = [(when, self._where(when, masks)) for when, masks in self._conjunctions().items()]
+        while left:
+            gain, best = max(
+                ((self._gain(when, where, left), -at) for at, (when, where) in enumerate(tried)), default=(0.0, 0)
+            )
+            if gain <= 0:
+                break
+            new = self._patterns_of(*tried[-best], left)
+            found += new
+            left &= ~self._set(new)
+        if not exact:
+            found += self._leftovers(left)
+        return simplified([self._widened(pattern) for pattern in simplified(found)])
+
+    def _gain(self, when: When, where: _Where, left: int) -> float:
+        """How many failures a conjunction explains that nothing does yet; a longer one has to explain more."""
+        groups = set()
+        explained = 0
+        for opsets, bits in where.values():
+            if bits & left:
+                groups.add(opsets)
+                explained |= bits & left
+        return explained.bit_count() - cost(when) / 100 - 0.5 * (len(groups) - 1) if explained else 0.0
+
+    def _masks(self, condition: Condition) -> _Masks:
+        known = [condition.holds(case.features) for case in self.cases]
+        return _Masks(self._bits([flag is True for flag in known]), self._bits([flag is not False for flag in known]))
+
+    def _conjunctions(self) -> dict[When, _Masks]:
+        """Conjunctions that are true of failures, the cheapest of those that are true of the same cases."""
+        names = [[(condition, self._masks(condition)) for condition in group] for group in candidates(self.cases)]
+        cheapest: dict[_Masks, When] = {}
+        frontier: list[tuple[When, _Masks, int]] = [((), _Masks(self.everything, self.everything), 0)]
+        for _ in range(_MOST_CONDITIONS + 1):
+            longer: list[tuple[When, _Masks, int]] = []
+            for when, masks, start in sorted(frontier, key=lambda item: (cost(item[0]), item[0])):
+                if cheapest.setdefault(masks, when) != when or self._is_pure(masks):
+                    continue
+                for at in range(start, len(names)):
+                    for condition, own in names[at]:
+                        both = masks & own
+                        if both.surely & self.failing and both != masks:
+                            longer.append(((*when, condition), both, at + 1))
+            frontier = longer
+        found = [(tuple(sorted(when)), masks) for masks, when in cheapest.items()]
+        return dict(sorted(found, key=lambda item: (cost(item[0]), item[0])))
+
+    def _is_pure(self, masks: _Masks) -> bool:
+        return not masks.possibly & self.right and masks.surely == masks.possibly
+
+    def _where(self, when: When, masks: _Masks) -> _Where:
+        """By operator, the opset versions at which a conjunction is true of failures and of no right case.
+
+        Versions that no case tells about go with the one before, as runtimes have one importer for a span of versions;
+        those before the first that is known go with it where the operator is the same or nothing can be written so. A
+        version with a single case only goes on what is known.
+        """
+        anywhere = masks.surely == self.everything
+        found = {}
+        for operator, cells in self.cells.items():
+            if not masks.surely & self.failing & self.of_operator[operator]:
+                continue
+            states: dict[int, bool | None] = {}
+            state: bool | None = None
+            for opset, cell in cells.items():
+                verdict = self._verdict(masks, cell)
+                if cell.is_single and verdict and not anywhere:
+                    verdict = state
+                state = state if verdict is None else verdict
+                states[opset] = state
+            known = next((opset for opset, state in states.items() if state is not None), None)
+            if known is None:
+                continue
+            opsets = tuple(
+                opset
+                for opset, state in states.items()
+                if state
+                or (
+                    state is None
+                    and states[known]
+                    and (since(operator, opset) == since(operator, known) or not is_possible(when, operator, opset))
+                )
+            )
+            if opsets:
+                bits = sum(masks.surely & cells[opset].failing for opset in opsets)
+                found[operator] = (opsets, bits)
+        return found
+
+    def _verdict(self, masks: _Masks, cell: _Cell) -> bool | None:
+        possibly = masks.possibly & cell.all
+        if not possibly:
+            return None
+        if possibly & cell.right or possibly & ~masks.surely:
+            return False
+        return bool(possibly & cell.failing)
+
+    def _patterns_of(self, when: When, where: _Where, left: int) -> list[Pattern]:
+        useful: dict[Opsets, list[tuple[str, int]]] = {}
+        for operator, (opsets, bits) in where.items():
+            if bits & left:
+                useful.setdefault(opsets, []).append((operator, bits))
+        found = []
+        for opsets, group in useful.items():
+            operators = tuple(name for name, _ in group)
+            narrow = _narrowed(when, self._cases(left & sum(bits for _, bits in group)))
+            explained = self._cases(sum(bits for _, bits in group))
+            names = frozenset(case.name for case in explained if holds(narrow, case.features))
+            found.append(Pattern(operators, opsets, narrow, names))
+        return sorted(found, key=lambda pattern: (-len(pattern.explains), pattern.operators))
+
+    def _widened(self, pattern: Pattern) -> Pattern:
+        """With every value of keepdims and noop that no right case speaks against.
+
+        What was not tried together may fail as well, and there a needless replacement does less harm than none.
+        """
+        cells = [self.cells[operator][opset] for operator in pattern.operators for opset in pattern.opsets]
+        rights = self._cases(sum(cell.right for cell in cells))
+        when = pattern.when
+        for name, values in FLAGS.items():
+            at = next((at for at, condition in enumerate(when) if condition.name == name), None)
+            if at is None:
+                continue
+            possible = [value for value in values if self._can_be(Condition(name, (value,)), pattern)]
+            given = when[at].value
+            assert isinstance(given, tuple)
+            for value in possible:
+                wider = (*when[:at], Condition(name, tuple(sorted({*given, value}))), *when[at + 1 :])
+                if not any(holds(wider, case.features) for case in rights):
+                    when, given = wider, tuple(sorted({*given, value}))
+            if set(possible) <= set(given):
+                when = (*when[:at], *when[at + 1 :])
+        if pattern.covers_right or when == pattern.when:
+            return pattern
+        failing = self._cases(sum(cell.failing for cell in cells))
+        return replace(
+            pattern, when=when, explains=frozenset(case.name for case in failing if holds(when, case.features))
+        )
+
+    def _can_be(self, condition: Condition, pattern: Pattern) -> bool:
+        return any(
+            is_possible((condition,), operator, opset) for operator in pattern.operators for opset in pattern.opsets
+        )
+
+    def _leftovers(self, left: int) -> list[Pattern]:
+        """What no conjunction tells from right cases: everything that can be said of each."""
+        found: dict[tuple[str, When], list[Case]] = {}
+        for at, case in enumerate(self.cases):
+            if left >> at & 1:
+                found.setdefault((case.operator, full_when(case)), []).append(case)
+        patterns = []
+        for (operator, when), cases in found.items():
+            opsets = tuple(sorted({case.opset for case in cases}))
+            rights = self._cases(self.right & sum(self.cells[operator][opset].all for opset in opsets))
+            right = sum(holds(when, case.features) for case in rights)
+            patterns.append(Pattern((operator,), opsets, when, frozenset(case.name for case in cases), right))
+        return patterns
+
+    def _cases(self, bits: int) -> list[Case]:
+        return [case for at, case in enumerate(self.cases) if bits >> at & 1]
+
+    def _set(self, patterns: Sequence[Pattern]) -> int:
+        names = frozenset().union(*(pattern.explains for pattern in patterns))
+        return self._bits([case.name in names for case in self.cases])
+
+
+def since(operator: str, opset: int) -> int:
+    """The opset version that brought the operator as it is at an opset version; 0 where there is none."""
+    found = schema(operator, opset)
+    return 0 if found is None else int(found.since_version)
+
+
+def _narrowed(when: When, cases: Sequence[Case]) -> When:
+    """Without alternatives that none of these cases has."""
+    narrow = []
+    for condition in when:
+        value = condition.value
+        if isinstance(value, tuple):
+            seen = {getattr(case.features, condition.name) for case in cases}
+            value = tuple(name for name in value if name in seen)
+        narrow.append(Condition(condition.name, value))
+    return tuple(narrow)

@@ -1,0 +1,240 @@
+"""A worker process that runs models, started anew whenever a model ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal
+
+import numpy as np
+from onnx import helper
+
+from reducelower.conformance import worker
+from reducelower.conformance.case import Array
+from reducelower.conformance.runtimes import adapter
+
+__all__ = ["Answer", "Subject", "UnusableError", "Worker"]
+
+_STARTING = 120.0
+"""Seconds that a worker may take to import its runtime; compilers of several gigabytes do take that long."""
+
+
+class UnusableError(Exception):
+    """The runtime cannot be run at all, say because it is not installed."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be probed.
+
+    Attributes:
+        name: what results are kept under.
+        arguments: arguments of the worker that say how models are run.
+        interpreter: the Python that the worker runs in.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    interpreter: str = sys.executable
+
+    @classmethod
+    def of_runtime(cls, name: str, interpreter: str | None = None) -> Subject:
+        """A runtime that there is an adapter for.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        return cls(name, ("--adapter", str(adapter(name))), interpreter or sys.executable)
+
+    @classmethod
+    def of_function(cls, name: str, function: str, interpreter: str | None = None) -> Subject:
+        """A Python function ``module:function`` from model bytes and arrays by name to a list of arrays.
+
+        The module is looked for in the current folder as well.
+        """
+        return cls(name, ("--python", function, "--path", str(Path.cwd())), interpreter or sys.executable)
+
+    @classmethod
+    def of_command(cls, name: str, command: str) -> Subject:
+        """A command with the placeholders ``{model}``, ``{inputs}`` and ``{outputs}``; the last two are .npz files."""
+        return cls(name, ("--command", command))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one model.
+
+    Attributes:
+        kind: ``outputs``, or how it was refused: ``error``, ``crash`` or ``hang``.
+        outputs: the outputs, in the order of the graph.
+        text: what the runtime said.
+    """
+
+    kind: Literal["outputs", "error", "crash", "hang"]
+    outputs: tuple[Array, ...] = ()
+    text: str = ""
+
+
+class Worker:
+    """A process that answers one request after another.
+
+    It is started with the first request and again after one that ended it. Used as a context manager, it ends with its
+    whole process group, so that nothing that a runtime started lives on.
+    """
+
+    def __init__(self, subject: Subject, time_limit: float) -> None:
+        self._subject = subject
+        self._time_limit = time_limit
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes] | None = None
+        self.version = ""
+
+    def __enter__(self) -> Worker:
+        """Nothing is started yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the process."""
+        self._end()
+
+    def start(self) -> None:
+        """Start the process if none is running, and learn the runtime's version.
+
+        Raises:
+            UnusableError: the interpreter does not start, or the runtime cannot be imported in it.
+        """
+        if self._process is not None:
+            return
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
+        command = [self._subject.interpreter, worker.__file__, *self._subject.arguments]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+                start_new_session=True,
+                env={**os.environ, "PYTHONHASHSEED": "0"},
+            )
+        except OSError as error:
+            raise UnusableError(f"{self._subject.interpreter} does not start: {error.strerror}") from None
+        answer = self._exchange(None, _STARTING)
+        if isinstance(answer, Answer):
+            raise UnusableError(f"{self._subject.name} does not start: {answer.text or answer.kind}")
+        if "unusable" in answer:
+            self._end()
+            raise UnusableError(f"{self._subject.name} cannot be used: {answer['unusable']}")
+        self.version = str(answer["version"])
+
+    def run(self, model: bytes, inputs: Mapping[str, Array]) -> Answer:
+        """Run one model.
+
+        Raises:
+            UnusableError: the process does not start.
+        """
+        self.start()
+        request: dict[str, Any] = {"model": np.frombuffer(model, np.uint8)}
+        request.update((f"input:{name}", value) for name, value in inputs.items())
+        answer = self._exchange(request, self._time_limit)
+        if isinstance(answer, Answer):
+            return answer
+        if "error" in answer:
+            return Answer("error", text=str(answer["error"]))
+        outputs = [_with_type(answer, f"output:{at}") for at in range(len(answer)) if f"output:{at}" in answer]
+        return Answer("outputs", tuple(outputs))
+
+    def _exchange(self, request: Mapping[str, Any] | None, seconds: float) -> dict[str, Any] | Answer:
+        """Send a request, if any, and read one message; a process that does not answer is ended."""
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            _kill(process)
+
+        timer = threading.Timer(seconds, stop)
+        timer.start()
+        try:
+            if request is not None:
+                worker.send_message(process.stdin, dict(request))
+            message = worker.read_message(process.stdout)
+        except OSError:  # it closed its end
+            message = None
+        finally:
+            timer.cancel()
+        if message is not None and not late.is_set():
+            return message
+        # Its output may be closed some time before it ends.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        status, said = process.poll(), self._last_words()
+        self._end()
+        if late.is_set():
+            return Answer("hang", text=f"no answer within {seconds:g} s")
+        return Answer("crash", text=": ".join(filter(None, (_status_text(status), said))))
+
+    def _last_words(self) -> str:
+        """The last line that the process printed."""
+        assert self._said is not None
+        size = self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(size - 4000, 0))
+        lines = [line for line in self._said.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        errors = [line for line in lines if "error" in line.lower() or "assert" in line.lower()]
+        return (errors or lines or [""])[-1].strip()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            _kill(process)
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+        if self._said is not None:
+            self._said.close()
+            self._said = None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a worker and, where processes come in groups, whatever it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _status_text(status: int | None) -> str:
+    if status is None:
+        return "it stopped answering"
+    if status >= 0:
+        return f"it ended with exit status {status}"
+    try:
+        return f"it was ended by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"it was ended by signal {-status}"
+
+
+def _with_type(answer: Mapping[str, Any], name: str) -> Array:
+    """An output in the element type it had, where numpy alone does not know that type."""
+    value = np.asarray(answer[name])
+    kind = answer.get(f"type:{name}")
+    if kind is None:
+        return value
+    names = {helper.tensor_dtype_to_np_dtype(number).name: number for number in helper.get_all_tensor_dtypes()}
+    return value.view(helper.tensor_dtype_to_np_dtype(names[str(kind)]))

@@ -1,0 +1,217 @@
+"""Conformance cases of the ten Reduce operators: axes forms, keepdims, noop, ranks, element types, extremes.
+
+Expected values are exact (`rulebook.truth`), rounded once to the element type.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from onnx import helper, numpy_helper
+
+from reducelower.conformance.building import element_type_of, make_case
+from reducelower.conformance.case import Array, Case, Features
+from reducelower.conformance.reduce_forms import FORMS, RANKS, TYPED_FORMS, Form, brief
+from reducelower.model.schemas import parse_element_type, schema, taken_types
+from reducelower.numerics.truth import reduce_floats, reduce_integers
+from reducelower.rulebook.specimens import Specimen
+
+__all__ = ["NEGATIVE_FROM", "Depth", "reduce_cases"]
+
+Depth = Literal["plain", "brief", "thorough"]
+"""How much to try: one form; each form once and the usual element types; all combinations."""
+
+NEGATIVE_FROM = 11
+"""First opset version at which axes may be negative, on the operators' pages."""
+
+_EMPTY_FROM = {"ReduceMax": 20, "ReduceMin": 20}
+_EMPTY_ELSE = 18
+"""Opset versions from which the operators' pages say what reducing no value gives."""
+
+_SHAPE = (2, 3, 4)
+
+
+def reduce_cases(operator: str, opset: int, depth: Depth) -> Iterator[Case]:
+    """The cases of an operator at an opset version.
+
+    Args:
+        operator: one of the ten.
+        opset: opset version of the models.
+        depth: how much to try.
+    """
+    takes_input = "axes" not in _attributes(operator, opset)
+    thorough = depth == "thorough"
+    forms = FORMS[takes_input]
+    for form in forms[:1] if depth == "plain" else forms if thorough else brief(forms):
+        if opset >= NEGATIVE_FROM or min(form.values, default=0) >= 0:
+            yield _case(operator, opset, _ordinary(operator, "float", _SHAPE), form)
+    if depth == "plain":
+        return
+    given = "initializer" if takes_input else "attribute"
+    for shape, form in RANKS if thorough else ():
+        form = replace(form, axes=given) if form.values else form
+        yield _case(operator, opset, _ordinary(operator, "float", shape), form)
+    for element_type in _ELEMENT_TYPES if thorough else _USUAL_TYPES:
+        if _takes(operator, opset, element_type):
+            data = _ordinary(operator, element_type, _SHAPE)
+            for form in TYPED_FORMS[takes_input][: None if thorough else 1]:
+                # The logarithm of the exponential of an integer is cut to the next lower one by any rounding.
+                if not (operator == "ReduceLogSumExp" and form.noop == "1" and data.dtype.kind in "iu"):
+                    yield _case(operator, opset, data, form)
+    row = Form(given, (2,), "1")
+    for tag, element_type, values in _EXTREMES.get(operator, ()):
+        yield _case(operator, opset, np.array([[values]], element_type), row, tag)
+    if thorough and takes_input and opset >= _EMPTY_FROM.get(operator, _EMPTY_ELSE):
+        # The mean of nothing is undefined.
+        reduced = [] if operator == "ReduceMean" else [Form(given, (1,), "1"), Form("absent", (), "0")]
+        for form in [*reduced, Form(given, (0,), "0")]:
+            yield _case(operator, opset, np.zeros((2, 0, 3), np.float32), form, "empty")
+
+
+_USUAL_TYPES = ("float16", "double", "int32", "int64")
+_ELEMENT_TYPES = (*_USUAL_TYPES, "int8", "uint8", "uint32", "bool")
+
+_EXTREMES: dict[str, tuple[tuple[str, str, tuple[float, ...]], ...]] = {
+    "ReduceL2": (
+        ("huge", "float32", (1e30, 1e30, 1e30)),
+        ("tiny", "float32", (1e-30, 2e-30, 2e-30)),
+        ("huge", "float16", (300.0, 400.0, 500.0)),
+        ("huge", "float64", (1e30, 2e30, 2e30)),
+    ),
+    "ReduceLogSum": (("huge", "float32", (3e38, 2e38, 3e38)), ("huge", "float16", (60000.0, 50000.0, 40000.0))),
+    "ReduceLogSumExp": (
+        ("huge", "float32", (250.0, 255.0, 245.0)),
+        ("tiny", "float32", (-1000.0, -1001.0, -1002.0)),
+        ("huge", "float16", (250.0, 255.0, 245.0)),
+        ("huge", "float64", (2500.0, 2501.0, 2502.0)),
+        ("tiny", "float64", (-1000.0, -1001.0, -1002.0)),
+    ),
+}
+"""Values whose result is finite and neither zero, where the obvious way to it overflows or underflows."""
+
+
+def _attributes(operator: str, opset: int) -> frozenset[str]:
+    found = schema(operator, opset)
+    assert found is not None
+    return frozenset(found.attributes)
+
+
+def _takes(operator: str, opset: int, element_type: str) -> bool:
+    found = schema(operator, opset)
+    assert found is not None
+    return f"tensor({element_type})" in taken_types(found, found.inputs[0])
+
+
+@cache
+def _ordinary(operator: str, element_type: str, shape: tuple[int, ...]) -> Array:
+    """Values of everyday size; positive where the operator takes a logarithm of them."""
+    dtype = helper.tensor_dtype_to_np_dtype(parse_element_type(element_type))
+    seed = zlib.crc32(f"{operator} {element_type} {shape}".encode())
+    for attempt in range(1000):
+        data = _drawn(operator, dtype, shape, np.random.default_rng([seed, attempt]))
+        if dtype.kind not in "iu" or _is_telling(operator, data):
+            return data
+    raise AssertionError(f"no integers tell how {operator} rounds")
+
+
+def _is_telling(operator: str, data: Array) -> bool:
+    """Whether integers show that a result is cut and not rounded: over all of them and over some."""
+    if operator not in ("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"):
+        return True
+    groups = [data.ravel().tolist(), data[0, :, 0].tolist()]
+    exact = [reduce_floats(operator, group) for group in groups]
+    return all(value is not None and 0.6 < abs(value) % 1 < 0.95 for value in exact)
+
+
+def _drawn(operator: str, dtype: np.dtype[Any], shape: tuple[int, ...], random: np.random.Generator) -> Array:
+    if dtype == np.bool_:
+        return random.integers(0, 2, shape).astype(dtype)
+    if dtype.kind in "iu":
+        low = 1 if dtype.kind == "u" or operator in ("ReduceLogSum", "ReduceLogSumExp", "ReduceProd") else -5
+        values = random.integers(low, 4 if operator == "ReduceProd" else 10, shape)
+        if operator == "ReduceProd":
+            # The product of twenty-four such values leaves the type's range.
+            values = np.where(np.arange(values.size).reshape(shape) % 3 == 1, values, 1)
+        return np.asarray(values, dtype)
+    if operator == "ReduceLogSum":
+        return np.asarray(random.uniform(0.2, 3.0, shape), dtype)
+    return np.asarray(random.uniform(0.2, 2.0, shape) * random.choice([-1.0, 1.0], shape), dtype)
+
+
+def _expected(operator: str, data: Array, form: Form) -> Array:
+    specimen = Specimen(data, form.values or None, form.keepdims != "0", form.noop == "1")
+    values: list[object] = []
+    for group in specimen.groups():
+        if data.dtype.kind in "iub":
+            low, high = (0, 1) if data.dtype.kind == "b" else (np.iinfo(data.dtype).min, np.iinfo(data.dtype).max)
+            whole = reduce_integers(operator, [int(value) for value in group], int(low), int(high))
+            assert whole is not None, f"{operator} of {group} is not defined"
+            values.append(whole)
+        else:
+            real = reduce_floats(operator, group)
+            assert real is not None, f"{operator} of {group} is not defined"
+            values.append(float(real))
+    with np.errstate(over="ignore"):
+        return (
+            np.array(values, np.float64 if data.dtype.kind == "f" else None)
+            .astype(data.dtype)
+            .reshape(specimen.result_shape())
+        )
+
+
+def _case(operator: str, opset: int, data: Array, form: Form, tag: str = "") -> Case:
+    expected = _expected(operator, data, form)
+    attributes: dict[str, Any] = {
+        name: int(value)
+        for name, value in (("keepdims", form.keepdims), ("noop_with_empty_axes", form.noop))
+        if value != "unset"
+    }
+    node = helper.make_node(operator, ["data"], ["reduced"], name="reduce", **attributes)
+    nodes, inputs, initializers = [node], {"data": data}, {}
+    axes = np.array(form.values, np.int64)
+    if form.axes == "attribute":
+        node.attribute.append(helper.make_attribute("axes", form.values))
+    elif form.axes == "omitted":
+        node.input.append("")
+    elif form.axes != "absent":
+        node.input.append("axes")
+    if form.axes in ("initializer", "empty"):
+        initializers["axes"] = axes
+    elif form.axes == "constant":
+        nodes.insert(0, helper.make_node("Constant", [], ["axes"], value=numpy_helper.from_array(axes)))
+    elif form.axes == "dynamic":
+        inputs["axes"] = axes
+    sizes = ",".join(map(str, data.shape))
+    name = f"{element_type_of(data)}[{sizes}] {form}{f' {tag}' if tag else ''}"
+    ranks = [expected.ndim] if form.axes == "dynamic" else None
+    return make_case(
+        name,
+        nodes,
+        opset,
+        _features(data, expected, form),
+        inputs,
+        [expected],
+        initializers=initializers,
+        output_ranks=ranks,
+        tag=tag,
+    )
+
+
+def _features(data: Array, expected: Array, form: Form) -> Features:
+    known = Features(element_type_of(data), data.ndim, expected.ndim, form.axes, form.keepdims, form.noop)
+    known = replace(known, output_types=element_type_of(expected))
+    if form.axes == "dynamic":
+        rank_out = data.ndim if form.keepdims != "0" else None
+        return replace(known, rank_out=rank_out, negative_axes=None, axes_count=None, all_axes=None)
+    everything = not form.values and form.noop != "1"
+    return replace(
+        known,
+        negative_axes=min(form.values, default=0) < 0,
+        axes_count=data.ndim if everything else len(form.values),
+        all_axes=everything or (len(form.values) == data.ndim > 0),
+    )

@@ -1,0 +1,210 @@
+"""The report of a probe: text, JSON (`schema.json` documents it) or one HTML page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from reducelower import __version__
+from reducelower.conformance.distilling import Distilled
+from reducelower.conformance.heat import Row, heat
+from reducelower.conformance.judging import Word
+from reducelower.conformance.running import Probed
+from reducelower.files.pending import PendingFile
+from reducelower.report.text import shown
+
+__all__ = ["FORMATS", "SCHEMA_VERSION", "as_html", "as_json", "as_text", "json_schema", "write_probe_report"]
+
+SCHEMA_VERSION = 1
+"""Version of the JSON layout; it changes when a reader of the old layout would break."""
+
+_WORDS: tuple[Word, ...] = ("right", "wrong", "refused")
+
+_FEW = 10
+
+
+def totals(probed: Probed) -> dict[Word, int]:
+    """How many cases are right, wrong and refused."""
+    counts = Counter(result.word for result in probed.results)
+    return {word: counts[word] for word in _WORDS}
+
+
+def as_text(probed: Probed, distilled: Distilled) -> str:
+    """The report as text: a heat map of numbers, then the facts."""
+    runtime = distilled.runtime
+    counted = ", ".join(f"{count} {word}" for word, count in totals(probed).items())
+    lines = [f"{runtime}: {len(probed.results)} cases, {counted}"]
+    lines.append(f"reads opset versions {runtime.reads}; most is right at {runtime.prefer}")
+    lines += ["", *_table("right, or right/wrong/refused", *heat(probed, reductions=True))]
+    opsets, rows = heat(probed, reductions=False)
+    failing = [row for row in rows if any(cell.wrong or cell.refused for cell in row.cells)]
+    if failing:
+        lines += ["", *_table("parts of replacements", opsets, failing)]
+    if runtime.facts:
+        lines += ["", "Facts"]
+        lines += [f"  {fact.outcome:9} {shown(fact.says)}{_at(fact.opsets)}" for fact in runtime.facts]
+    for title, cases in (
+        ("Failing, and no condition of a target file tells it from what is right", distilled.untold),
+        ("Right, but a fact is true of it", distilled.overcast),
+    ):
+        if cases:
+            lines += ["", title, *(f"  {case.name}" for case in cases[:_FEW])]
+            lines += [f"  and {len(cases) - _FEW} more"] if len(cases) > _FEW else []
+    return "\n".join(lines)
+
+
+def _at(opsets: object) -> str:
+    return "" if opsets is None else f" (opset {opsets})"
+
+
+def _table(title: str, opsets: Sequence[int], rows: Sequence[Row]) -> list[str]:
+    """Columns for the opset versions of which more than the plain form was tried, one for the others together."""
+    wide = [at for at in range(len(opsets)) if max(row.cells[at].total for row in rows) > 1]
+    rest = [at for at in range(len(opsets)) if at not in wide]
+    head = [title, *(str(opsets[at]) for at in wide), *(["others"] if rest else [])]
+    table = [head]
+    for row in rows:
+        cells = [str(row.cells[at]) for at in wide]
+        if rest:
+            together = [sum(getattr(row.cells[at], word) for at in rest) for word in _WORDS]
+            cells.append("/".join(map(str, together)) if together[1] or together[2] else str(together[0]))
+        table.append([row.operator, *cells])
+    widths = [max(len(line[at]) for line in table) for at in range(len(head))]
+    return [
+        "  ".join(
+            cell.rjust(width) if at else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in table
+    ]
+
+
+def as_json(probed: Probed, distilled: Distilled) -> str:
+    """The report as JSON text."""
+    runtime = distilled.runtime
+    maps = []
+    for reductions in (True, False):
+        opsets, rows = heat(probed, reductions=reductions)
+        maps += [
+            {"operator": row.operator, "opset": opset, **asdict(cell)}
+            for row in rows
+            for opset, cell in zip(opsets, row.cells, strict=True)
+            if cell.total
+        ]
+    plain: Mapping[str, Any] = {
+        "schema": SCHEMA_VERSION,
+        "reducelower": __version__,
+        "runtime": runtime.name,
+        "version": runtime.version,
+        "reads": str(runtime.reads),
+        "prefer": runtime.prefer,
+        "totals": totals(probed),
+        "heat": maps,
+        "facts": [
+            {
+                "says": fact.says,
+                "operators": sorted(fact.operators),
+                "opsets": None if fact.opsets is None else str(fact.opsets),
+                "is": fact.outcome,
+                "when": {name: _plain(value) for name, value in fact.when.conditions() if value is not None},
+            }
+            for fact in runtime.facts
+        ],
+        "untold": [case.name for case in distilled.untold],
+        "overcast": [case.name for case in distilled.overcast],
+        "cases": [
+            {
+                "case": case.name,
+                "operator": case.operator,
+                "opset": case.opset,
+                "features": asdict(case.features),
+                "tag": case.tag,
+                "result": result.word,
+                "kind": result.kind,
+                "detail": result.detail,
+            }
+            for case, result in zip(probed.cases, probed.results, strict=True)
+        ],
+    }
+    return json.dumps(plain, indent=1, allow_nan=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bool):
+        return value
+    return sorted(value) if isinstance(value, frozenset) else str(value)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema that every JSON report of this version conforms to."""
+    schema: dict[str, Any] = json.loads((files(__package__) / "schema.json").read_text("utf-8"))
+    return schema
+
+
+def as_html(probed: Probed, distilled: Distilled) -> str:
+    """The report as one HTML page that needs no other file and no network."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader(__package__, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.finalize = lambda value: (
+        shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    )
+    style = "".join(
+        (files(package) / "templates" / name).read_text("utf-8")
+        for package, name in (("reducelower.report", "page.css"), (__package__, "probe.css"))
+    )
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return environment.get_template("probe.html").render(
+        runtime=distilled.runtime,
+        totals=totals(probed),
+        reductions=heat(probed, reductions=True),
+        parts=heat(probed, reductions=False),
+        failing=[
+            (case, result) for case, result in zip(probed.cases, probed.results, strict=True) if result.word != "right"
+        ],
+        untold=distilled.untold,
+        overcast=distilled.overcast,
+        version=__version__,
+        style=Markup(style),
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'",
+        shade=_shade,
+    )
+
+
+def _shade(cell: Any) -> str:
+    """The class of a cell by how much of it is right, in five steps."""
+    if not cell.total:
+        return "none"
+    return f"heat{0 if not cell.right else 4 if cell.right == cell.total else 1 + int(3 * cell.right / cell.total)}"
+
+
+FORMATS: Mapping[str, Callable[[Probed, Distilled], str]] = {".html": as_html, ".json": as_json, ".txt": as_text}
+"""What writes each form, by file extension."""
+
+
+def write_probe_report(probed: Probed, distilled: Distilled, path: Path) -> None:
+    """Write a report, whole or not at all; a file of that name is replaced.
+
+    Raises:
+        KeyError: there is no form for the extension.
+        OSError: the file cannot be written.
+    """
+    data = FORMATS[path.suffix.lower()](probed, distilled).encode("utf-8", "backslashreplace")
+    with PendingFile(Path(os.path.realpath(path))) as file:
+        file.write(data)
+        file.publish(overwrite=True)

@@ -1,0 +1,70 @@
+"""Results of a probe: one line of JSON each, so that a probe that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from reducelower.conformance.case import Case
+from reducelower.conformance.judging import Verdict, Word
+
+__all__ = ["Result", "read_results", "results_of"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one case says of one version of a runtime.
+
+    Attributes:
+        case: name of the case.
+        digest: fingerprint of its model and values.
+        runtime: the runtime.
+        version: its version.
+        word, kind, detail: the verdict, see `Verdict`.
+    """
+
+    case: str
+    digest: str
+    runtime: str
+    version: str
+    word: Word
+    kind: str = ""
+    detail: str = ""
+
+    @classmethod
+    def of(cls, case: Case, runtime: str, version: str, verdict: Verdict) -> Result:
+        """The result of a case."""
+        return cls(case.name, case.digest, runtime, version, verdict.word, verdict.kind, verdict.detail)
+
+    def line(self) -> str:
+        """The result as a line of JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False) + "\n"
+
+
+def read_results(path: Path) -> Iterator[Result]:
+    """The results in a file; a last line that was cut off in writing is left out.
+
+    Raises:
+        ValueError: a whole line is not a result.
+        OSError: the file cannot be read.
+    """
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith("\n"):
+                return
+            try:
+                yield Result(**json.loads(line))
+            except (TypeError, ValueError):
+                raise ValueError(f"{path}: line {number} is not a result of a probe") from None
+
+
+def results_of(cases: Iterable[Case], runtime: str, version: str, found: Iterable[Result]) -> Mapping[str, Result]:
+    """Those results that are about these cases as they are now and this version of the runtime, by case name."""
+    known = {case.name: case.digest for case in cases}
+    return {
+        result.case: result
+        for result in found
+        if (result.runtime, result.version, result.digest) == (runtime, version, known.get(result.case))
+    }

@@ -1,0 +1,138 @@
+"""Runs cases in workers, side by side, and keeps what comes of them as it comes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from reducelower.conformance.case import Case
+from reducelower.conformance.judging import Verdict, judge
+from reducelower.conformance.process import Answer, Subject, UnusableError, Worker
+from reducelower.conformance.results import Result, read_results, results_of
+
+__all__ = ["Probed", "probe", "verdicts"]
+
+Advance = Callable[[int, int], None]
+
+_STARTS = 5
+"""Times in a row that a worker may fail to start before the runtime is given up."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """A probed runtime.
+
+    Attributes:
+        runtime: its name.
+        version: its version; empty where nothing tells.
+        cases: the cases.
+        results: one for each case, in their order.
+    """
+
+    runtime: str
+    version: str
+    cases: tuple[Case, ...]
+    results: tuple[Result, ...]
+
+
+def probe(
+    subject: Subject,
+    cases: Sequence[Case],
+    *,
+    version: str | None = None,
+    time_limit: float = 60.0,
+    jobs: int = 1,
+    keep: Path | None = None,
+    advance: Advance = lambda done, total: None,
+) -> Probed:
+    """Run every case on a runtime.
+
+    Args:
+        subject: the runtime.
+        cases: the cases.
+        version: its version, where the runtime does not tell.
+        time_limit: seconds for one case.
+        jobs: how many workers run side by side.
+        keep: file that results are added to; those that it holds of the same cases and version are not run again.
+        advance: called with how many cases are done and how many there are.
+
+    Raises:
+        UnusableError: the runtime cannot be run at all.
+        ValueError: the file of results holds something else.
+        OSError: the file cannot be read or written.
+    """
+    with Worker(subject, time_limit) as first:
+        first.start()
+        version = version or first.version
+    known = dict(results_of(cases, subject.name, version, read_results(keep) if keep and keep.exists() else ()))
+    missing = [case for case in cases if case.name not in known]
+    done = len(cases) - len(missing)
+    advance(done, len(cases))
+    with ExitStack() as stack:
+        file = None
+        if keep is not None:
+            _end_last_line(keep)
+            file = stack.enter_context(keep.open("a", encoding="utf-8"))
+        for case, verdict in verdicts(subject, missing, time_limit=time_limit, jobs=jobs):
+            result = Result.of(case, subject.name, version, verdict)
+            known[case.name] = result
+            if file is not None:
+                file.write(result.line())
+                file.flush()
+            done += 1
+            advance(done, len(cases))
+    return Probed(subject.name, version, tuple(cases), tuple(known[case.name] for case in cases))
+
+
+def verdicts(
+    subject: Subject, cases: Sequence[Case], *, time_limit: float = 60.0, jobs: int = 1
+) -> Iterator[tuple[Case, Verdict]]:
+    """Run cases and judge them, in their order.
+
+    Raises:
+        UnusableError: the runtime cannot be run at all.
+    """
+    with _workers(subject, time_limit, jobs) as run, ThreadPoolExecutor(jobs) as pool:
+        try:
+            for case, answer in zip(cases, pool.map(run, cases), strict=True):
+                yield case, judge(case, answer)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _workers(subject: Subject, time_limit: float, jobs: int) -> Iterator[Callable[[Case], Answer]]:
+    """A function that runs a case in the next worker that is free."""
+    with ExitStack() as stack:
+        idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for _ in range(jobs):
+            idle.put(stack.enter_context(Worker(subject, time_limit)))
+        failed = threading.Semaphore(_STARTS)
+
+        def run(case: Case) -> Answer:
+            worker = idle.get()
+            try:
+                while True:
+                    try:
+                        return worker.run(case.model, case.inputs)
+                    except UnusableError:
+                        if not failed.acquire(blocking=False):
+                            raise
+            finally:
+                idle.put(worker)
+
+        yield run
+
+
+def _end_last_line(path: Path) -> None:
+    """Cut off what is left of a line that was being written when a probe was stopped."""
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    if data and not data.endswith(b"\n"):
+        path.write_bytes(data[: data.rfind(b"\n") + 1])

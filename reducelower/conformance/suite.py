@@ -1,0 +1,51 @@
+"""The conformance suite: which operators, at which opset versions, how thoroughly. The same on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache
+
+from onnx import helper
+
+from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.conformance.case import Case
+from reducelower.conformance.part_cases import PARTS, part_cases
+from reducelower.conformance.reduce_cases import Depth, reduce_cases
+from reducelower.model.schemas import latest_opset
+
+__all__ = ["OLDEST", "newest_official_opset", "suite"]
+
+OLDEST = 7
+"""The opset version that today's runtimes claim to read from."""
+
+# The Reduce operators changed at 11, 13 and 18 (all of them) and at 12 and 20 (Max and Min). In between, a runtime may
+# still have an importer per version; the plain form tells.
+_DEPTHS: dict[int, Depth] = {11: "thorough", 13: "thorough", 18: "thorough", 9: "brief", 17: "brief", 20: "brief"}
+
+_PART_OPSETS = (11, 13, 18, 20)
+
+
+@cache
+def newest_official_opset() -> int:
+    """The newest opset version of a released onnx, as far as the installed one knows."""
+    released = max(int(row[2]) for row in helper.VERSION_TABLE)
+    return min(released, latest_opset())
+
+
+def suite(operators: Collection[str] | None = None) -> list[Case]:
+    """Every case, in the order in which they run.
+
+    Args:
+        operators: the operators to try; all by default.
+    """
+    wanted = frozenset((*REDUCTIONS, *PARTS) if operators is None else operators)
+    cases: list[Case] = []
+    for opset in range(OLDEST, newest_official_opset() + 1):
+        for operator in REDUCTIONS:
+            if operator in wanted:
+                cases += reduce_cases(operator, opset, _DEPTHS.get(opset, "plain"))
+    for opset in _PART_OPSETS:
+        for operator in PARTS:
+            if operator in wanted:
+                cases += part_cases(operator, opset)
+    return cases

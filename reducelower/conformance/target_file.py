@@ -1,0 +1,62 @@
+"""Writes a runtime target as the TOML that `targets.reading` reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from reducelower.runtimes.facts import Fact
+from reducelower.runtimes.ranges import Ranges
+from reducelower.runtimes.runtime import Runtime
+
+__all__ = ["target_text"]
+
+
+def target_text(runtime: Runtime, remarks: Iterable[str] = ()) -> str:
+    """The text of a target file.
+
+    Args:
+        runtime: what is known.
+        remarks: comments for the top of the file.
+    """
+    lines = [f"# {remark}" for remark in remarks]
+    lines += ["", "[runtime]"] if lines else ["[runtime]"]
+    lines += [f"name = {_text(runtime.name)}", f"version = {_text(runtime.version)}", f"about = {_text(runtime.about)}"]
+    if runtime.rules:
+        lines.append(f"rules = {_text(runtime.rules)}")
+    lines += ["", "[opsets]", f'reads = "{runtime.reads}"', f"prefer = {runtime.prefer}"]
+    if runtime.ir_version is not None:
+        lines.append(f"ir_version = {runtime.ir_version}")
+    for fact in runtime.facts:
+        lines += ["", *_fact(fact)]
+    return "\n".join(lines) + "\n"
+
+
+def _fact(fact: Fact) -> list[str]:
+    lines = ["[[fact]]", f"says = {_text(fact.says)}", f"operators = {_value(fact.operators)}"]
+    if fact.opsets is not None:
+        lines.append(f'opsets = "{fact.opsets}"')
+    lines.append(f'is = "{fact.outcome}"')
+    conditions = [f"{name} = {_value(value)}" for name, value in fact.when.conditions() if value is not None]
+    if conditions:
+        lines.append(f"when = {{ {', '.join(conditions)} }}")
+    evidence = fact.evidence
+    if evidence.measured:
+        lines.append(f"evidence = {{ measured = {_text(evidence.measured)}, on = {evidence.on} }}")
+    else:
+        lines.append(f"evidence = {{ documented = {_text(evidence.documented)} }}")
+    return lines
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, frozenset):
+        return f"[{', '.join(map(_text, sorted(value)))}]"
+    assert isinstance(value, Ranges)
+    return f'"{value}"'
+
+
+def _text(text: str) -> str:
+    # TOML's basic strings escape as JSON's do.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,1 @@
+"""The engine: make a model legal for a target."""

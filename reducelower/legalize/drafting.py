@@ -1,0 +1,68 @@
+"""From a model to its legal draft, or to every reason why there is none: what all public functions come down to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from reducelower.errors import ConversionError, Refusal, UnreadableModelError
+from reducelower.legalize.draft import Draft, Source
+from reducelower.legalize.oldest_fitting import name_oldest_fitting
+from reducelower.legalize.run import Settings, attempt
+from reducelower.model.inference import skeleton
+from reducelower.model.validate import what_is_odd
+from reducelower.plan import Plan
+from reducelower.target import Target
+
+__all__ = ["fits", "legal_draft", "refused", "suspecting"]
+
+
+def legal_draft(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
+    """A legal draft of a model, and the plan.
+
+    Raises:
+        ConversionError: something cannot be made legal; it holds every reason.
+        UnreadableModelError: the bytes are no model.
+        ValueError: the target makes no sense.
+    """
+    with suspecting(source):
+        draft, plan = attempt(source, target, settings, report=report)
+        if plan.refusals:
+            raise refused(plan, source.model, target, settings)
+        return draft, plan
+
+
+def refused(plan: Plan, model: ModelProto, target: Target, settings: Settings) -> ConversionError:
+    """The error that holds the refusals of a plan, with the opset version at which they would vanish."""
+    return ConversionError(name_oldest_fitting(plan, fits(skeleton(model), target, settings)).refusals)
+
+
+@contextmanager
+def suspecting(source: Source) -> Iterator[None]:
+    """Turn whatever a model that is not valid brings about into a refusal that says what is wrong with it."""
+    try:
+        yield
+    except ConversionError:
+        raise
+    except Exception as error:
+        reason = what_is_odd(_readable(source))
+        if not reason:
+            raise
+        raise ConversionError([Refusal("graph", "", "", reason, "the model is not valid")]) from error
+
+
+def _readable(source: Source) -> ModelProto:
+    try:
+        return source.model
+    except DecodeError:
+        raise UnreadableModelError("these bytes are no ONNX model, or are damaged; export the model again") from None
+
+
+def fits(bare: ModelProto, target: Target, settings: Settings) -> Callable[[int], bool]:
+    """Whether a model without weights can be made legal for the same target at another opset version."""
+    source = Source.of_message(bare)
+    return lambda opset: not attempt(source, replace(target, opset=opset), settings, report=False)[1].refusals

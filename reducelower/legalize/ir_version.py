@@ -1,0 +1,165 @@
+"""The IR version a model needs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import cache
+from operator import attrgetter
+
+from google.protobuf.message import Message
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    defs,
+    helper,
+)
+
+from reducelower.model.census import Census
+from reducelower.model.inference import skeleton
+from reducelower.model.nodelist import NodeList, ParsedNodes
+from reducelower.model.schemas import latest_opset, schema
+
+__all__ = ["ir_version_of_opset", "ir_version_to_read", "needed_ir_version"]
+
+
+@cache
+def ir_version_of_opset(opset: int) -> int:
+    """The IR version of the onnx release that brought an opset version (`onnx.helper.VERSION_TABLE`)."""
+    return helper.OP_SET_ID_VERSION_MAP.get(("ai.onnx", opset), max(helper.OP_SET_ID_VERSION_MAP.values()))
+
+
+# Source: the change log of IR versions in onnx.proto.
+_NEWER_TYPES = {
+    **dict.fromkeys(("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"), 9),
+    **dict.fromkeys(("UINT4", "INT4"), 10),
+    "FLOAT4E2M1": 11,
+    "FLOAT8E8M0": 12,
+    **dict.fromkeys(("UINT2", "INT2"), 13),
+}
+_TYPE_VERSIONS = {
+    TensorProto.DataType.Value(name): version
+    for name, version in _NEWER_TYPES.items()
+    if name in set(TensorProto.DataType.keys())
+}
+
+
+def needed_ir_version(model: ModelProto, nodes: NodeList, most: int, census: Census | None) -> int:
+    """The oldest IR version that has everything the model uses, apart from its operators.
+
+    Args:
+        model: the model; the nodes of its main graph are not looked at.
+        nodes: those nodes.
+        most: IR version it has; the answer is never above it.
+        census: the census of the model as it was before conversion, where there is one. Rewrites add nothing that
+            needs a newer IR version than what they replace.
+    """
+    return min(_needed(model, nodes, census), most)
+
+
+def ir_version_to_read(model: ModelProto) -> int:
+    """The oldest IR version whose readers understand a model; they skip metadata, which came with IR version 10."""
+    bare = skeleton(model)
+    _clear_metadata(bare)
+    return _needed(bare, ParsedNodes(bare.graph.node), None)
+
+
+def _clear_metadata(message: Message) -> None:
+    if "metadata_props" in message.DESCRIPTOR.fields_by_name:
+        message.ClearField("metadata_props")
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for inner in [value] if isinstance(value, Message) else value:
+                _clear_metadata(inner)
+
+
+def _needed(model: ModelProto, nodes: NodeList, census: Census | None) -> int:
+    needed = _outside_nodes(model.graph)
+    if model.functions:
+        needed = max(needed, 8)
+    if model.training_info:
+        needed = max(needed, 7)
+    if any(function.overload or function.value_info or function.metadata_props for function in model.functions):
+        needed = max(needed, 10)
+    if any(field.name == "configuration" for field, _ in model.ListFields()):
+        needed = max(needed, 11)
+    if census is None or not census.is_plain:
+        return max(needed, _nodes(nodes), *(_nodes(function.node) for function in model.functions))
+    if census.has_metadata or census.has_overloads:
+        needed = max(needed, 10)
+    if any(map(_may_hold, census.operators)):
+        needed = max(needed, _nodes(node for _, node in nodes.of(_may_hold)))
+    return max([needed, *(_nodes(function.node) for function in model.functions)])
+
+
+# Large models state the types of as many values as they have nodes.
+_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
+_METADATA = attrgetter("metadata_props")
+
+_Kind = defs.OpSchema.AttrType
+_PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.STRINGS)
+
+
+@cache
+def _may_hold(op_type: str) -> bool:
+    """Whether a node of the operator may hold tensors, types or graphs, which may need a newer IR version."""
+    found = schema(op_type, latest_opset())
+    return found is None or any(attribute.type not in _PLAIN for attribute in found.attributes.values())
+
+
+def _outside_nodes(graph: GraphProto) -> int:
+    needed = 3
+    if graph.initializer:
+        inputs = {value.name for value in graph.input}
+        if any(tensor.name not in inputs for tensor in graph.initializer):
+            needed = 4
+    if graph.sparse_initializer or graph.quantization_annotation:
+        needed = 5
+    for tensor in graph.initializer:
+        needed = max(needed, _TYPE_VERSIONS.get(tensor.data_type, 3))
+    for values in (graph.input, graph.output, graph.value_info):
+        needed = max(needed, _values(values))
+    marked = (graph.initializer, graph.input, graph.output, graph.value_info)
+    if graph.metadata_props or any(any(map(_METADATA, values)) for values in marked):
+        needed = max(needed, 10)
+    return needed
+
+
+def _values(values: Collection[ValueInfoProto]) -> int:
+    element_types = set(map(_ELEMENT_TYPE, values))
+    if 0 in element_types:  # something else than a tensor, or a tensor of no type
+        return max(_type(value.type) for value in values)
+    return max((_TYPE_VERSIONS.get(element_type, 3) for element_type in element_types), default=3)
+
+
+def _nodes(nodes: Iterable[NodeProto]) -> int:
+    return max(map(_node, nodes), default=3)
+
+
+def _node(node: NodeProto) -> int:
+    needed = 10 if node.metadata_props or node.overload else 3
+    for attribute in node.attribute:
+        kind = attribute.type
+        if kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+            for graph in (attribute.g, *attribute.graphs):
+                needed = max(needed, _outside_nodes(graph), _nodes(graph.node))
+        elif kind == AttributeProto.TENSOR:
+            needed = max(needed, _TYPE_VERSIONS.get(attribute.t.data_type, 3))
+        elif kind in (AttributeProto.TYPE_PROTO, AttributeProto.TYPE_PROTOS):
+            needed = max(needed, 8)
+    return needed
+
+
+def _type(value_type: TypeProto) -> int:
+    kind = value_type.WhichOneof("value")
+    if kind == "optional_type":
+        return max(8, _type(value_type.optional_type.elem_type))
+    if kind == "sequence_type":
+        return _type(value_type.sequence_type.elem_type)
+    if kind == "tensor_type":
+        return _TYPE_VERSIONS.get(value_type.tensor_type.elem_type, 3)
+    return 3

@@ -1,0 +1,107 @@
+"""What the nodes of an operator need on their way to a target, worked out once per operator and opset version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from reducelower.adapters.registry import Crossing, crossings
+from reducelower.legalize.occurring_types import dropped_types
+from reducelower.model.schemas import is_deprecated, schema, versions, withdrawn_at_once
+from reducelower.target import Target
+
+if TYPE_CHECKING:
+    from reducelower.runtimes import Fact, Runtime
+
+__all__ = ["HOLDING_GRAPHS", "Treatment", "Treatments"]
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What nodes of one operator need on their way from one opset version to the target.
+
+    Attributes:
+        crossings: the boundaries at which a node has to be looked at.
+        expand: whether the target does without the operator, so that a rule's body replaces it.
+        refusal: why no node of the operator can be made legal; empty if that depends on the node.
+        absent: whether the target's opset version does not have the operator.
+        dropped: element types, as schemas spell them, that the operator takes here and not at the target.
+        facts: what is known of the operator on the runtime the model is for, at the target's opset version.
+    """
+
+    crossings: tuple[Crossing, ...] = ()
+    expand: bool = False
+    refusal: str = ""
+    absent: bool = False
+    dropped: frozenset[str] = frozenset()
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether every node may stay as it is, its element types apart."""
+        return not (self.crossings or self.expand or self.refusal or self.absent or self.facts)
+
+
+class Treatments(dict[str, "Treatment | None"]):
+    """Treatments by operator, worked out when an operator is first met; None where there is nothing to do."""
+
+    def __init__(self, opset: int, target: Target) -> None:
+        super().__init__()
+        self.opset = opset
+        self.target = target
+        self.dropped: dict[str, frozenset[str]] = {}
+
+    def __missing__(self, op_type: str) -> Treatment | None:
+        found = self._treatment(op_type)
+        if self.target.runtime is not None:
+            found = self._on_runtime(op_type, found, self.target.runtime)
+        if found.dropped:
+            self.dropped[op_type] = found.dropped
+        # If, Loop and Constant are looked at for what they hold.
+        holds = op_type in HOLDING_GRAPHS or op_type == "Constant"
+        self[op_type] = None if found.is_nothing and not holds else found
+        return self[op_type]
+
+    def _on_runtime(self, op_type: str, found: Treatment, runtime: Runtime) -> Treatment:
+        from reducelower.runtimes.facts import NO_COMPARISON_DOES
+
+        if found.absent and op_type in NO_COMPARISON_DOES:
+            says = [fact.says for fact in runtime.facts if op_type in fact.operators]
+            if says:
+                return Treatment(refusal=f"on {runtime}, {says[0]}")
+        assert self.target.opset is not None
+        return replace(found, facts=runtime.facts_about(op_type, self.target.opset))
+
+    def _treatment(self, op_type: str) -> Treatment:
+        goal_opset = self.target.opset
+        assert goal_opset is not None
+        if op_type in self.target.without:
+            return Treatment(expand=True)
+        source, goal = schema(op_type, self.opset), schema(op_type, goal_opset)
+        if source is None and not withdrawn_at_once(op_type, self.opset):
+            return Treatment(refusal=_unknown(op_type, self.opset))
+        if source is None or goal is None:
+            return Treatment(absent=True)
+        if source.since_version == goal.since_version:
+            return Treatment()
+        path = tuple(step for step in crossings(op_type, self.opset, goal_opset) if not step.is_plain)
+        return Treatment(path, dropped=dropped_types(source, goal))
+
+
+HOLDING_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+"""The operators of the default domain that have graphs among their attributes."""
+
+
+def _unknown(op_type: str, opset: int) -> str:
+    if is_deprecated(op_type, opset):
+        return f"opset {opset} withdrew {op_type}, so the model is not valid"
+    known = versions(op_type)
+    if known:
+        return f"opset {opset} does not have {op_type}, which came with opset {known[0]}, so the model is not valid"
+    return f"onnx {_onnx_version()} knows no operator {op_type}"
+
+
+def _onnx_version() -> str:
+    from onnx import __version__
+
+    return __version__

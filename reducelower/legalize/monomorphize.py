@@ -1,0 +1,162 @@
+"""Functions that cannot be converted for every caller alike, copied for each way they are called.
+
+The body of a model-local function may hang on what only its calls tell: attributes, axes handed over as an input, the
+element type and rank of its data. Where conversion of a function was refused, each distinct way of calling it gets a
+copy with all that written in; functions that convert as they are stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, numpy_helper
+
+from reducelower.model.inference import GraphKey, function_key, subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.scope.ground import Ground
+from reducelower.scope.scope import Scope
+
+__all__ = ["specialize"]
+
+_Id = tuple[str, str, str]
+
+# Constants up to this size are axes, shapes and pads; larger ones are weights, which a copy need not hold.
+_SMALL = 64
+
+
+def specialize(model: ModelProto, paths: Iterable[str], ground: Ground) -> None:
+    """Give functions a copy for each distinct way they are called, wherever they are called.
+
+    Args:
+        model: the model, changed in place.
+        paths: graph paths of the functions, such as ``functions/local::norm``.
+        ground: what scopes of the model share.
+    """
+    _Specializer(model, set(paths), ground).run()
+
+
+def _id(function: FunctionProto) -> _Id:
+    return function.domain, function.name, function.overload
+
+
+def _called(nodes: Iterable[NodeProto]) -> set[_Id]:
+    found: set[_Id] = set()
+    for node in nodes:
+        found.add((node.domain, node.op_type, node.overload))
+        for _, _, graph in subgraphs(node):
+            found |= _called(graph.node)
+    return found
+
+
+class _Specializer:
+    """Copies functions of one model."""
+
+    def __init__(self, model: ModelProto, paths: set[str], ground: Ground) -> None:
+        self.model = model
+        self.ground = ground
+        self.functions = {_id(function): function for function in model.functions}
+        self.copies: dict[tuple[object, ...], FunctionProto] = {}
+        self.names = {(function.domain, function.name) for function in model.functions}
+        self.affected = {
+            key for key in self.functions if f"functions/{key[0]}::{key[1]}" + (f":{key[2]}" if key[2] else "") in paths
+        }
+        # Who calls such a function may hand on what it was itself called with.
+        grown = True
+        while grown:
+            callers = {key for key, function in self.functions.items() if self.affected & _called(function.node)}
+            grown = not callers <= self.affected
+            self.affected |= callers
+
+    def run(self) -> None:
+        self._calls(Scope(self.ground, self.model.graph, 0, "graph", key=()), self.model.graph.node)
+        for number, function in enumerate(list(self.model.functions)):
+            if _id(function) not in self.affected:
+                key = function_key(number)
+                self._calls(Scope(self.ground, function, 0, "function", key=key), function.node)
+        made = list(self.copies.values())
+        kept = [function for function in self.model.functions if _id(function) not in self.affected]
+        kept = [FunctionProto.FromString(function.SerializeToString()) for function in kept]
+        del self.model.functions[:]
+        self.model.functions.extend([*kept, *made])
+
+    def _calls(self, scope: Scope, nodes: Iterable[NodeProto]) -> None:
+        """Turn every call in a graph, and the graphs inside it, to a copy of the function called."""
+        for index, node in enumerate(nodes):
+            if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
+                scope.constant_nodes[node.output[0]] = (index, node)
+            called = (node.domain, node.op_type, node.overload)
+            if called in self.affected:
+                copy = self._copy(self.functions[called], node, scope)
+                node.op_type = copy.name
+                node.ClearField("overload")
+                del node.attribute[:]
+            for number, _, graph in subgraphs(node):
+                key: GraphKey | None = None if scope.key is None else (*scope.key, index, number)
+                self._calls(Scope(self.ground, graph, 0, "graph", scope, key), graph.node)
+
+    def _copy(self, function: FunctionProto, call: NodeProto, scope: Scope) -> FunctionProto:
+        """The copy of a function for a call: the one made for an earlier call that is no different, or a new one."""
+        given: dict[str, AttributeProto] = {attribute.name: attribute for attribute in function.attribute_proto}
+        given.update((attribute.name, attribute) for attribute in call.attribute)
+        constants = {}
+        for name, value_name in zip(function.input, call.input, strict=False):
+            value = scope.constant(value_name) if value_name else None
+            if value is not None and value.size <= _SMALL and value.dtype.kind in "iub":
+                constants[name] = numpy_helper.from_array(value)
+        types = tuple((scope.type_string(name), scope.rank(name)) if name else None for name in call.input)
+        key = (
+            _id(function),
+            tuple(sorted((name, attribute.SerializeToString()) for name, attribute in given.items())),
+            tuple(sorted((name, tensor.SerializeToString()) for name, tensor in constants.items())),
+            types,
+        )
+        if key not in self.copies:
+            copy = FunctionProto.FromString(function.SerializeToString())
+            copy.name = self._free_name(function)
+            copy.ClearField("overload")
+            del copy.attribute[:]
+            del copy.attribute_proto[:]
+            self.copies[key] = copy
+            _bind(copy.node, given)
+            self._write_constants(copy, {name: tensor.SerializeToString() for name, tensor in constants.items()})
+            self._calls(Scope(self.ground, copy, 0, "function"), copy.node)
+        return self.copies[key]
+
+    def _free_name(self, function: FunctionProto) -> str:
+        number = 1
+        while (function.domain, f"{function.name}_{number}") in self.names:
+            number += 1
+        name = f"{function.name}_{number}"
+        self.names.add((function.domain, name))
+        return name
+
+    def _write_constants(self, copy: FunctionProto, constants: Mapping[str, bytes]) -> None:
+        """Let Constant nodes yield what inputs would bring; the inputs stay, under names that nothing reads."""
+        nodes = []
+        for index, name in enumerate(copy.input):
+            if name in constants:
+                copy.input[index] = self.ground.names.fresh(name, "_given")
+                node = NodeProto(op_type="Constant", name=name, output=[name])
+                node.attribute.add(name="value", type=AttributeProto.TENSOR).t.ParseFromString(constants[name])
+                nodes.append(node)
+        if nodes:
+            nodes += [NodeProto.FromString(node.SerializeToString()) for node in copy.node]
+            del copy.node[:]
+            copy.node.extend(nodes)
+
+
+def _bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> None:
+    """Put attributes in the place of references to them; a reference to one not given goes."""
+    for node in nodes:
+        for index in reversed(range(len(node.attribute))):
+            attribute = node.attribute[index]
+            if attribute.ref_attr_name:
+                value = given.get(attribute.ref_attr_name)
+                name = attribute.name
+                if value is None:
+                    del node.attribute[index]
+                else:
+                    attribute.CopyFrom(value)
+                    attribute.name = name
+        for _, _, graph in subgraphs(node):
+            _bind(graph.node, given)

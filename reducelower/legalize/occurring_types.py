@@ -1,0 +1,175 @@
+"""Which element types can occur in a model at all.
+
+Most boundaries between operator versions only change element types that a given model has nowhere. One look at where
+types come from (inputs, initializers, constants, operators of fixed output type) answers for all nodes at once, without
+inferring the type of any value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, defs
+
+from reducelower.model.nodelist import NodeList
+from reducelower.model.schemas import element_type_name, schema, taken_types, type_string
+
+__all__ = ["Occurring", "dropped_types"]
+
+
+@cache
+def _dropped(op_type: str, source_version: int, goal_version: int) -> frozenset[str]:
+    source, goal = schema(op_type, source_version), schema(op_type, goal_version)
+    assert source is not None
+    assert goal is not None
+    dropped: set[str] = set()
+    for old, new in ((source.inputs, goal.inputs), (source.outputs, goal.outputs)):
+        by_name = {parameter.name: parameter for parameter in new}
+        for index, parameter in enumerate(old):
+            match = by_name.get(parameter.name) or (new[index] if index < len(new) else None)
+            if match is not None:
+                dropped |= taken_types(source, parameter) - taken_types(goal, match)
+    return frozenset(dropped)
+
+
+def dropped_types(source: defs.OpSchema, goal: defs.OpSchema) -> frozenset[str]:
+    """Types that one version of an operator takes or yields somewhere and another does not."""
+    return _dropped(source.name, source.since_version, goal.since_version)
+
+
+# What they yield where no attribute says; the other generators yield floats. Source: their operators' pages.
+_WITHOUT_CHOICE = {"Multinomial": "tensor(int32)", "QuantizeLinear": "tensor(uint8)"}
+
+# Their outputs come from graphs and constants that are looked at themselves.
+_HANDLED = frozenset({"If", "Loop", "Scan", "SequenceMap", "Constant"})
+
+
+@cache
+def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bool] | None:
+    """Types an operator yields whatever it reads, and whether attributes choose others; None if nothing is known."""
+    found = schema(op_type, opset, domain) if not domain else _any_schema(op_type, domain)
+    if found is None:
+        return None
+    read = {parameter.type_str for parameter in found.inputs}
+    fixed: set[str] = set()
+    chosen = False
+    for output in found.outputs:
+        if output.type_str in read:
+            continue
+        taken = taken_types(found, output)
+        if len(taken) == 1 or domain:
+            fixed |= taken
+        elif op_type not in _HANDLED:
+            chosen = True
+            # What a sequence is made of occurs by itself; that it is a sequence does not.
+            fixed.update(name for name in taken if name.startswith(("seq(", "optional(")))
+    return frozenset(fixed), chosen
+
+
+@cache
+def _any_schema(op_type: str, domain: str) -> defs.OpSchema | None:
+    history = [entry for entry in defs.get_all_schemas_with_history() if entry.domain == domain]
+    matches = [entry for entry in history if entry.name == op_type]
+    return max(matches, key=lambda entry: entry.since_version, default=None)
+
+
+@cache
+def _chooses_by_attribute(op_type: str, opset: int) -> bool:
+    found = _produced(op_type, opset, "")
+    return found is not None and found[1]
+
+
+def _elements(type_name: str) -> set[str]:
+    """A type and the tensor types inside it: sequence and optional operators give out what they hold."""
+    found = {type_name}
+    inner = type_name
+    while inner.startswith(("seq(", "optional(", "map(")):
+        inner = inner[inner.index("(") + 1 : -1]
+        if type_name.startswith("map("):
+            inner = inner.split(",", 1)[1]
+        found.add(inner)
+    return found
+
+
+class Occurring:
+    """Gathers, over a whole model, where types come from."""
+
+    def __init__(self) -> None:
+        self.foreign: set[tuple[str, str]] = set()
+        self._types: set[str] = set()
+        self._nodes: list[NodeList] = []
+
+    def note_constant(self, node: NodeProto) -> None:
+        """Take in what a Constant node yields."""
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.TENSOR:
+                self._types.add(f"tensor({element_type_name(attribute.t.data_type)})")
+            elif attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
+                self._types.add("tensor(float)")
+            elif attribute.type in (AttributeProto.INT, AttributeProto.INTS):
+                self._types.add("tensor(int64)")
+            elif attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
+                self._types.add("tensor(string)")
+            elif attribute.type == AttributeProto.SPARSE_TENSOR:
+                self._types.add(f"tensor({element_type_name(attribute.sparse_tensor.values.data_type)})")
+
+    def note_holders(self, holders: Iterable[tuple[GraphProto | FunctionProto, NodeList]]) -> None:
+        """Take in what graphs and function bodies state and hold, each given with its nodes."""
+        for holder, nodes in holders:
+            self._nodes.append(nodes)
+            for value in holder.value_info:
+                self._note(type_string(value.type))
+            if isinstance(holder, GraphProto):
+                for values in (holder.input, holder.output):
+                    for value in values:
+                        self._note(type_string(value.type))
+                for tensor in holder.initializer:
+                    self._types.add(f"tensor({element_type_name(tensor.data_type)})")
+                for sparse in holder.sparse_initializer:
+                    self._types.add(f"tensor({element_type_name(sparse.values.data_type)})")
+
+    def _note(self, found: str | None) -> None:
+        if found is not None:
+            self._types |= _elements(found)
+
+    def types(self, operators: Iterable[tuple[str, int]]) -> frozenset[str] | None:
+        """Types that can occur given the operators (with opset versions) met; None if that could be any.
+
+        The answer may hold types that do not occur, never the other way round.
+        """
+        choosing: set[str] = set()
+        for op_type, opset in operators:
+            produced = _produced(op_type, opset, "")
+            if produced is None:
+                continue
+            self._types |= produced[0]
+            if _chooses_by_attribute(op_type, opset):
+                choosing.add(op_type)
+        for domain, op_type in self.foreign:
+            produced = _produced(op_type, 0, domain)
+            if produced is None:
+                return None
+            for found in produced[0]:
+                self._types |= _elements(found)
+        if choosing:
+            for nodes in self._nodes:
+                for _, node in nodes.of(choosing.__contains__):
+                    self._note_choice(node)
+        return frozenset(self._types)
+
+    def _note_choice(self, node: NodeProto) -> None:
+        """Take in the element type that an attribute of a node chooses for its output."""
+        self._types.add(_WITHOUT_CHOICE.get(node.op_type, "tensor(float)"))
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.TENSOR:
+                self._types.add(f"tensor({element_type_name(attribute.t.data_type)})")
+            elif attribute.type == AttributeProto.INT and attribute.name in (
+                "to",
+                "dtype",
+                "output_dtype",
+                "output_datatype",
+            ):
+                self._types.add(f"tensor({element_type_name(attribute.i)})")
+            elif attribute.type == AttributeProto.STRING and attribute.name == "to":
+                self._types.add(f"tensor({attribute.s.decode().lower()})")

@@ -1,0 +1,285 @@
+"""One run over one model: from a model, a target and settings to a plan and a legal model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from onnx import FunctionProto, GraphProto, ModelProto, shape_inference
+
+from reducelower.errors import Refusal
+from reducelower.legalize.draft import Draft, Source
+from reducelower.legalize.driver import Legalizer
+from reducelower.legalize.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
+from reducelower.model.census import Census
+from reducelower.model.inference import Inference, skeleton, subgraphs
+from reducelower.model.names import Names
+from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
+from reducelower.model.sole_type import sole_element_type
+from reducelower.model.validate import what_is_wrong_with_calls
+from reducelower.plan import Plan
+from reducelower.rulebook.bodies import Rules
+from reducelower.scope.ground import Ground
+from reducelower.target import Target
+
+if TYPE_CHECKING:
+    from reducelower.rulebook import RuleBook
+
+__all__ = ["Book", "IrVersion", "Settings", "attempt", "attempt_in_place", "source_opset"]
+
+Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
+"""A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
+
+IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
+
+_BRANCHES_MAY_DIFFER = 11
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run is told besides the target; see `reducelower.api.legalize`."""
+
+    rules: Book = "spec"
+    ir_version: IrVersion = "auto"
+    freeze_defaults: bool = False
+    element_types: Mapping[str, str] | None = None
+    ranks: Mapping[str, int] | None = None
+    base_dir: str | os.PathLike[str] | None = None
+
+
+def attempt(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
+    """Make a draft of a model legal; where the plan has refusals, the draft is of no use.
+
+    Raises:
+        ValueError: the target makes no sense.
+    """
+    draft = Draft.of_source(source)
+    plan = _run(draft, source, target, settings, report=report)
+    if plan.refusals and _in_functions(plan):
+        special = ModelProto()
+        special.CopyFrom(source.model)
+        _specialize(special, plan, settings)
+        special_source = Source(special)
+        second = Draft.of_source(special_source)
+        again = _run(second, special_source, target, settings, report=report, is_last_attempt=True)
+        if not again.refusals:
+            return second, again
+    return draft, plan
+
+
+def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
+    """Make a model itself legal, or leave it as it was where the plan has refusals.
+
+    Raises:
+        ValueError: the target makes no sense.
+    """
+    # Refusals are found on copies that carry no weights.
+    bare = skeleton(model)
+    source = Source.of_message(bare)
+    plan = _run(Draft.of_source(source), source, target, settings)
+    is_last_attempt = bool(_in_functions(plan))
+    if is_last_attempt:
+        first = plan
+        _specialize(bare, plan, settings)
+        source = Source.of_message(bare)
+        plan = _run(Draft.of_source(source), source, target, settings, is_last_attempt=True)
+        if plan.refusals:
+            return first
+        _specialize(model, first, settings)
+    if plan.refusals:
+        return plan
+    return _run(Draft(model), source, target, settings, report=report, is_last_attempt=is_last_attempt)
+
+
+def _in_functions(plan: Plan) -> set[str]:
+    """Graph paths of the model-local functions in which something was refused."""
+    return {
+        "/".join(refusal.graph.split("/")[:2])
+        for refusal in plan.refusals
+        if refusal.operator and refusal.graph.startswith("functions/")
+    }
+
+
+def _specialize(model: ModelProto, plan: Plan, settings: Settings) -> None:
+    """Give functions in which something was refused a copy for each way they are called."""
+    from reducelower.legalize.monomorphize import specialize
+
+    specialize(model, _in_functions(plan), _ground(model, Source.of_message(model), plan.target, settings))
+
+
+def _run(
+    draft: Draft,
+    source: Source,
+    target: Target,
+    settings: Settings,
+    *,
+    report: bool = True,
+    is_last_attempt: bool = False,
+) -> Plan:
+    """Make a draft legal; `source` is the same model as it was.
+
+    The plan lists sites only where a report is wanted: on a large model listing them takes longer than the rest.
+    """
+    model, census = draft.model, draft.census
+    imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
+    opset, problem = _source_opset([entry.version for entry in imports])
+    goal = _goal(target, opset)
+    old_ir = model.ir_version
+    if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.model)):
+        problem = Refusal("graph", "", "", wrong, "inline the functions first")
+    if problem:
+        return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
+    assert goal.opset is not None
+    sole_type = partial(_sole_type, census, opset)
+    ground = _ground(model, source, goal, settings, sole_type, is_last_attempt=is_last_attempt)
+    legalizer = Legalizer(draft, goal, ground, Rules(settings.rules))
+    legalizer.run(opset)
+    refusals = tuple(legalizer.refusals)
+    unmended = legalizer.unmended
+    notes = (
+        *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
+        *(f"{says} Nothing equivalent mends that there." for says in unmended),
+    )
+    if refusals:
+        return Plan(opset, goal, refusals=refusals, ir_version=(old_ir, old_ir), notes=notes)
+    sites = legalizer.splice(report=report)
+    for entry in imports:
+        entry.version = goal.opset
+    if goal.opset < _BRANCHES_MAY_DIFFER <= opset:
+        problem = _unlike_branches(draft.message())
+        if problem:
+            return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
+    model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset)
+    if problem := _too_new_an_ir(draft, goal):
+        return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
+    carried = legalizer.nodes - len(sites)
+    return Plan(opset, goal, tuple(sites), (), carried, (old_ir, model.ir_version), notes, unmended)
+
+
+def source_opset(model: ModelProto) -> int:
+    """The opset version of the default domain that a model imports; 0 where it imports none."""
+    return next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
+
+
+def _has_branches(model: ModelProto) -> bool:
+    holders: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
+    while holders:
+        for node in holders.pop().node:
+            if node.op_type == "If":
+                return True
+            holders.extend(graph for _, _, graph in subgraphs(node))
+    return False
+
+
+def _unlike_branches(model: ModelProto) -> Refusal | None:
+    """Look for branches that turn out to give different shapes now that more is constant than before."""
+    if not _has_branches(model):
+        return None
+    try:
+        shape_inference.infer_shapes(skeleton(model), strict_mode=True)
+    except Exception as error:  # inference has several kinds of its own
+        if "op_type:If" in str(error):
+            reason = f"the branches of an If give different shapes: {' '.join(str(error).split())}"
+            return Refusal("graph", "", "", reason, f"opset {_BRANCHES_MAY_DIFFER} is the oldest that allows it")
+    return None
+
+
+def _sole_type(census: Census | None, opset: int) -> int | None:
+    return None if census is None else sole_element_type(ModelProto.FromString(census.rest).graph, census, opset)
+
+
+def _ground(
+    model: ModelProto,
+    source: Source,
+    target: Target,
+    settings: Settings,
+    sole_type: Callable[[], int | None] = lambda: None,
+    *,
+    is_last_attempt: bool = False,
+) -> Ground:
+    assert target.opset is not None
+    return Ground(
+        Names(lambda: source.model, source.serialized),
+        Inference(lambda: source.model, sole_type),
+        opset=target.opset,
+        element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
+        ranks=settings.ranks or {},
+        base_dir=None if settings.base_dir is None else Path(settings.base_dir),
+        freeze_defaults=settings.freeze_defaults,
+        overridable=model.ir_version >= 4,
+        initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
+        is_last_attempt=is_last_attempt,
+    )
+
+
+def _source_opset(imported: list[int]) -> tuple[int, Refusal | None]:
+    """The opset version of the default domain, and what is wrong with it if anything."""
+    if not imported:
+        reason = "it imports no opset of the default domain, so it cannot be told what its operators mean"
+        return 0, Refusal("graph", "", "", reason, "set opset_import")
+    opset = imported[0]
+    different = sorted(set(imported))
+    if len(different) > 1:
+        reason = f"it imports the default domain more than once, at opsets {' and '.join(map(str, different[:9]))}"
+        return opset, Refusal("graph", "", "", reason, "keep the one its nodes are written for")
+    if not 1 <= opset <= latest_opset():
+        reason = f"it imports opset {opset}, and the onnx installed knows opsets 1 to {latest_opset()}"
+        return opset, Refusal("graph", "", "", reason, "install a newer onnx" if opset > 0 else "mend opset_import")
+    return opset, None
+
+
+def _goal(target: Target, source_opset: int) -> Target:
+    """The target with its opset version filled in.
+
+    Raises:
+        ValueError: there is no such opset version, operator or element type.
+    """
+    opset = source_opset if target.opset is None else target.opset
+    if target.opset is not None and not 1 <= opset <= latest_opset():
+        raise ValueError(f"there is no opset {opset}; the onnx installed knows opsets 1 to {latest_opset()}")
+    for name in target.without:
+        if not versions(name):
+            raise ValueError(f"there is no operator {name!r} in the default domain")
+    for name in target.without_types:
+        parse_element_type(name)
+    return replace(target, opset=opset)
+
+
+def _too_new_an_ir(draft: Draft, target: Target) -> Refusal | None:
+    """Bring the IR version down to the newest that the runtime reads; what needs a newer one is refused."""
+    newest = None if target.runtime is None else target.runtime.ir_version
+    if newest is None or draft.model.ir_version <= newest:
+        return None
+    needed = ir_version_to_read(draft.message())
+    if needed <= newest:
+        draft.model.ir_version = newest
+        return None
+    reason = f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
+    return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
+
+
+def _new_ir_at_most(asked: IrVersion, old: int) -> int:
+    """The newest IR version the model may come out with."""
+    if asked == "keep":
+        return old
+    return max(old, 4) if asked == "auto" else int(asked)
+
+
+def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int) -> int:
+    old = draft.model.ir_version
+    if asked == "keep":
+        return old
+    if asked != "auto":
+        return int(asked)
+    usual = ir_version_of_opset(goal_opset)
+    if usual > old:
+        return usual
+    if goal_opset < source_opset and usual < old:
+        return max(usual, needed_ir_version(draft.model, draft.nodes, old, draft.census))
+    if old < 4:
+        return max(old, needed_ir_version(draft.model, draft.nodes, 4, draft.census))
+    return old

@@ -1,0 +1,270 @@
+"""Making one node legal, and then whatever comes in its place.
+
+A node crosses the boundaries between the opset version it is written for and the target's, or is replaced: by the body
+of a rule, by other operators where the target has not got its own, by an equivalent form where the runtime gets it
+wrong. Nodes that come in its place are settled in turn, from the opset version they were written for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onnx import GraphProto, NodeProto, TypeProto, defs
+
+from reducelower.adapters import absent, casts
+from reducelower.adapters.dynamic_axes import BodyWantedError
+from reducelower.adapters.registry import Replacement, crossings
+from reducelower.errors import RefusedError
+from reducelower.legalize.legality import HOLDING_GRAPHS, Treatment, Treatments
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
+from reducelower.plan import Label
+from reducelower.rulebook import bodies
+from reducelower.scope.body import BodyScope
+from reducelower.scope.ground import Ground
+from reducelower.scope.scope import Scope
+from reducelower.target import Target
+
+if TYPE_CHECKING:
+    from reducelower.rulebook import Rule
+    from reducelower.runtimes import Fact
+    from reducelower.runtimes.mending import Mender
+
+__all__ = ["Settler"]
+
+_TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64", "bool"))
+"""Types that an operator which ever took them, or the like of them, always took."""
+
+
+_OFTEN = 8
+"""Times that an operator is expressed by others within its own expression; simpler forms of itself take two or three,
+and operators that are expressed by each other take no end."""
+
+
+class Settler:
+    """What settles the nodes of one run.
+
+    Attributes:
+        tables: what the nodes of each operator need, by the opset version they are written for.
+        new_types: types of the values that replacements bring in, where they are known, by scope.
+    """
+
+    def __init__(self, target: Target, ground: Ground, rules: bodies.Rules) -> None:
+        """Prepare a run.
+
+        Args:
+            target: what to make nodes legal for; its opset is a number here.
+            ground: what all scopes share.
+            rules: the rule book.
+        """
+        assert target.opset is not None
+        self.target = target
+        self.goal: int = target.opset
+        self.ground = ground
+        self.rules = rules
+        self.tables: dict[int, Treatments] = {}
+        self.new_types: dict[Scope, dict[str, TypeProto]] = {}
+        self._expanding: list[str] = []
+        self._expressing: list[str] = []
+        self._mender: Mender | None = None
+
+    @property
+    def unmended(self) -> tuple[str, ...]:
+        """What overflows on the runtime that the model is for, and cannot be mended there."""
+        return () if self._mender is None else tuple(self._mender.unmended)
+
+    def table(self, opset: int) -> Treatments:
+        """What operators need whose nodes are written for an opset version."""
+        if opset not in self.tables:
+            self.tables[opset] = Treatments(opset, self.target)
+        return self.tables[opset]
+
+    def settle(
+        self, node: NodeProto, opset: int, scope: Scope, treatment: Treatment, *, mistyped: bool = False
+    ) -> tuple[bool | list[NodeProto], str]:
+        """Make one node legal: whether it changed, or what replaces it, and the name of what did it.
+
+        `mistyped` says that the node came in place of one of an element type which its version may not take.
+        """
+        if treatment.refusal:
+            raise RefusedError(treatment.refusal)
+        if treatment.expand:
+            before = node.SerializeToString()
+            try:
+                return self.expand(node, opset, scope, self.rules.find(node, scope))
+            except RefusedError as refused:
+                raise self._naming_a_book(refused, before, opset, scope) from None
+        if treatment.absent:
+            return self._replace_absent(node, opset, scope)
+        changed, labels = False, ""
+        for crossing in treatment.crossings:
+            inputs = list(node.input)
+            try:
+                outcome = crossing.cross(node, scope)
+            except BodyWantedError:
+                rule = self.rules.find_simpler(node, scope)
+                nodes, label = self.expand(node, crossing.boundary, scope, rule)
+                return nodes, f"{label}, for axes known at run time"
+            if outcome is False:
+                continue
+            label = outcome.label if isinstance(outcome, Replacement) else crossing.label
+            labels = f"{labels}; {label}" if labels else label
+            if isinstance(outcome, list):
+                lost = self.table(opset).dropped.get(node.op_type)
+                mistyped = mistyped or any(scope.type_string(name) in lost for name in inputs if lost and name)
+                return self.settle_all(outcome, crossing.opset, scope, mistyped=mistyped), labels
+            changed = True
+        if treatment.facts:
+            outcome, label = self._mend(node, scope, treatment.facts)
+            if outcome:
+                return outcome, _joined(labels, label)
+        return changed, labels
+
+    def _mend(self, node: NodeProto, scope: Scope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
+        if self._mender is None:
+            from reducelower.runtimes.mending import Mender
+
+            self._mender = Mender(self)
+        return self._mender.mend(node, scope, facts)
+
+    def settle_all(
+        self, nodes: list[NodeProto], opset: int, around: Scope, *, mistyped: bool = False
+    ) -> list[NodeProto]:
+        """Make nodes that replace another legal, from the opset version they are written for."""
+        if not nodes:
+            return nodes
+        scope = BodyScope(around, nodes, opset)
+        table = self.table(opset)
+        settled: list[NodeProto] = []
+        for node in nodes:
+            treatment = table[node.op_type]
+            if node.domain not in DEFAULT_DOMAINS:
+                settled.append(node)
+                continue
+            outcome: bool | list[NodeProto] = False
+            if treatment is not None:
+                if node.op_type in HOLDING_GRAPHS:
+                    self._settle_subgraphs(node, scope, mistyped=mistyped)
+                outcome, _ = self.settle(node, opset, scope, treatment, mistyped=mistyped)
+            if isinstance(outcome, list):
+                settled.extend(outcome)
+            elif mistyped or node.op_type in table.dropped:
+                settled.extend(self.fit(node, scope, strict=node.op_type in table.dropped) or [node])
+            else:
+                settled.append(node)
+        self._note_types(scope)
+        return settled
+
+    def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool = False) -> None:
+        for number, _, graph in subgraphs(node):
+            stated = len(graph.value_info)
+            graph.value_info.extend(scope.types_inside(node, number))
+            nodes = [NodeProto.FromString(inner.SerializeToString()) for inner in graph.node]
+            inner_scope = Scope(self.ground, graph, scope.opset, scope.path, scope)
+            settled = self.settle_all(nodes, scope.opset, inner_scope, mistyped=mistyped)
+            del graph.value_info[stated:]
+            del graph.node[:]
+            graph.node.extend([*inner_scope.added_nodes, *settled])
+
+    def expand(self, node: NodeProto, opset: int, scope: Scope, rule: Rule) -> tuple[list[NodeProto], str]:
+        """Replace a node by the body of a rule, moved first to the opset version the rule is written for."""
+        if node.op_type in self._expanding:
+            raise RefusedError(f"the rule for {node.op_type} leads back to {node.op_type}", "change the rule")
+        label = rule.name
+        for crossing in crossings(node.op_type, opset, rule.opset):
+            if crossing.is_plain:
+                continue
+            outcome = crossing.cross(node, scope)
+            if isinstance(outcome, list):
+                return self.settle_all(outcome, crossing.opset, scope), label
+        self._expanding.append(node.op_type)
+        try:
+            body = bodies.instantiate(rule, node, scope)
+            return self.settle_all(body, rule.opset, scope), label
+        finally:
+            self._expanding.pop()
+
+    def _naming_a_book(self, refused: RefusedError, node: bytes, opset: int, scope: Scope) -> RefusedError:
+        """The refusal of a rule with a shipped rule book in its hint that can do what the chosen one cannot."""
+        for name in bodies.SHIPPED:
+            copy = NodeProto.FromString(node)
+            try:
+                self.expand(copy, opset, scope, bodies.Rules(name).find(copy, scope))
+            except RefusedError:
+                continue
+            hint = f"--rules {name} works here"
+            return RefusedError(refused.reason, f"{refused.hint}; {hint}" if refused.hint else hint)
+        return refused
+
+    def _replace_absent(self, node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], str]:
+        # They are written for an opset version that may not take all the types which the operator takes at its own.
+        mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
+        if self._expressing.count(node.op_type) == _OFTEN:
+            raise RefusedError(f"opset {self.goal} has neither {' nor '.join(dict.fromkeys(self._expressing))}")
+        self._expressing.append(node.op_type)
+        try:
+            nodes, written, label = absent.replacement(node, opset, scope)
+            return self.settle_all(nodes, written, scope, mistyped=mistyped), label
+        finally:
+            self._expressing.pop()
+
+    def fit(self, node: NodeProto, scope: Scope, *, strict: bool = True) -> list[NodeProto] | None:
+        """Cast around a node whose element type the target's version does not take; None if it takes it.
+
+        What is of unknown type is refused where `strict`, else trusted to be taken.
+        """
+        goal = schema(node.op_type, self.goal)
+        if goal is None:
+            return None
+        misfit = _misfit(node, scope, goal, strict=strict)
+        if misfit is None:
+            return None
+        before, inner, after = casts.retype(node, scope, misfit, goal)
+        # Node and casts are written for different opset versions, and the casts' types are known to be taken.
+        return [
+            *self.settle_all(before, casts.CAST_OPSET, scope),
+            *([] if inner is None else [inner]),
+            *self.settle_all(after, casts.CAST_OPSET, scope),
+        ]
+
+    def _note_types(self, body: BodyScope) -> None:
+        """Keep the types of new values, for the graph to state, where they are to be had for little."""
+        home: Scope = body
+        while isinstance(home, BodyScope) and home.parent is not None:
+            home = home.parent
+        read = {name for node in body.nodes for name in node.input if name and not body.defines(name)}
+        if not isinstance(home.holder, GraphProto) or not all(map(home.has_type_at_hand, read)):
+            return
+        noted = self.new_types.setdefault(home, {})
+        for node in body.nodes:
+            for name in filter(self.ground.names.is_new, node.output):
+                found = body.type(name)
+                if found is not None:
+                    noted[name] = found
+
+
+def _joined(label: str, further: str) -> str:
+    """Both labels in one, with the reason that the further one has."""
+    if not label:
+        return further
+    return Label(f"{label}; {further}", further.because) if isinstance(further, Label) else f"{label}; {further}"
+
+
+def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema, *, strict: bool) -> str | None:
+    """The first type among inputs and outputs that a schema does not take, as schemas spell it."""
+    for names, formals in ((node.input, goal.inputs), (node.output, goal.outputs)):
+        for index, name in enumerate(names):
+            if not name or not formals:
+                continue
+            formal = formals[min(index, len(formals) - 1)]
+            found = scope.type_string(name)
+            if found is None:
+                if formals is goal.outputs or not strict:
+                    continue
+                raise RefusedError(
+                    f"the element type of {name!r} is not known, and opset {scope.ground.opset} takes fewer types",
+                    f"declare it with --type {name}=float32",
+                )
+            if found not in taken_types(goal, formal):
+                return found
+    return None

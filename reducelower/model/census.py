@@ -1,0 +1,264 @@
+"""What the nodes of a graph are, read straight from its bytes.
+
+Asking 50,000 node messages for their operator types one by one takes longer than parsing the whole model. So the bytes
+are parsed with message types that have the field numbers of onnx.proto but not its depth. One leaves every node as the
+bytes it is. The others take all nodes of the graph as one and give columns: protobuf merges repeated occurrences of a
+singular message, and repeated fields inside it line up one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from reducelower.model.numbering import numbered
+from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "INPUT",
+    "NAME",
+    "OUTPUT",
+    "Census",
+    "Columns",
+    "field_head",
+    "graph_field",
+    "graph_from",
+    "graph_head",
+    "graph_of",
+    "second_of_two",
+]
+
+_Field = descriptor_pb2.FieldDescriptorProto
+
+INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
+"""What stands in front of the first fields of a NodeProto, as protobuf writes it."""
+
+_MANY = 2048
+"""Nodes from which on it pays to number the operator types of all of them at once."""
+
+_GRAPH, _OP_TYPE = 7, 4
+
+_BEFORE_GRAPH = 64
+"""Fields of a model among which its graph is looked for; protobuf writes six before it at most."""
+
+# Field numbers of NodeProto in onnx.proto.
+_COLUMNS: Mapping[str, Mapping[str, int]] = {
+    "Nodes": {"op_type": _OP_TYPE, "domain": 7, "overload": 8, "metadata_props": 9},
+    "Readers": {"input": 1},
+}
+
+_OTHER = "other_"
+_OTHERS = (1, 2, 3, 5, 6)
+"""The other fields that nodes often have. Declared as singular they overwrite each other, which takes less time than
+to keep all of them, as happens to fields that are not known."""
+
+
+@cache
+def _class(name: str) -> Any:
+    """A message type: ``Apart`` for a model, ``ApartGraph``, ``NodesGraph`` and ``ReadersGraph`` for a graph."""
+    return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"reducelower.{name}"))
+
+
+@cache
+def _pool() -> descriptor_pool.DescriptorPool:
+    file = descriptor_pb2.FileDescriptorProto(name="census.proto", package="reducelower", syntax="proto2")
+    for kind, columns in _COLUMNS.items():
+        message = file.message_type.add(name=f"Columns{kind}")
+        for column, number in columns.items():
+            message.field.add(name=column, number=number, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
+        for number in _OTHERS:
+            if number not in columns.values():
+                other = f"{_OTHER}{number}"
+                message.field.add(name=other, number=number, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_BYTES)
+        _add_singular(file, f"{kind}Graph", "node", 1, message.name)
+    apart = file.message_type.add(name="ApartGraph")
+    apart.field.add(name="node", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
+    _add_singular(file, "Apart", "graph", _GRAPH, "ApartGraph")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return pool
+
+
+def _add_singular(file: Any, message: str, field: str, number: int, kind: str) -> None:
+    file.message_type.add(name=message).field.add(
+        name=field,
+        number=number,
+        label=_Field.LABEL_OPTIONAL,
+        type=_Field.TYPE_MESSAGE,
+        type_name=f".reducelower.{kind}",
+    )
+
+
+def graph_of(nodes: Iterable[bytes]) -> Any:
+    """A graph that holds serialized nodes, in its field ``node``, and nothing else."""
+    graph = _class("ApartGraph")()
+    graph.node.extend(nodes)
+    return graph
+
+
+def graph_from(serialized: bytes) -> Any:
+    """A graph from its bytes, nodes left as they are, in its field ``node``."""
+    return _class("ApartGraph").FromString(serialized)
+
+
+@cache
+def field_head(length: int) -> bytes:
+    """What stands in front of a node of so many bytes in a GraphProto: field 1, and the length."""
+    return b"\x0a" + varint(length)
+
+
+def graph_head(length: int) -> bytes:
+    """What stands in front of a graph of so many bytes in a ModelProto."""
+    return varint(_GRAPH << 3 | LENGTH) + varint(length)
+
+
+def graph_field(model: bytes) -> Field | None:
+    """Where the graph lies in a serialized model; None where it does not come early, or not as protobuf writes it."""
+    fields = islice(Window(model).fields(0, len(model)), _BEFORE_GRAPH)
+    try:
+        return next((field for field in fields if (field.number, field.kind) == (_GRAPH, LENGTH)), None)
+    except MalformedError:  # protobuf reads more than the window does
+        return None
+
+
+def second_of_two(node: bytes) -> bytes | None:
+    """The second input of a serialized node that has two, neither longer than 127 bytes; None for other nodes."""
+    try:
+        second = node[1] + 2
+        length = node[second + 1]
+        end = second + 2 + length
+        is_such = node[0] == INPUT == node[second] and node[1] | length < 128 and node[end] == OUTPUT
+    except IndexError:
+        return None
+    return node[second + 2 : end] if is_such else None
+
+
+def _numbered_one_by_one(column: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int32]]:
+    """What `numbered` gives, for whatever strings."""
+    codes: dict[bytes, int] = {}
+    stated = np.fromiter((codes.setdefault(name, len(codes)) for name in column), np.int32, len(column))
+    return list(codes), stated
+
+
+class Columns:
+    """What the nodes of a graph are, column by column."""
+
+    def __init__(self, graph: Any) -> None:
+        """Look at the nodes of a graph as `graph_of` makes it."""
+        self._count = len(graph.node)
+        self._serialized: bytes = graph.SerializeToString()
+
+    @cached_property
+    def _columns(self) -> Any:
+        columns = _class("NodesGraph").FromString(self._serialized).node
+        for number in _OTHERS:
+            columns.ClearField(f"{_OTHER}{number}")
+        return columns
+
+    @cached_property
+    def _codes(self) -> tuple[list[str], NDArray[np.int32]]:
+        """The operator types there are, and for each one that is stated its place among them."""
+        column = self._columns.op_type
+        found = None
+        if len(column) >= _MANY:
+            found = numbered(self._columns.SerializeToString(), _OP_TYPE << 3 | LENGTH, len(column))
+        names, stated = found or _numbered_one_by_one(column)
+        return [name.decode() for name in names], stated
+
+    @cached_property
+    def is_even(self) -> bool:
+        """Whether every node has one operator type, so that the n-th is that of the n-th node."""
+        return len(self._columns.op_type) == self._count
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether no node states a domain either, so that operator types tell what nodes are."""
+        return self.is_even and not any(self._columns.domain)
+
+    @property
+    def operators(self) -> Sequence[str]:
+        """The operator types there are."""
+        return self._codes[0]
+
+    def operators_at(self, positions: Sequence[int]) -> Iterator[str]:
+        """The operator types of some nodes, where the columns are even."""
+        operators, codes = self._codes
+        return map(operators.__getitem__, codes[positions].tolist())
+
+    def positions(self, is_wanted: Callable[[str], bool]) -> list[int]:
+        """Positions of the nodes of some operators; of all nodes where the columns are not even."""
+        if not self.is_even:
+            return list(range(self._count))
+        operators, codes = self._codes
+        wanted = np.fromiter(map(is_wanted, operators), np.bool_, len(operators))
+        found: list[int] = np.flatnonzero(wanted[codes]).tolist()
+        return found
+
+    @property
+    def has_overloads(self) -> bool:
+        """Whether any node names an overload of a function."""
+        return any(self._columns.overload)
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether any node carries metadata_props."""
+        return bool(self._columns.metadata_props)
+
+    @cached_property
+    def inputs(self) -> Sequence[bytes]:
+        """The inputs of all nodes, in order; what graphs inside them read is not among them."""
+        return _class("ReadersGraph").FromString(self._serialized).node.input  # type: ignore[no-any-return]
+
+    def reading(self, names: Collection[str]) -> set[str]:
+        """Which of some names nodes read; not what graphs inside nodes do."""
+        return set(map(bytes.decode, {name.encode() for name in names}.intersection(self.inputs)))
+
+
+class Census(Columns):
+    """The nodes of the main graph of a model; those of subgraphs and functions are not in it.
+
+    Attributes:
+        graph: a graph that holds nothing but the nodes, serialized, in its field ``node``; whoever edits the nodes
+            edits this one.
+        rest: the bytes of the model without them.
+    """
+
+    def __init__(self, serialized: bytes) -> None:
+        """Take the census of a serialized ModelProto.
+
+        Raises:
+            google.protobuf.message.DecodeError: the bytes are no message.
+        """
+        self.graph: Any = _class("Apart").FromString(serialized).graph
+        self.graph.DiscardUnknownFields()
+        super().__init__(self.graph)
+        self.rest: bytes = _without_first(self._serialized, serialized) or _without_nodes(serialized)
+
+    @cached_property
+    def nodes(self) -> Sequence[bytes]:
+        """The serialized nodes as they were, whatever has become of them."""
+        return graph_from(self._serialized).node  # type: ignore[no-any-return]
+
+
+def _without_first(nodes: bytes, model: bytes) -> bytes:
+    """A model without its nodes, where they come first in its graph, as protobuf writes them; else nothing."""
+    graph = graph_field(model)
+    if graph is None or graph.value + len(nodes) > graph.end or not model.startswith(nodes, graph.value):
+        return b""
+    head = graph_head(graph.end - graph.value - len(nodes))
+    return b"".join((model[: graph.start], head, model[graph.value + len(nodes) :]))
+
+
+def _without_nodes(model: bytes) -> bytes:
+    without = _class("Apart").FromString(model)
+    if without.HasField("graph"):
+        without.graph.ClearField("node")
+    return without.SerializeToString()  # type: ignore[no-any-return]

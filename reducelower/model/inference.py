@@ -1,0 +1,340 @@
+"""Element types and shapes that nothing in the model states: shape inference, run once and only when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from math import prod
+
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    defs,
+    shape_inference,
+)
+
+from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
+
+__all__ = ["GraphKey", "Inference", "function_key", "infer_body", "skeleton", "subgraphs", "weight_bytes"]
+
+# Tensors above this many elements are weights; shape inference only reads the values of small ones.
+_SMALL = 1024
+
+GraphKey = tuple[int, ...]
+
+
+def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
+    """Every graph among the attributes of a node: its number among them, the attribute's name, the graph."""
+    number = 0
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield number, attribute.name, attribute.g
+            number += 1
+        elif attribute.type == AttributeProto.GRAPHS:
+            for graph in attribute.graphs:
+                yield number, attribute.name, graph
+                number += 1
+
+
+def _strip(tensor: TensorProto) -> TensorProto:
+    """The tensor itself if it is small, else one of the same name, type and shape without its values."""
+    if prod(tensor.dims) <= _SMALL:
+        return tensor
+    return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+
+
+def weight_bytes(model: ModelProto) -> int:
+    """About how many bytes the initializers of the main graph take, from their shapes alone."""
+    # Asking the message for its size would serialize it.
+    return sum(8 * prod(tensor.dims) for tensor in model.graph.initializer)
+
+
+def skeleton(model: ModelProto) -> ModelProto:
+    """A copy of the model whose initializers carry no weights; nothing large is copied on the way."""
+    bare = ModelProto(ir_version=model.ir_version)
+    bare.opset_import.extend(model.opset_import)
+    bare.functions.extend(model.functions)
+    source, graph = model.graph, bare.graph
+    graph.name = source.name
+    graph.node.extend(source.node)
+    graph.input.extend(source.input)
+    graph.output.extend(source.output)
+    graph.value_info.extend(source.value_info)
+    graph.sparse_initializer.extend(source.sparse_initializer)
+    graph.initializer.extend(map(_strip, source.initializer))
+    return bare
+
+
+class Inference:
+    """The types of the values of one model, as onnx's shape inference sees them.
+
+    Inference runs at the first question, on a copy without weights (`onnx.shape_inference.infer_shapes` takes models
+    up to 2 GiB). Subgraphs are covered, and bodies of model-local functions as far as their calls agree.
+    """
+
+    def __init__(self, source: Callable[[], ModelProto], sole_type: Callable[[], int | None] = lambda: None) -> None:
+        """Prepare to answer about a model.
+
+        Args:
+            source: gives the model, the same each time; it stays as it is.
+            sole_type: tells the element type of everything that nodes of the main graph yield, if it is but one.
+        """
+        self._source = source
+        self._sole_type = sole_type
+        self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
+        self._omitted: frozenset[tuple[str, str, str, str]] | None = None
+
+    @cached_property
+    def sole_element_type(self) -> int | None:
+        """The element type of everything that nodes of the main graph yield; None where there may be several."""
+        return self._sole_type()
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the question has been asked before, so that asking again costs nothing."""
+        return self._types is not None
+
+    def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
+        """Types by value name of the graph at `key`.
+
+        Args:
+            key: positions of node and subgraph from the main graph inward; for what is in the function at position
+                n of the model, -1 - n comes first (see `function_key`).
+        """
+        if self._types is None:
+            self._types = {}
+            try:
+                model = _infer(skeleton(self._source()))
+            except Exception:
+                # A model that inference itself rejects (an unknown operator, a wrong declared shape) has no inferred
+                # types; whoever needs one refuses and names the value.
+                return {}
+            self._collect(model.graph, ())
+            self._collect_functions(model)
+        return self._types.get(key, {})
+
+    def omits(self, function: FunctionProto, attribute: str) -> bool:
+        """Whether a call of a function leaves out an attribute, or the function declares none of that name."""
+        from reducelower.model.calls import omitted_attributes
+
+        if self._omitted is None:
+            self._omitted = omitted_attributes(self._source())
+        if all(known.name != attribute for known in function.attribute_proto) and attribute not in function.attribute:
+            return True
+        return (function.domain, function.name, function.overload, attribute) in self._omitted
+
+    def holder(self, key: GraphKey) -> GraphProto | FunctionProto:
+        """The graph or function body at a key, as it was before any rewrite."""
+        holder: GraphProto | FunctionProto = self._source().graph
+        if key and key[0] < 0:
+            holder, key = self._source().functions[-1 - key[0]], key[1:]
+        for index, number in zip(key[::2], key[1::2], strict=True):
+            holder = next(graph for place, _, graph in subgraphs(holder.node[index]) if place == number)
+        return holder
+
+    def _collect(self, graph: GraphProto, key: GraphKey) -> None:
+        assert self._types is not None
+        self._types[key] = {value.name: value.type for value in (*graph.output, *graph.value_info)}
+        for index, node in enumerate(graph.node):
+            for number, _, inner in subgraphs(node):
+                self._collect(inner, (*key, index, number))
+
+    def _collect_functions(self, model: ModelProto) -> None:
+        assert self._types is not None
+        calls: dict[tuple[str, str, str], list[list[TypeProto | None]]] = {}
+        positions = {
+            (function.domain, function.name, function.overload): number
+            for number, function in enumerate(model.functions)
+        }
+        if not positions:
+            return
+        _note_calls(model.graph, {}, calls, positions.keys())
+        # Callers come before what they call, so that every call of a function is known when its body is inferred.
+        for number in _callers_first(model.functions, positions):
+            function = model.functions[number]
+            inputs = _agreed(calls.get((function.domain, function.name, function.overload), []))
+            types = {name: found for name, found in zip(function.input, inputs, strict=False) if found is not None}
+            body = infer_function(function, types, model)
+            self._collect(body, function_key(number))
+            self._types[function_key(number)].update(types)
+            _note_calls(body, types, calls, positions.keys())
+
+
+def function_key(number: int) -> GraphKey:
+    """The key of the body of the function at a position among the functions of the model."""
+    return (-1 - number,)
+
+
+def _note_calls(
+    graph: GraphProto,
+    around: Mapping[str, TypeProto],
+    calls: dict[tuple[str, str, str], list[list[TypeProto | None]]],
+    functions: Collection[tuple[str, str, str]],
+) -> None:
+    """Note the types that every call in a graph, and the graphs inside it, hands to its function."""
+    types = {**around, **{value.name: value.type for value in (*graph.value_info, *graph.output, *graph.input)}}
+    for tensor in graph.initializer:
+        stated = types[tensor.name] = TypeProto()
+        stated.tensor_type.elem_type = tensor.data_type
+        for size in tensor.dims:
+            stated.tensor_type.shape.dim.add(dim_value=size)
+    for node in graph.node:
+        called = (node.domain, node.op_type, node.overload)
+        if called in functions:
+            calls.setdefault(called, []).append([types.get(name) for name in node.input])
+        for _, _, inner in subgraphs(node):
+            _note_calls(inner, types, calls, functions)
+
+
+def _agreed(calls: list[list[TypeProto | None]]) -> list[TypeProto | None]:
+    """What all calls of a function say about each input: its type where they agree, its element type at least."""
+    if not calls:
+        return []
+    agreed: list[TypeProto | None] = []
+    for index in range(max(map(len, calls))):
+        given = [call[index] if index < len(call) else None for call in calls]
+        first = given[0]
+        if first is None or any(other is None for other in given):
+            agreed.append(None)
+        elif all(other == first for other in given):
+            agreed.append(first)
+        elif len({other.tensor_type.elem_type for other in given if other is not None}) == 1:
+            element = TypeProto()
+            element.tensor_type.elem_type = first.tensor_type.elem_type
+            agreed.append(element)
+        else:
+            agreed.append(None)
+    return agreed
+
+
+def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[tuple[str, str, str], int]) -> list[int]:
+    """Positions of functions so that each stands before those it calls."""
+    order: list[int] = []
+    seen: set[int] = set()
+
+    def visit(number: int) -> None:
+        if number in seen:
+            return
+        seen.add(number)
+        for called in _called(functions[number].node):
+            if called in positions:
+                visit(positions[called])
+        order.append(number)
+
+    for number in range(len(functions)):
+        visit(number)
+    return order[::-1]
+
+
+def _called(nodes: Iterable[NodeProto]) -> Iterator[tuple[str, str, str]]:
+    for node in nodes:
+        yield node.domain, node.op_type, node.overload
+        for _, _, graph in subgraphs(node):
+            yield from _called(graph.node)
+
+
+def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], model: ModelProto) -> GraphProto:
+    """The body of a function as a graph with the types of what it computes, from the types of its inputs.
+
+    Where nodes refer to attributes of the function, shapes depend on the call; only element types are kept then.
+    """
+    graph = GraphProto(name=function.name)
+    graph.node.extend(function.node)
+    for name in function.input:
+        if name in types:
+            graph.input.add(name=name).type.CopyFrom(types[name])
+    body = ModelProto(ir_version=model.ir_version, graph=graph)
+    body.opset_import.extend(function.opset_import)
+    body.functions.extend(model.functions)
+    try:
+        inferred = _infer(body).graph
+    except Exception:
+        return graph
+    if _has_references(function.node):
+        for value in inferred.value_info:
+            if value.type.WhichOneof("value") == "tensor_type":
+                value.type.tensor_type.ClearField("shape")
+    return inferred
+
+
+def _infer(model: ModelProto) -> ModelProto:
+    """Shape inference over a model that is only there for it."""
+    _ease(model.graph, set())
+    inferred = shape_inference.infer_shapes(model)
+    # Data propagation keeps a record for every element of a vector of integers, however many there are.
+    if _has_long_vector(inferred.graph):
+        return inferred
+    return shape_inference.infer_shapes(model, data_prop=True)
+
+
+def _has_long_vector(graph: GraphProto) -> bool:
+    for value in (*graph.input, *graph.value_info, *graph.output):
+        dims = value.type.tensor_type.shape.dim
+        integer = value.type.tensor_type.elem_type in (TensorProto.INT32, TensorProto.INT64)
+        if integer and len(dims) == 1 and dims[0].dim_value > _SMALL:
+            return True
+    return any(_has_long_vector(inner) for node in graph.node for _, _, inner in subgraphs(node))
+
+
+# Their results are like their data, but their schemas have no inference.
+_WITHOUT_INFERENCE = {"": ("GroupNormalization", "MeanVarianceNormalization"), "ai.onnx.ml": ("Imputer",)}
+
+
+def _ease(graph: GraphProto, constants: set[str]) -> None:
+    """Change a graph where inference would give up though the answer is plain."""
+    constants = constants | {tensor.name for tensor in graph.initializer}
+    constants |= {node.output[0] for node in graph.node if node.op_type == "Constant" and node.output}
+    for node in graph.node:
+        if _keeps_rank_only(node, constants):
+            # Inference gives up on axes it does not know, though with keepdims=1 the rank is plain: a Slice says that.
+            node.op_type = "Slice"
+            node.input.append(node.input[1])
+            del node.attribute[:]
+        elif node.op_type in _WITHOUT_INFERENCE.get(node.domain, ()):
+            node.op_type, node.domain = "Identity", ""
+            del node.attribute[:], node.input[1:]
+        elif node.domain == "ai.onnx.ml":
+            _state_outputs(node, graph)
+        for _, _, inner in subgraphs(node):
+            _ease(inner, constants)
+
+
+def _state_outputs(node: NodeProto, graph: GraphProto) -> None:
+    """State the element types of outputs that have only one, which inference does not find where a schema has none."""
+    if not defs.has(node.op_type, node.domain):
+        return
+    found = defs.get_schema(node.op_type, node.domain)
+    for name, formal in zip(node.output, found.outputs, strict=False):
+        taken = taken_types(found, formal)
+        if name and len(taken) == 1:
+            (only,) = taken
+            if only.startswith("tensor("):
+                graph.value_info.add(name=name).type.tensor_type.elem_type = parse_element_type(only)
+
+
+def _keeps_rank_only(node: NodeProto, constants: set[str]) -> bool:
+    is_reduction = node.op_type.startswith("Reduce") and node.domain in DEFAULT_DOMAINS
+    if not is_reduction or len(node.input) < 2 or not node.input[1] or node.input[1] in constants:
+        return False
+    keepdims = next((attribute for attribute in node.attribute if attribute.name == "keepdims"), None)
+    return keepdims is None or (keepdims.i == 1 and not keepdims.ref_attr_name)
+
+
+def _has_references(nodes: Iterable[NodeProto]) -> bool:
+    return any(
+        any(attribute.ref_attr_name for attribute in node.attribute)
+        or any(_has_references(graph.node) for _, _, graph in subgraphs(node))
+        for node in nodes
+    )
+
+
+def infer_body(nodes: list[NodeProto], types: Mapping[str, TypeProto], opset: int) -> GraphProto:
+    """A few nodes that stand alone, with the types of everything computed, from the types of what they read."""
+    function = FunctionProto(name="body", node=nodes, input=types)
+    function.opset_import.add(version=opset)
+    return infer_function(function, types, ModelProto(ir_version=10))

@@ -1,0 +1,165 @@
+"""Fresh value and node names that collide with nothing in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from onnx import FunctionProto, GraphProto, ModelProto
+
+from reducelower.model.inference import subgraphs
+
+__all__ = ["Names"]
+
+_COMMONEST = "/Reduce"
+"""What the tails of most names begin with."""
+
+
+class Names:
+    """Gives out names that no value of the model bears, in any graph or function, nor any name given before.
+
+    Collecting every name of a large model takes longer than converting it. So where the model's serialized bytes are
+    at hand they are searched instead, once per kind of name: a tail that occurs nowhere in them is part of no name.
+    """
+
+    def __init__(self, source: Callable[[], ModelProto], serialized: bytes | None) -> None:
+        """Prepare to name what comes into a model.
+
+        Args:
+            source: gives the model as it was.
+            serialized: its bytes, where they are at hand.
+        """
+        self._source = source
+        self._serialized = serialized
+        self._free_tails: dict[str, bool] = {}
+        self._taken: set[str] | None = None
+        self._given: set[str] = set()
+        self._families: dict[str, dict[bytes, Collection[bytes]]] = {}
+        self._ends: list[bytes] = []
+        self.derived: list[tuple[str, str, str]] = []
+        """Names made from a stem, in order: the stem, the tail, the name."""
+
+    def fresh(self, stem: str, tail: str) -> str:
+        """A name made of a stem, such as the name of a node, and a tail, such as ``/ReduceL2/square``."""
+        name = stem + tail
+        if self._is_taken(name, tail):
+            number = 2
+            while self._is_taken(f"{name}_{number}", tail):
+                number += 1
+            name = f"{name}_{number}"
+        self._given.add(name)
+        for family in self._families:
+            self._note(name, family)
+        if stem:
+            self.derived.append((stem, tail, name))
+        return name
+
+    def is_new(self, name: str) -> bool:
+        """Whether the name was given out here rather than found in the model."""
+        return name in self._given or any(family in name for family in self._families)
+
+    # Names by the thousand
+
+    def family(self, tails: Collection[str]) -> str:
+        """The beginning that tails share, such as ``/ReduceL2/``, if it occurs nowhere in the model; else nothing.
+
+        Whatever contains it is then a name given here, and what stands in front of it is the stem.
+        """
+        first = next(iter(tails), "")
+        family = first[: first.find("/", 1) + 1]
+        if not family.startswith("/") or not all(tail.startswith(family) for tail in tails):
+            return ""
+        if not self._tail_is_free(family):
+            return ""
+        if family not in self._families:
+            # A stem that ends like a family, "a/ReduceL2", makes one with a tail that begins with "/".
+            end = family[:-1].encode()
+            if any(stem.endswith(end) for stems in self._families.values() for stem in stems):
+                return ""
+            self._families[family] = {}
+            self._ends.append(end + b"\0")
+            for name in self._given:
+                self._note(name, family)
+        return family
+
+    def take(self, family: str, stems: Sequence[bytes], tails: Collection[bytes]) -> bool:
+        """Give out the names that each of some stems has with all of some tails of one family.
+
+        Args:
+            family: the family.
+            stems: names of the model, in UTF-8.
+            tails: the tails, in UTF-8.
+
+        Returns:
+            False where one of them may have been given before; then none is given.
+        """
+        known, new = self._families[family], dict.fromkeys(stems, tails)
+        joined = b"\0".join((*stems, b""))
+        if len(new) < len(stems) or not known.keys().isdisjoint(new) or any(end in joined for end in self._ends):
+            return False
+        known.update(new)
+        return True
+
+    def _note(self, name: str, family: str) -> None:
+        """Note the stem of a name, if it is of a family, so that nobody takes it again without asking."""
+        stem, found, _ = name.partition(family)
+        if found:
+            self._families[family].setdefault(stem.encode(), ())
+
+    def _was_taken(self, name: str, family: str) -> bool:
+        stem, found, rest = name.partition(family)
+        return bool(found) and (family + rest).encode() in self._families[family].get(stem.encode(), ())
+
+    # Names one by one
+
+    def _is_taken(self, name: str, tail: str) -> bool:
+        if name in self._given or any(self._was_taken(name, family) for family in self._families):
+            return True
+        if self._tail_is_free(tail):
+            return False
+        if self._taken is None:
+            self._taken = _names_of(self._source())
+        return name in self._taken
+
+    def _tail_is_free(self, tail: str) -> bool:
+        if tail not in self._free_tails:
+            # Tails come in families, /ReduceL2/square and /ReduceL2/sum: one search often answers for all of them.
+            family = _family(tail)
+            is_free = (bool(family) and self._tail_is_free(family)) or self._occurs_nowhere(tail)
+            self._free_tails[tail] = is_free
+        return self._free_tails[tail]
+
+    def _occurs_nowhere(self, text: str) -> bool:
+        # Python searches backwards in less than half the time.
+        return self._serialized is not None and self._serialized.rfind(text.encode()) < 0
+
+
+def _family(tail: str) -> str:
+    """What the tails of a family have in common: of ``/ReduceL2/square`` first ``/ReduceL2/``, then ``/Reduce``."""
+    family = tail[: tail.rfind("/", 0, -1) + 1]
+    return _COMMONEST if family == "/" and tail.startswith(_COMMONEST) and tail != _COMMONEST else family
+
+
+def _names_of(model: ModelProto) -> set[str]:
+    names: set[str] = set()
+    _add_graph(names, model.graph)
+    for function in model.functions:
+        names.update(function.input)
+        names.update(function.output)
+        _add_nodes(names, function)
+    return names
+
+
+def _add_graph(names: set[str], graph: GraphProto) -> None:
+    for values in (graph.input, graph.output, graph.value_info, graph.initializer):
+        names.update(value.name for value in values)
+    names.update(tensor.values.name for tensor in graph.sparse_initializer)
+    _add_nodes(names, graph)
+
+
+def _add_nodes(names: set[str], holder: GraphProto | FunctionProto) -> None:
+    for node in holder.node:
+        names.add(node.name)
+        names.update(node.input)
+        names.update(node.output)
+        for _, _, graph in subgraphs(node):
+            _add_graph(names, graph)

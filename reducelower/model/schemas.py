@@ -1,0 +1,153 @@
+"""What the installed onnx knows about operators, looked up once and kept.
+
+Facts about operator versions are asked of `onnx.defs`, never written down here, so that a later onnx release brings
+its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from functools import cache
+
+from onnx import TensorProto, TypeProto, defs
+
+__all__ = [
+    "DEFAULT_DOMAINS",
+    "all_operators",
+    "element_type_name",
+    "element_type_names",
+    "is_deprecated",
+    "latest_opset",
+    "parse_element_type",
+    "schema",
+    "taken_types",
+    "type_string",
+    "versions",
+    "withdrawn_at_once",
+]
+
+DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
+"""The two spellings of the default operator domain."""
+
+
+@cache
+def latest_opset() -> int:
+    """The newest opset version of the default domain that the installed onnx defines."""
+    return defs.onnx_opset_version()
+
+
+@cache
+def _schema(op_type: str, opset: int, domain: str) -> defs.OpSchema | None:
+    try:
+        return defs.get_schema(op_type, opset, domain)
+    except defs.SchemaError:
+        return None
+
+
+def schema(op_type: str, opset: int, domain: str = "") -> defs.OpSchema | None:
+    """The schema in force at an opset version; None where the operator does not exist there or is deprecated."""
+    found = _schema(op_type, opset, domain)
+    return None if found is None or found.deprecated else found
+
+
+def is_deprecated(op_type: str, opset: int) -> bool:
+    """Whether the operator has a schema at the opset version that says it is deprecated."""
+    found = _schema(op_type, opset, "")
+    return found is not None and found.deprecated
+
+
+def withdrawn_at_once(op_type: str, opset: int) -> bool:
+    """Whether the version in force is the operator's first and deprecated already, as GroupNormalization's of 18 is.
+
+    Checkers reject such a node, but exporters wrote it and runtimes run it.
+    """
+    found = _schema(op_type, opset, "")
+    return found is not None and found.deprecated and found.since_version == versions(op_type)[0]
+
+
+@cache
+def all_operators() -> Collection[str]:
+    """Every operator of the default domain that the installed onnx knows."""
+    return frozenset(entry.name for entry in defs.get_all_schemas_with_history() if entry.domain == "")
+
+
+@cache
+def _constraints(op_type: str, version: int, domain: str) -> Mapping[str, frozenset[str]]:
+    constraints = defs.get_schema(op_type, version, domain).type_constraints
+    return {one.type_param_str: frozenset(_spelt(name) for name in one.allowed_type_strs) for one in constraints}
+
+
+def _spelt(type_name: str) -> str:
+    # Constraints write map(int64, float) where the rest of onnx writes map(int64,tensor(float)).
+    return re.sub(r"map\((\w+), ?(\w+)\)", r"map(\1,tensor(\2))", type_name)
+
+
+def taken_types(found: defs.OpSchema, parameter: defs.OpSchema.FormalParameter) -> frozenset[str]:
+    """The types that an input or output of a schema may have, as schemas spell them.
+
+    The same as ``parameter.types``, which raises a TypeError in onnx 1.20.
+    """
+    one = frozenset({parameter.type_str})
+    return _constraints(found.name, found.since_version, found.domain).get(parameter.type_str, one)
+
+
+_ANY_OPSET = 1 << 30
+
+
+@cache
+def versions(op_type: str) -> tuple[int, ...]:
+    """Every opset version of the default domain at which the operator changed, oldest first; empty if unknown."""
+    # Going back from version to version takes microseconds; listing all schemas with their history takes 15 ms.
+    found: list[int] = []
+    opset = _ANY_OPSET
+    while opset > 0 and (known := _schema(op_type, opset, "")) is not None:
+        found.append(known.since_version)
+        opset = known.since_version - 1
+    return tuple(reversed(found))
+
+
+@cache
+def element_type_name(element_type: int) -> str:
+    """ONNX's own lower-case name of an element type, such as ``float16``."""
+    return str(TensorProto.DataType.Name(element_type)).lower()
+
+
+@cache
+def _element_types() -> Mapping[str, int]:
+    names = {name.lower(): number for name, number in TensorProto.DataType.items() if number}
+    # The spellings people know from numpy.
+    return {**names, "float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
+
+
+def element_type_names() -> tuple[str, ...]:
+    """Every spelling that `parse_element_type` takes."""
+    return tuple(_element_types())
+
+
+def parse_element_type(name: str) -> int:
+    """The element type of a name such as ``float``, ``float32`` or ``tensor(float)``; ValueError if there is none."""
+    plain = name.removeprefix("tensor(").removesuffix(")").lower()
+    if plain not in _element_types():
+        from reducelower.model.suggestions import did_you_mean
+
+        near = did_you_mean(plain, _element_types()) or f"; use one of {', '.join(_element_types())}"
+        raise ValueError(f"{name!r} is not an ONNX element type{near}")
+    return _element_types()[plain]
+
+
+def type_string(value_type: TypeProto) -> str | None:
+    """The type as schemas spell it, such as ``tensor(float)`` or ``seq(tensor(int64))``; None if not stated."""
+    kind = value_type.WhichOneof("value")
+    if kind == "tensor_type":
+        element = value_type.tensor_type.elem_type
+        return f"tensor({element_type_name(element)})" if element else None
+    if kind == "sparse_tensor_type":
+        return f"sparse_tensor({element_type_name(value_type.sparse_tensor_type.elem_type)})"
+    if kind in ("sequence_type", "optional_type"):
+        inner = type_string(getattr(value_type, kind).elem_type)
+        return None if inner is None else f"{'seq' if kind == 'sequence_type' else 'optional'}({inner})"
+    if kind == "map_type":
+        inner = type_string(value_type.map_type.value_type)
+        return None if inner is None else f"map({element_type_name(value_type.map_type.key_type)},{inner})"
+    return None

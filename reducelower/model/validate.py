@@ -1,0 +1,243 @@
+"""What no valid model holds: looked for where a conversion stumbled, and before what cannot stumble safely.
+
+The engine trusts its model. Where that trust was misplaced it raises whatever comes of it, and only then is it worth
+walking through every field to say what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+from google.protobuf.message import Message
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+
+__all__ = ["what_is_odd", "what_is_wrong_with_calls"]
+
+_ELEMENT_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
+_ELEMENT_TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype")
+
+_DEEPEST_GRAPH = 30
+"""Graphs inside graphs: protobuf reads 100 messages inside each other, three for each graph."""
+
+_DEEPEST_CALL = 100
+_MOST_NODES = 1_000_000
+"""Inference and runtimes write out the body of a function at every call, so calls of calls multiply."""
+
+_Id: TypeAlias = tuple[str, str, str]
+
+
+def what_is_odd(model: ModelProto) -> str:
+    """Look for what protobuf and the checker let pass though no model should hold it.
+
+    This walks through every field, so it is for finding out why something failed, not for every run.
+
+    Returns:
+        One sentence; empty when there is nothing odd.
+    """
+    return _odd_nesting(model) or _odd_field(model) or what_is_wrong_with_calls(model) or _odd_node(model)
+
+
+def _odd_field(model: ModelProto) -> str:
+    element_types = set(TensorProto.DataType.values())
+    pending: list[Message] = [model]
+    while pending:
+        message = pending.pop()
+        if isinstance(message, TensorProto) and (odd := _odd_tensor(message)):
+            return odd
+        for field, value in message.ListFields():
+            values: Any = [value] if isinstance(value, (Message, str, bytes, int, float)) else value
+            if field.message_type is not None:
+                pending.extend(values)
+            elif field.type == field.TYPE_STRING and any(isinstance(item, bytes) for item in values):
+                return "it holds a name or text that is not UTF-8"
+            elif field.name == "dim_value" and value < 0:
+                return f"it states a size of {value}"
+            elif field.name in _ELEMENT_TYPE_FIELDS and not element_types.issuperset(values):
+                return f"it uses element type {value}, which the onnx installed does not know"
+    return ""
+
+
+def _odd_tensor(tensor: TensorProto) -> str:
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return ""
+    try:
+        numpy_helper.to_array(tensor)
+    except Exception as error:  # numpy has several kinds of its own
+        return f"the tensor {tensor.name!r} cannot be read: {_one_line(error)}"
+    return ""
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def _odd_nesting(model: ModelProto) -> str:
+    pending: list[tuple[Iterable[NodeProto], int]] = [(model.graph.node, 0)]
+    pending += [(function.node, 0) for function in model.functions]
+    while pending:
+        nodes, depth = pending.pop()
+        if depth > _DEEPEST_GRAPH:
+            return f"it nests subgraphs more than {_DEEPEST_GRAPH} deep, deeper than protobuf reads"
+        pending.extend((graph.node, depth + 1) for node in nodes for _, _, graph in subgraphs(node))
+    return ""
+
+
+# Calls
+
+
+def what_is_wrong_with_calls(model: ModelProto) -> str:
+    """Look for functions that call themselves, or each other so often that writing them out would take forever.
+
+    Returns:
+        One sentence; empty when nothing is wrong.
+    """
+    functions = {
+        (entry.domain, entry.name, entry.overload): entry
+        for entry in model.functions
+        if entry.domain not in DEFAULT_DOMAINS  # a problem of its own
+    }
+    if not functions:
+        return ""
+    sizes: dict[_Id, tuple[int, int]] = {}
+    for key in functions:
+        problem = _measure(key, functions, sizes)
+        if problem:
+            return problem
+    largest = max(count for count, _ in sizes.values())
+    if largest * len(model.graph.node) <= _MOST_NODES:
+        return ""
+    total = sum(sizes[called][0] if called in sizes else 1 for called in _called(model.graph.node))
+    return _too_many(total)
+
+
+def _too_many(count: int) -> str:
+    if count <= _MOST_NODES:
+        return ""
+    return f"its functions call each other so often that they stand for more than {_MOST_NODES:,} nodes"
+
+
+def _measure(start: _Id, functions: dict[_Id, FunctionProto], sizes: dict[_Id, tuple[int, int]]) -> str:
+    """Note of a function, and of all it calls, how many nodes it stands for and how deep its calls go."""
+    calls: dict[_Id, list[_Id]] = {}
+    path: list[_Id] = []
+    pending = [start]
+    while pending:
+        key = pending[-1]
+        if key in sizes:
+            pending.pop()
+            continue
+        if key not in calls:
+            calls[key] = [called for called in _called(functions[key].node) if called in functions]
+            path.append(key)
+            on_the_way = set(path)
+            for called in calls[key]:
+                if called in on_the_way:
+                    return f"its function {key[0]}::{key[1]} calls itself, directly or through others"
+            missing = [called for called in calls[key] if called not in sizes]
+            if missing:
+                if len(path) > _DEEPEST_CALL:
+                    return f"its functions call each other more than {_DEEPEST_CALL} deep"
+                pending.extend(dict.fromkeys(missing))
+                continue
+        elif key != path[-1]:
+            # Pushed twice, and now met again on its own way.
+            return f"its function {key[0]}::{key[1]} calls itself, directly or through others"
+        inner = [sizes[called] for called in calls[key]]
+        count = len(functions[key].node) + sum(size for size, _ in inner)
+        sizes[key] = count, 1 + max((depth for _, depth in inner), default=0)
+        if sizes[key][1] > _DEEPEST_CALL:
+            return f"its functions call each other more than {_DEEPEST_CALL} deep"
+        if problem := _too_many(count):
+            return problem
+        path.pop()
+        pending.pop()
+    return ""
+
+
+def _called(nodes: Iterable[NodeProto]) -> Iterator[_Id]:
+    pending = [nodes]
+    while pending:
+        for node in pending.pop():
+            yield node.domain, node.op_type, node.overload
+            pending.extend(graph.node for _, _, graph in subgraphs(node))
+
+
+# Nodes
+
+
+def _odd_node(model: ModelProto) -> str:
+    opset = next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
+    holders: list[tuple[GraphProto | FunctionProto, int]] = [(model.graph, opset)]
+    for function in model.functions:
+        own = next((entry.version for entry in function.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
+        holders.append((function, own))
+    references = {(entry.domain, entry.name, entry.overload): _references(entry) for entry in model.functions}
+    while holders:
+        holder, opset = holders.pop()
+        defined: set[str] = set()
+        for index, node in enumerate(holder.node):
+            wanted = references.get((node.domain, node.op_type, node.overload), {})
+            odd = _what_is_odd_about(node, opset, defined) or _what_is_odd_about_call(node, wanted)
+            if odd:
+                return f"{node.op_type} {node.name or f'#{index}'!r} {odd}"
+            defined.update(filter(None, node.output))
+            holders.extend((graph, opset) for _, _, graph in subgraphs(node))
+    return ""
+
+
+def _references(function: FunctionProto) -> dict[str, set[int]]:
+    """The types that the nodes of a function take its attributes for."""
+    found: dict[str, set[int]] = {}
+    pending: list[Iterable[NodeProto]] = [function.node]
+    while pending:
+        for node in pending.pop():
+            pending.extend(graph.node for _, _, graph in subgraphs(node))
+            for attribute in node.attribute:
+                if attribute.ref_attr_name:
+                    found.setdefault(attribute.ref_attr_name, set()).add(attribute.type)
+    return found
+
+
+def _what_is_odd_about_call(node: NodeProto, wanted: dict[str, set[int]]) -> str:
+    for attribute in node.attribute:
+        if wanted.get(attribute.name, set()) - {attribute.type}:
+            return f"has an attribute {attribute.name} of another type than the function takes it for"
+    return ""
+
+
+def _what_is_odd_about(node: NodeProto, opset: int, defined: set[str]) -> str:
+    for name in node.output:
+        if name in defined:
+            return f"defines {name!r} a second time"
+    names = [attribute.name for attribute in node.attribute]
+    if len(set(names)) < len(names):
+        return "has an attribute twice"
+    found = schema(node.op_type, opset) if opset > 0 and node.domain in DEFAULT_DOMAINS else None
+    if found is None:
+        return ""
+    if not found.min_input <= len(node.input) <= found.max_input:
+        return f"has {len(node.input)} inputs, and the operator takes {found.min_input} to {found.max_input}"
+    if not found.min_output <= len(node.output) <= found.max_output:
+        return f"has {len(node.output)} outputs, and the operator yields {found.min_output} to {found.max_output}"
+    for attribute in node.attribute:
+        formal = found.attributes.get(attribute.name)
+        if formal is not None and attribute.type != int(formal.type):  # type: ignore[call-overload]  # see crossings
+            return f"has an attribute {attribute.name} of the wrong type"
+        asks = attribute.name in _ELEMENT_TYPE_ATTRIBUTES and not attribute.ref_attr_name
+        if asks and attribute.type == AttributeProto.INT and attribute.i not in TensorProto.DataType.values():
+            return f"asks for element type {attribute.i}, which the onnx installed does not know"
+    for formal in found.attributes.values():
+        if formal.required and formal.name not in names:
+            return f"lacks the attribute {formal.name}"
+    if node.op_type == "Constant" and not names:
+        return "holds no value"
+    counts = {len(graph.output) for _, _, graph in subgraphs(node)} if node.op_type == "If" else set()
+    if counts - {len(node.output)}:
+        return "and its branches have different numbers of outputs"
+    if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) and not a.HasField("g") for a in node.attribute):
+        return "has a graph that is not there"
+    return ""

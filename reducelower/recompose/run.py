@@ -1,0 +1,161 @@
+"""The public functions: raise a model, and say what was raised where."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from onnx import ModelProto
+
+from reducelower.api import Legalized, check
+from reducelower.errors import ConversionError
+from reducelower.legalize.run import Book
+from reducelower.model.inference import Inference, skeleton
+from reducelower.model.names import Names
+from reducelower.model.schemas import parse_element_type
+from reducelower.plan import Plan
+from reducelower.recompose.index import FormIndex
+from reducelower.recompose.raiser import Raiser
+from reducelower.rulebook.bodies import SHIPPED, Rules
+from reducelower.rulebook.book import load_forms
+from reducelower.scope.ground import Ground
+from reducelower.target import Target
+
+__all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
+
+BOOKS: tuple[Book, ...] = (*SHIPPED, "portable")
+"""The rule books whose bodies are looked for unless others are named."""
+
+
+def raise_reductions(
+    model: ModelProto,
+    *,
+    ops: Iterable[str] | None = None,
+    rules: Iterable[Book] = BOOKS,
+    by_hand: bool = True,
+    freeze_defaults: bool = False,
+    element_types: Mapping[str, str] | None = None,
+    ranks: Mapping[str, int] | None = None,
+    base_dir: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+) -> ModelProto:
+    """Fold primitive forms into the composite Reduce operators they spell out: the way back from `expand`.
+
+    ``Sqrt(ReduceSum(x * x))`` becomes ReduceL2, ``Log(ReduceSum(Exp(x)))`` ReduceLogSumExp, and so on, for the bodies
+    of the rule books and for what people write by hand (`rules/forms`). A form is folded where nothing else reads what
+    it computes on the way, axes and keepdims are the same throughout, and the model's opset version has the operator
+    for the element type. Everything else stays byte for byte, and the node takes the name, doc string and metadata of
+    the one that yielded the result. Where in doubt, a form stays as it is.
+
+    The numbers are from then on those of the runtime's own kernel. Where a form overflows or gives NaN and the operator
+    does not, as ``Log(ReduceSum(Exp(x)))`` does above 88 in float32, they become right; where the form was more careful
+    than the kernel, as `stable`'s L2 is than onnxruntime's above 1e19, that care is given up.
+
+    Args:
+        model: any valid ONNX model.
+        ops: operators to raise to, such as ``["ReduceLogSumExp"]``; None means all that there are forms for.
+        rules: rule books whose bodies are looked for: shipped ones by name, folders, or rule books.
+        by_hand: look for what people write by hand as well.
+        freeze_defaults: take initializers that are also graph inputs for constants.
+        element_types: element types of values that the model does not state, by name, such as ``{"y": "float32"}``.
+        ranks: ranks of values that the model does not state, by name.
+        base_dir: folder that external data locations are relative to; without it external constants are not read.
+        in_place: change and return the model itself rather than a copy.
+
+    Returns:
+        The model with composite operators; one without any form comes back as it was.
+
+    Raises:
+        ConversionError: the model imports no opset version that the installed onnx knows, or is not valid.
+        ValueError: there are no forms for an operator of `ops`, or there is no such element type.
+    """
+    return raise_with_plan(
+        model,
+        ops=ops,
+        rules=rules,
+        by_hand=by_hand,
+        freeze_defaults=freeze_defaults,
+        element_types=element_types,
+        ranks=ranks,
+        base_dir=base_dir,
+        in_place=in_place,
+    ).model
+
+
+def raise_with_plan(
+    model: ModelProto,
+    *,
+    ops: Iterable[str] | None = None,
+    rules: Iterable[Book] = BOOKS,
+    by_hand: bool = True,
+    freeze_defaults: bool = False,
+    element_types: Mapping[str, str] | None = None,
+    ranks: Mapping[str, int] | None = None,
+    base_dir: str | os.PathLike[str] | None = None,
+    in_place: bool = False,
+) -> Legalized:
+    """Do as `raise_reductions`, and say what was folded where.
+
+    Args:
+        model: see `raise_reductions`, as all that follow.
+        ops: operators to raise to.
+        rules: rule books whose bodies are looked for.
+        by_hand: look for what people write by hand as well.
+        freeze_defaults: take initializers that are also graph inputs for constants.
+        element_types: element types of values that the model does not state.
+        ranks: ranks of values that the model does not state.
+        base_dir: folder that external data locations are relative to.
+        in_place: change and return the model itself rather than a copy.
+
+    Returns:
+        The model, and a plan with a site per composite operator; `reducelower.verify` takes the plan.
+
+    Raises:
+        ConversionError: see `raise_reductions`, as the next.
+        ValueError: there are no forms for an operator, or there is no such element type.
+    """
+    books = tuple(rules)
+    wanted = None if ops is None else frozenset(ops)
+    known = known_operators(books, by_hand=by_hand)
+    for name in wanted or ():
+        if name not in known:
+            raise ValueError(f"there is no form of {name!r} to look for; there are of {', '.join(sorted(known))}")
+    bare = skeleton(model)
+    as_it_is = check(bare, target=Target())
+    if as_it_is.refusals:
+        raise ConversionError(as_it_is.refusals)
+    result = model
+    if not in_place:
+        result = ModelProto()
+        result.CopyFrom(model)
+    ground = Ground(
+        Names(lambda: result, None),
+        Inference(lambda: bare),
+        opset=as_it_is.source_opset,
+        element_types={name: parse_element_type(given) for name, given in (element_types or {}).items()},
+        ranks=ranks or {},
+        base_dir=None if base_dir is None else Path(base_dir),
+        freeze_defaults=freeze_defaults,
+        overridable=result.ir_version >= 4,
+        initializers_stand_alone=result.ir_version >= 4,
+    )
+    raiser = Raiser(ground, FormIndex(wanted, books, by_hand=by_hand))
+    sites = raiser.run(result, as_it_is.source_opset)
+    notes = tuple(
+        f"{name!r} is a default that callers may override; it was taken for constant" for name in sorted(ground.frozen)
+    )
+    versions = (result.ir_version, result.ir_version)
+    carried = as_it_is.carried - sum(len(site.raised_from) for site in sites)
+    return Legalized(result, Plan(as_it_is.source_opset, as_it_is.target, sites, (), carried, versions, notes))
+
+
+def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> Collection[str]:
+    """The operators that there are forms for.
+
+    Args:
+        rules: rule books whose bodies are looked for.
+        by_hand: whether what people write by hand is looked for as well.
+    """
+    known = {name for book in rules for name in Rules(book).book.operators}
+    return known.union(*(book.operators for book in load_forms())) if by_hand else known

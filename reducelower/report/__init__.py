@@ -1,0 +1,12 @@
+"""Reports that people and programs look at: JSON, JUnit XML, Markdown, one HTML page.
+
+A report is about one run of a command. `details` draws on the models and is imported where these are at hand; the forms
+are imported when one is written.
+"""
+
+from __future__ import annotations
+
+from reducelower.report.facts import ModelReport, Report
+from reducelower.report.writing import FORMATS, render, write_report
+
+__all__ = ["FORMATS", "ModelReport", "Report", "render", "write_report"]

@@ -1,0 +1,210 @@
+"""What a report shows of the models themselves: each distinct rewrite once, and what happened to every node."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+
+from reducelower.errors import Refusal
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.plan import Plan, Site
+from reducelower.report.fragments import Fragment, fragments_of
+from reducelower.verification import SiteVerification, Verification
+from reducelower.verification.check import describe
+from reducelower.verification.pairs import Pair, cut
+from reducelower.verification.places import Place, find_places
+from reducelower.verification.source import CannotRunError
+
+__all__ = ["Details", "DistinctRewrite", "Fate", "NodeRow", "describe_models"]
+
+Fate = Literal["kept", "rewritten", "refused", "not converted"]
+
+_MOST_ROWS = 3_000
+_MOST_KEPT = 500
+_MOST_PICTURES = 60
+
+
+@dataclass(frozen=True)
+class DistinctRewrite:
+    """Sites that are the same up to names.
+
+    Attributes:
+        number: its number in the report, from 1.
+        op_type: operator type of the source node.
+        rule: what rewrote it.
+        signature: what the sites have in common.
+        graph, node: where the first of them stands.
+        count: how many nodes share it.
+        pictures: before and after; None where they could not be cut out of the models, or there are too many.
+        finding: what verifying it gave; None when it was not verified.
+    """
+
+    number: int
+    op_type: str
+    rule: str
+    signature: str
+    graph: str
+    node: str
+    count: int
+    pictures: tuple[Fragment, Fragment] | None = None
+    finding: SiteVerification | None = None
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """One node of the source model.
+
+    Attributes:
+        graph: graph path.
+        node: its name, or operator and position.
+        op_type: its operator, with its domain in front where that is not the default one.
+        fate: what happened to it; ``not converted`` where another node was refused.
+        why: the rule, or the reason of a refusal.
+        rewrite: number of the distinct rewrite; 0 for none.
+    """
+
+    graph: str
+    node: str
+    op_type: str
+    fate: Fate
+    why: str = ""
+    rewrite: int = 0
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a report shows of one model.
+
+    Attributes:
+        rewrites: distinct rewrites, in the order of their first nodes.
+        rows: nodes in graph order; of large models not all, and those kept are the first to go.
+        totals: how many nodes came to each fate.
+        left_out: how many nodes of which operator and fate have no row.
+    """
+
+    rewrites: tuple[DistinctRewrite, ...]
+    rows: tuple[NodeRow, ...]
+    totals: dict[Fate, int]
+    left_out: dict[tuple[str, Fate], int]
+
+
+def describe_models(
+    before: ModelProto,
+    after: ModelProto | None,
+    plan: Plan | None,
+    refusals: Sequence[Refusal],
+    verification: Verification | None,
+) -> Details:
+    """Gather what a report shows while the models are at hand; its size is bounded, that of the models is not.
+
+    Args:
+        before: the source model.
+        after: the converted model; None when there is none.
+        plan: what was done; None when the model was refused.
+        refusals: what could not be done.
+        verification: what its verification gave; None when there was none.
+    """
+    sites = plan.sites if plan is not None and after is not None else ()
+    rewrites, numbers = _rewrites(before, after, sites, verification) if after is not None else ((), {})
+    return _table(before, sites, numbers, refusals, rewrites)
+
+
+def _rewrites(
+    before: ModelProto, after: ModelProto, sites: Sequence[Site], verification: Verification | None
+) -> tuple[tuple[DistinctRewrite, ...], dict[Site, int]]:
+    """The distinct rewrites, and to which one each site belongs."""
+    places = find_places(before, after, {site.graph for site in sites})
+    shared: dict[tuple[str, str], int] = {}
+    findings = verification.sites if verification is not None else ()
+    for at, finding in enumerate(findings):
+        shared.update(dict.fromkeys(finding.nodes, at))
+    groups: dict[object, list[Site]] = {}
+    pairs: dict[object, Pair | None] = {}
+    for site in sites:
+        key: object = shared.get((site.graph, site.node))
+        pair = None
+        if key is None or key not in pairs:
+            pair = _pair(site, places)
+            key = key if key is not None else pair.key if pair is not None else (site.op_type, site.rule)
+            pairs.setdefault(key, pair)
+        groups.setdefault(key, []).append(site)
+    rewrites = []
+    numbers: dict[Site, int] = {}
+    for number, (key, members) in enumerate(groups.items(), 1):
+        first, pair = members[0], pairs[key]
+        pictures = fragments_of(pair) if pair is not None and number <= _MOST_PICTURES else None
+        signature = describe(pair) if pair is not None else first.op_type
+        rewrites.append(
+            DistinctRewrite(
+                number,
+                first.op_type,
+                first.rule,
+                signature,
+                first.graph,
+                first.node,
+                len(members),
+                pictures,
+                findings[key] if isinstance(key, int) else None,
+            )
+        )
+        numbers.update(dict.fromkeys(members, number))
+    return tuple(rewrites), numbers
+
+
+def _pair(site: Site, places: dict[str, tuple[Place, Place]]) -> Pair | None:
+    try:
+        return cut(site, *places[site.graph]) if site.graph in places else None
+    except CannotRunError:
+        return None
+
+
+def _table(
+    before: ModelProto,
+    sites: Sequence[Site],
+    numbers: dict[Site, int],
+    refusals: Sequence[Refusal],
+    rewrites: tuple[DistinctRewrite, ...],
+) -> Details:
+    rewritten = {(site.graph, index): site for site in sites for index in site.raised_from or (site.index,)}
+    refused: dict[tuple[str, str], str] = {}
+    for refusal in refusals:
+        refused.setdefault((refusal.graph, refusal.node), refusal.reason)
+    rest: Fate = "not converted" if refusals else "kept"
+    limits = {"kept": _MOST_KEPT, "not converted": _MOST_KEPT, "rewritten": _MOST_ROWS, "refused": _MOST_ROWS}
+    totals: Counter[Fate] = Counter()
+    left_out: Counter[tuple[str, Fate]] = Counter()
+    rows: list[NodeRow] = []
+    for graph, index, node in _nodes(before):
+        label = node.name or f"{node.op_type}#{index}"
+        kind = node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
+        row = NodeRow(graph, label, kind, rest)
+        if (site := rewritten.get((graph, index))) is not None:
+            row = NodeRow(graph, label, kind, "rewritten", site.rule, numbers.get(site, 0))
+        elif (graph, label) in refused:
+            row = NodeRow(graph, label, kind, "refused", refused[graph, label])
+        totals[row.fate] += 1
+        if totals[row.fate] <= limits[row.fate]:
+            rows.append(row)
+        else:
+            left_out[kind, row.fate] += 1
+    return Details(rewrites, tuple(rows), dict(totals), dict(left_out))
+
+
+def _nodes(model: ModelProto) -> Iterator[tuple[str, int, NodeProto]]:
+    """Every node with its graph path and its position there."""
+    yield from _inside("graph", model.graph)
+    for function in model.functions:
+        overload = f":{function.overload}" if function.overload else ""
+        yield from _inside(f"functions/{function.domain}::{function.name}{overload}", function)
+
+
+def _inside(path: str, holder: GraphProto | FunctionProto) -> Iterator[tuple[str, int, NodeProto]]:
+    for index, node in enumerate(holder.node):
+        yield path, index, node
+        for _, attribute, graph in subgraphs(node):
+            yield from _inside(f"{path}/{node.name or f'{node.op_type}#{index}'}.{attribute}", graph)

@@ -1,0 +1,134 @@
+"""What a report is about: one run, its models, and what came of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from reducelower.errors import Refusal
+from reducelower.plan import Plan
+
+if TYPE_CHECKING:
+    from reducelower.report.details import Details
+    from reducelower.verification import RuntimeComparison, Verification
+
+__all__ = ["Command", "ModelReport", "Report", "Verdict", "versions"]
+
+Command = Literal["convert", "expand", "check", "verify", "raise"]
+
+Verdict = Literal[
+    "legal",
+    "rewrite",
+    "converted",
+    "kept",
+    "equivalent",
+    "not verified",
+    "unverified",
+    "different",
+    "refused",
+    "unreadable",
+    "failed",
+]
+
+_PASSED: tuple[Verdict, ...] = ("legal", "converted", "kept", "equivalent", "not verified")
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """One model and what came of it.
+
+    Attributes:
+        path: the model as the user named it.
+        verdict: ``legal`` (nothing to do), ``rewrite`` (a check found work), ``converted``, ``kept`` (an earlier run
+            converted it), ``equivalent``, ``not verified`` (something could not be run), ``unverified`` (the same,
+            where that is a failure), ``different`` (it computes something else), ``refused``, ``unreadable`` or
+            ``failed`` (a fault of reducelower).
+        output: the file that was written, or the second model of a comparison; empty when there is none.
+        problems: sentences that say why there is no output.
+        plan: what was or would be done; None when it did not come to that.
+        refusals: every node that cannot be converted, and why.
+        verification: how the two models compare; None when they were not compared.
+        comparisons: the model in other runtimes, compared with a trusted one.
+        details: the distinct rewrites as pictures and what happened to each node; None when there was no model.
+    """
+
+    path: str
+    verdict: Verdict
+    output: str = ""
+    problems: tuple[str, ...] = ()
+    plan: Plan | None = None
+    refusals: tuple[Refusal, ...] = ()
+    verification: Verification | None = None
+    comparisons: tuple[RuntimeComparison, ...] = ()
+    details: Details | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against the model."""
+        return self.verdict in _PASSED
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        plan = self.plan
+        if self.verdict == "refused" and self.refusals:
+            goal = f" to opset {plan.target.opset}" if plan is not None else ""
+            return f"cannot be converted{goal}: {_nodes(len(self.refusals))} refused"
+        if self.verdict in ("refused", "unreadable", "failed"):
+            return "; ".join(self.problems)
+        if self.verdict == "legal" and plan is not None:
+            return f"legal as it is (opset {plan.source_opset})"
+        if self.verdict == "rewrite" and plan is not None:
+            return f"would be converted ({versions(plan)}): {_nodes(len(plan.sites))} rewritten"
+        if self.verdict == "converted" and plan is not None:
+            return f"converted ({versions(plan)}): {_nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
+        if self.verdict == "kept":
+            return "converted by an earlier run, of the same model and options"
+        if self.verdict == "different":
+            return "computes something else"
+        return "gives the same numbers" if self.verdict == "equivalent" else "could not be verified"
+
+    @property
+    def verified(self) -> str:
+        """One paragraph of what the numbers say; empty when nothing was compared."""
+        found = [] if self.verification is None else [str(self.verification)]
+        return " ".join([*found, *map(str, self.comparisons)])
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run of a command.
+
+    Attributes:
+        command: the command that ran.
+        models: one section per model, in the order they were named.
+    """
+
+    command: Command
+    models: tuple[ModelReport, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against any model."""
+        return all(model.passed for model in self.models)
+
+    @property
+    def verdicts(self) -> Mapping[Verdict, int]:
+        """How many models have each verdict."""
+        return Counter(model.verdict for model in self.models)
+
+
+def versions(plan: Plan) -> str:
+    """The opset and IR versions before and after."""
+    opset = _change("opset", plan.source_opset, plan.target.opset or plan.source_opset)
+    return f"{opset}, {_change('IR version', *plan.ir_version)}"
+
+
+def _change(name: str, before: int, after: int) -> str:
+    return f"{name} {before}" if before == after else f"{name} {before} -> {after}"
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' * (count != 1)}"

@@ -1,0 +1,133 @@
+"""The report as JUnit XML: a suite per model, a test case per rewritten node and per output.
+
+The shape is that of the schema CI systems check against: ``testsuites``, ``testsuite`` with its counts, ``testcase``
+with at most one of ``failure``, ``error`` and ``skipped``. A check runs nothing, so there each model is one test case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+from xml.etree import ElementTree
+
+from reducelower.report.facts import ModelReport, Report
+from reducelower.report.text import shown, xml_text
+
+if TYPE_CHECKING:
+    from reducelower.verification import OutputComparison, SiteVerification
+
+__all__ = ["render"]
+
+_Outcome = Literal["", "failure", "error", "skipped"]
+_WRONG: dict[str, _Outcome] = {"failed": "error", "unreadable": "error"}
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One test case."""
+
+    group: str
+    name: str
+    outcome: _Outcome = ""
+    kind: str = ""
+    message: str = ""
+    lines: tuple[str, ...] = field(default=())
+
+
+def render(report: Report) -> str:
+    """The report as XML text."""
+    if report.command == "check":
+        suites = [("reducelower check", [_checked(model) for model in report.models])]
+    else:
+        suites = [(model.path, list(_cases(model))) for model in report.models]
+    root = ElementTree.Element("testsuites", {"name": f"reducelower {report.command}"})
+    for name, cases in suites:
+        root.append(_suite(name, cases))
+    root.attrib.update(_counts([case for _, cases in suites for case in cases], skipped=False))
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(name: str, cases: list[_Case]) -> ElementTree.Element:
+    suite = ElementTree.Element("testsuite", {"name": _plain(name), **_counts(cases, skipped=True), "time": "0"})
+    for case in cases:
+        element = ElementTree.SubElement(
+            suite, "testcase", {"classname": f"reducelower.{case.group}", "name": _plain(case.name), "time": "0"}
+        )
+        if case.outcome:
+            entry = ElementTree.SubElement(element, case.outcome, {"message": _plain(case.message), "type": case.kind})
+            entry.text = "\n".join(map(_plain, case.lines)) or None
+    return suite
+
+
+def _counts(cases: list[_Case], *, skipped: bool) -> dict[str, str]:
+    counts = {
+        "tests": len(cases),
+        "failures": sum(case.outcome == "failure" for case in cases),
+        "errors": sum(case.outcome == "error" for case in cases),
+    }
+    if skipped:
+        counts["skipped"] = sum(case.outcome == "skipped" for case in cases)
+    return {name: str(count) for name, count in counts.items()}
+
+
+def _checked(model: ModelReport) -> _Case:
+    if model.passed:
+        return _Case("check", model.path)
+    lines = [str(refusal) for refusal in model.refusals]
+    if not lines and model.plan is not None:
+        lines = [f"{count} {kind} ({rule})" for (kind, rule), count in sorted(model.plan.rewritten.items())]
+    outcome = _WRONG.get(model.verdict, "failure")
+    return _Case("check", model.path, outcome, model.verdict, model.sentence, tuple(lines))
+
+
+def _cases(model: ModelReport) -> Iterator[_Case]:
+    for refusal in model.refusals:
+        name = f"{refusal.graph}: {refusal.operator} {refusal.node!r}" if refusal.operator else "model"
+        yield _Case("conversion", name, "failure", "refused", refusal.reason, (str(refusal),))
+    if not model.refusals:
+        wrong = model.verdict in ("refused", "unreadable", "failed")
+        outcome = _WRONG.get(model.verdict, "failure") if wrong else ""
+        yield _Case("conversion", "model", outcome, model.verdict, model.sentence, model.problems)
+    verification = model.verification
+    if verification is not None:
+        yield from _sites(verification.sites)
+        yield from _outputs(verification.outputs)
+        if not verification.ran:
+            # Where not being run is a failure, nothing else says so.
+            outcome = "failure" if model.verdict in ("different", "unverified") else "skipped"
+            yield _Case("output", "whole model", outcome, "not run", verification.reason or "it could not be run")
+    elif model.plan is not None and not model.refusals:
+        for site in model.plan.sites:
+            name = f"{site.graph}: {site.op_type} {site.node!r}"
+            yield _Case("site", name, "skipped", "not verified", "it was not verified")
+    for comparison in model.comparisons:
+        yield from _outputs(comparison.outputs)
+        if not comparison.ran:
+            yield _Case("output", comparison.runtime, "skipped", "not run", comparison.reason)
+
+
+def _sites(findings: Iterable[SiteVerification]) -> Iterator[_Case]:
+    for finding in findings:
+        outcome: _Outcome = "failure" if not finding.ok else "skipped" if finding.status == "not run" else ""
+        lines = (finding.signature, f"rule: {finding.rule}", *finding.notes)
+        if finding.example_inputs:
+            lines += (f"inputs: {finding.example_inputs}",)
+        for graph, node in finding.nodes:
+            name = f"{graph}: {finding.op_type} {node!r}"
+            yield _Case("site", name, outcome, finding.status, finding.reason, lines)
+
+
+def _outputs(outputs: Iterable[OutputComparison]) -> Iterator[_Case]:
+    for output in outputs:
+        name = f"{output.name} in {output.runtime}"
+        if output.verdict == "equal":
+            yield _Case("output", name)
+        else:
+            outcome: _Outcome = "failure" if output.verdict == "different" else "skipped"
+            yield _Case("output", name, outcome, output.verdict, output.reason)
+
+
+def _plain(text: str) -> str:
+    return xml_text(shown(text))

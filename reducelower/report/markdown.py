@@ -1,0 +1,151 @@
+"""The report as Markdown, short enough for a pull request comment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from reducelower.report.facts import ModelReport, Report
+from reducelower.report.text import short, shown
+
+if TYPE_CHECKING:
+    from reducelower.verification import OutputComparison, SiteVerification
+
+__all__ = ["LONGEST", "render"]
+
+LONGEST = 60_000
+"""Characters; GitHub takes comments of at most 65,536."""
+
+_MOST_ROWS = 40
+_NAME = 80
+_REASON = 300
+_MARKUP = re.compile(r"[\\`*{}\[\]<#&!|~@$^]|:(?=\S)|(?<!\w)_|_(?!\w)")
+
+
+def render(report: Report) -> str:
+    """The report as Markdown text."""
+    passed = sum(model.passed for model in report.models)
+    total = len(report.models)
+    mark = "✅" if report.passed else "❌"
+    if total == 1:
+        head = f"## {mark} {_code(report.models[0].path)}: {_verdict(report.models[0])}"
+    else:
+        head = f"## {mark} reducelower {report.command}: {passed} of {total} models pass"
+    parts = [head]
+    if total > 1:
+        rows = [(_code(model.path), model.verdict, _text(model.sentence)) for model in _worst_first(report.models)]
+        parts.append(_table(("model", "verdict", ""), rows))
+    parts += [section for model in _worst_first(report.models) if (section := _section(model, alone=total == 1))]
+    return _cut(parts)
+
+
+def _cut(parts: Sequence[str]) -> str:
+    text = ""
+    for at, part in enumerate(parts):
+        if len(text) + len(part) > LONGEST:
+            return f"{text}… {len(parts) - at} more sections do not fit here; the HTML report has them.\n"
+        text += part + "\n\n"
+    return text.rstrip("\n") + "\n"
+
+
+def _worst_first(models: Iterable[ModelReport]) -> list[ModelReport]:
+    return sorted(models, key=lambda model: model.passed)
+
+
+def _verdict(model: ModelReport) -> str:
+    return _text(model.sentence or model.verdict)
+
+
+def _section(model: ModelReport, *, alone: bool) -> str:
+    blocks = []
+    if model.refusals:
+        rows = [
+            (
+                _code(f"{item.operator} {item.node}".strip() or "model"),
+                _code(item.graph),
+                _text(item.reason),
+                _text(item.hint),
+            )
+            for item in model.refusals
+        ]
+        blocks.append(_table(("refused", "in", "reason", "what helps"), rows))
+    elif model.problems and (model.verdict not in ("refused", "unreadable", "failed") or not alone):
+        blocks.append("\n".join(f"- {_text(problem)}" for problem in model.problems[:_MOST_ROWS]))
+    verification = model.verification
+    if verification is not None and verification.sites:
+        blocks.append(_findings(verification.sites))
+    elif model.plan is not None and model.plan.sites:
+        counts = [
+            (_code(kind), _code(rule), str(count)) for (kind, rule), count in sorted(model.plan.rewritten.items())
+        ]
+        blocks.append(_table(("operator", "rule", "nodes"), counts))
+    if verification is not None:
+        if verification.outputs:
+            blocks.append(_outputs(verification.outputs))
+        if not verification.ran:
+            blocks.append(f"The whole model was not run: {_text(verification.reason)}.")
+    for comparison in model.comparisons:
+        blocks.append(_text(str(comparison)))
+    notes = [*(model.plan.notes if model.plan else ()), *(verification.notes if verification else ())]
+    blocks += ["\n".join(f"> {_text(note)}" for note in notes[:_MOST_ROWS])] if notes else []
+    if not blocks:
+        return ""
+    body = "\n\n".join(blocks)
+    return body if alone else f"### {_code(model.path)}\n\n{body}"
+
+
+def _findings(findings: Sequence[SiteVerification]) -> str:
+    order = sorted(findings, key=lambda finding: (finding.ok, finding.status == "equal"))
+    rows = [
+        (
+            _code(finding.signature),
+            _code(finding.rule),
+            str(len(finding.nodes)),
+            finding.status,
+            str(finding.max_ulp) if finding.cases else "",
+            _text(finding.reason),
+        )
+        for finding in order
+    ]
+    return _table(("rewrite", "rule", "nodes", "verified", "max ULP", ""), rows)
+
+
+def _outputs(outputs: Sequence[OutputComparison]) -> str:
+    order = sorted(outputs, key=lambda output: output.verdict == "equal")
+    rows = [
+        (
+            _code(output.name),
+            f"{output.element_type} {list(output.shape_before)}",
+            output.verdict,
+            str(output.max_ulp),
+            f"{output.max_relative:.3g}",
+            _text(output.reason),
+        )
+        for output in order
+    ]
+    return _table(("output", "type", "verdict", "max ULP", "max relative error", ""), rows)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        lines.append([f"… {len(rows) - _MOST_ROWS} more", *[""] * (len(header) - 1)])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _code(text: str) -> str:
+    """A name, literally: inside ``code`` GitHub sees no mention or issue number, and entities are no markup."""
+    return f"<code>{_escaped(short(text, _NAME))}</code>"
+
+
+def _text(text: str) -> str:
+    """A sentence, literally."""
+    text = shown(text)
+    text = _escaped(text if len(text) <= _REASON else f"{text[: _REASON - 1]}…")
+    # An entity is no markup, but GitHub looks for people and issues in what it stands for.
+    return text.replace("&#64;", "&#64;&#8203;").replace("&#35;", "&#35;&#8203;")
+
+
+def _escaped(text: str) -> str:
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", text)

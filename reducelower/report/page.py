@@ -1,0 +1,146 @@
+"""The report as one HTML page that needs nothing else: no network, no other file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from reducelower import __version__
+from reducelower.report import picture, plot
+from reducelower.report.details import Details, DistinctRewrite, Fate, NodeRow
+from reducelower.report.facts import ModelReport, Report, versions
+from reducelower.report.text import shown
+
+__all__ = ["render"]
+
+_MOST_ROWS = 12_000
+_MOST_PICTURES = 240
+_OPEN = 3  # rewrites that are shown open
+_FATES: tuple[Fate, ...] = ("rewritten", "refused", "kept", "not converted")
+_MARKS = {True: "✓", False: "✗"}
+_GOOD = ("equal", "improved")
+
+
+@dataclass(frozen=True)
+class _Rewrite:
+    """A distinct rewrite, ready to show."""
+
+    facts: DistinctRewrite
+    before: Markup | None
+    after: Markup | None
+    opsets: tuple[int, int]
+    left_out: int
+    plot: Markup | None
+    is_open: bool
+
+    @property
+    def status(self) -> str:
+        return self.facts.finding.status if self.facts.finding is not None else "not verified"
+
+
+@dataclass(frozen=True)
+class _Section:
+    """One model, ready to show."""
+
+    number: int
+    facts: ModelReport
+    versions: str
+    rewrites: tuple[_Rewrite, ...]
+    rows: tuple[NodeRow, ...]
+    totals: tuple[tuple[Fate, int], ...]
+    left_out: tuple[tuple[str, Fate, int], ...]
+    is_open: bool
+
+
+def render(report: Report) -> str:
+    """The report as HTML text."""
+    environment = Environment(
+        loader=PackageLoader(__package__, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.finalize = _finalize
+    folder = files(__package__) / "templates"
+    style, script = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    return environment.get_template("page.html").render(
+        report=report,
+        sections=list(_sections(report)),
+        version=__version__,
+        style=Markup(style),
+        script=Markup(script),
+        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'",
+        marks=_MARKS,
+        headline=_headline(report),
+        good=_GOOD,
+    )
+
+
+def _finalize(value: object) -> object:
+    """Every text that is not ours may hold characters that control something."""
+    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _hash(text: str) -> str:
+    """The digest by which the page's policy allows this one script or style, and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _headline(report: Report) -> str:
+    if len(report.models) == 1:
+        return report.models[0].sentence or report.models[0].verdict
+    passed = sum(model.passed for model in report.models)
+    return f"{passed} of {len(report.models)} models pass"
+
+
+def _sections(report: Report) -> Iterator[_Section]:
+    count = max(len(report.models), 1)
+    row_limit, picture_limit = max(_MOST_ROWS // count, 20), max(_MOST_PICTURES // count, 2)
+    for number, model in enumerate(report.models, 1):
+        details = model.details or Details((), (), {}, {})
+        rows, left_out = _within(details, row_limit)
+        yield _Section(
+            number,
+            model,
+            versions(model.plan) if model.plan is not None else "",
+            tuple(_rewrite(item, at < picture_limit, at < _OPEN) for at, item in enumerate(details.rewrites)),
+            rows,
+            tuple((fate, details.totals[fate]) for fate in _FATES if details.totals.get(fate)),
+            tuple((kind, fate, many) for (kind, fate), many in sorted(left_out.items(), key=lambda item: -item[1])),
+            count == 1 or not model.passed,
+        )
+
+
+def _within(details: Details, limit: int) -> tuple[tuple[NodeRow, ...], dict[tuple[str, Fate], int]]:
+    """The rows that fit on the page; those that say least go first."""
+    spare = max(len(details.rows) - limit, 0)
+    left_out = dict(details.left_out)
+    dropped: set[int] = set()
+    for fate in reversed(_FATES):
+        for at in reversed(range(len(details.rows))):
+            row = details.rows[at]
+            if len(dropped) < spare and row.fate == fate:
+                dropped.add(at)
+                left_out[row.op_type, fate] = left_out.get((row.op_type, fate), 0) + 1
+    return tuple(row for at, row in enumerate(details.rows) if at not in dropped), left_out
+
+
+def _rewrite(item: DistinctRewrite, with_pictures: bool, is_open: bool) -> _Rewrite:
+    before = after = drawn = None
+    opsets, left_out = (0, 0), 0
+    if item.pictures is not None and with_pictures:
+        fragments = item.pictures
+        before = picture.draw(fragments[0], f"{item.op_type} before")
+        after = picture.draw(fragments[1], f"{item.op_type} after, by {shown(item.rule)}")
+        opsets, left_out = (fragments[0].opset, fragments[1].opset), fragments[1].left_out
+    if item.finding is not None and item.finding.ulps:
+        drawn = plot.draw(item.finding.ulps)
+    wrong = item.finding is not None and item.finding.status not in _GOOD
+    return _Rewrite(item, before, after, opsets, left_out, drawn, is_open or wrong)

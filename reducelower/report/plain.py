@@ -1,0 +1,70 @@
+"""The report as JSON; `schema.json` beside this module documents every field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.resources import files
+from typing import Any
+
+from reducelower import __version__
+from reducelower.report.facts import ModelReport, Report
+
+__all__ = ["SCHEMA_VERSION", "as_plain", "json_schema", "render"]
+
+SCHEMA_VERSION = 1
+"""Version of the layout; it changes when a reader of the old layout would break."""
+
+
+def render(report: Report) -> str:
+    """The report as JSON text."""
+    return json.dumps(as_plain(report), indent=2, allow_nan=False) + "\n"
+
+
+def as_plain(report: Report) -> dict[str, Any]:
+    """The report as values that JSON has."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "reducelower": __version__,
+        "command": report.command,
+        "passed": report.passed,
+        "models": [_model(model) for model in report.models],
+    }
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema that every report of this version conforms to."""
+    schema: dict[str, Any] = json.loads((files(__package__) / "schema.json").read_text("utf-8"))
+    return schema
+
+
+def _model(model: ModelReport) -> Mapping[str, Any]:
+    plan = model.plan
+    facts: dict[str, Any] = {
+        "path": model.path,
+        "verdict": model.verdict,
+        "output": model.output,
+        "problems": list(model.problems),
+        "opset": None,
+        "ir_version": None,
+        "without": [],
+        "without_types": [],
+        "carried": None,
+        "sites": [],
+        "refusals": [asdict(refusal) for refusal in model.refusals],
+        "notes": [],
+        "verification": None if model.verification is None else model.verification.to_dict(),
+        "comparisons": [comparison.to_dict() for comparison in model.comparisons],
+    }
+    if plan is not None:
+        facts |= {
+            "opset": {"source": plan.source_opset, "target": plan.target.opset},
+            "ir_version": {"source": plan.ir_version[0], "target": plan.ir_version[1]},
+            "without": sorted(plan.target.without),
+            "without_types": sorted(plan.target.without_types),
+            "carried": plan.carried,
+            "sites": [asdict(site) for site in plan.sites],
+            "notes": list(plan.notes),
+        }
+    return facts

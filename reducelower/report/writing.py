@@ -1,0 +1,44 @@
+"""Writes a report: its form goes by the file's extension."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from reducelower.files.pending import PendingFile
+from reducelower.report.facts import Report
+
+__all__ = ["FORMATS", "render", "write_report"]
+
+FORMATS: Mapping[str, str] = {
+    ".json": "reducelower.report.plain",
+    ".xml": "reducelower.report.junit",
+    ".md": "reducelower.report.markdown",
+    ".html": "reducelower.report.page",
+}
+"""The module that renders each form, by file extension."""
+
+
+def render(report: Report, extension: str) -> str:
+    """The report in one of `FORMATS`."""
+    renderer: Callable[[Report], str] = import_module(FORMATS[extension]).render
+    return renderer(report)
+
+
+def write_report(report: Report, path: str | os.PathLike[str]) -> None:
+    """Write a report, whole or not at all; a file of that name is replaced.
+
+    Raises:
+        ValueError: there is no form for the extension.
+        OSError: the file cannot be written.
+    """
+    destination = Path(path)
+    extension = destination.suffix.lower()
+    if extension not in FORMATS:
+        raise ValueError(f"{path}: a report is one of {', '.join(FORMATS)}")
+    data = render(report, extension).encode("utf-8", "backslashreplace")
+    with PendingFile(Path(os.path.realpath(destination))) as file:
+        file.write(data)
+        file.publish(overwrite=True)

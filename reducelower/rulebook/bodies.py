@@ -1,0 +1,224 @@
+"""Replacing a node by a function body: a rule of the rule book, or a body that comes with the operator's schema."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, numpy_helper
+
+from reducelower.errors import RefusedError
+from reducelower.model.build import copy_marks
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.scope.scope import Scope, tensor_of
+
+if TYPE_CHECKING:
+    from reducelower.rulebook import Rule, RuleBook
+
+__all__ = ["SHIPPED", "Rules", "instantiate", "instantiate_function"]
+
+SHIPPED = ("spec", "stable", "core")
+"""The rule books for Reduce operators that come with the package."""
+
+
+class Rules:
+    """The rule book as the engine uses it: loaded at the first question."""
+
+    def __init__(self, book: str | os.PathLike[str] | RuleBook) -> None:
+        self._book = book
+
+    @property
+    def book(self) -> RuleBook:
+        """The rule book itself."""
+        if isinstance(self._book, (str, os.PathLike)):
+            from reducelower.rulebook import load_book
+
+            self._book = load_book(self._book)
+        return self._book
+
+    def find(self, node: NodeProto, scope: Scope) -> Rule:
+        """The rule for a node.
+
+        Raises:
+            RefusedError: the book has none, or none for the node's element type.
+        """
+        rule = _find(self.book, node, scope)
+        if rule is None:
+            raise RefusedError(
+                f"the rule book {self.book.name!r} has no rule for {node.op_type}",
+                "choose another with --rules, or write one",
+            )
+        return rule
+
+    def find_simpler(self, node: NodeProto, scope: Scope) -> Rule:
+        """The rule that takes a composite reduction apart where the user asked for no particular one.
+
+        Raises:
+            RefusedError: there is none for the node's element type.
+        """
+        from reducelower.rulebook import load_book
+
+        # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken
+        # where they can be: their ReduceMax takes a known rank below opset 18.
+        is_ranked = scope.rank(node.input[0]) is not None or scope.ground.opset >= 18
+        books = [load_book("stable" if is_ranked else "spec"), load_book("core")]
+        if self.book.name != "spec":
+            books.insert(0, self.book)
+        for book in books:
+            rule = _find(book, node, scope)
+            if rule is not None:
+                return rule
+        return self.find(node, scope)
+
+
+def _find(book: RuleBook, node: NodeProto, scope: Scope) -> Rule | None:
+    from reducelower.rulebook import RuleError
+
+    try:
+        rule = book.find(node.op_type, None)
+        if rule is None or rule.needs_element_type:
+            if rule is None and node.op_type not in book.operators:
+                return None
+            rule = book.find(node.op_type, scope.needed_element_type(node.input[0]))
+    except RuleError as error:
+        raise RefusedError(f"its rule is wrong: {error}", "mend the rule") from error
+    return rule
+
+
+def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """The nodes of a rule's body in place of a node, written for the opset version of the rule."""
+    from reducelower.rulebook import bind
+
+    bound: Mapping[str, AttributeProto] = {}
+    if rule.bindings:
+        bound = bind(rule, scope.needed_element_type(node.input[0]))
+    return instantiate_function(rule.function, node, scope, rule.opset, bound)
+
+
+def instantiate_function(
+    function: FunctionProto,
+    node: NodeProto,
+    scope: Scope,
+    opset: int,
+    bound: Mapping[str, AttributeProto] | None = None,
+) -> list[NodeProto]:
+    """The nodes of a function body in place of a node.
+
+    Values of the body get fresh names derived from the node's; attribute references take the node's attributes, the
+    bound ones, or the schema's defaults; Constant nodes become constants of the graph around. The node's name, doc
+    string and metadata go to the node that yields its first output.
+
+    Args:
+        function: the body; its inputs and outputs stand in the order of the operator's.
+        node: the node to replace.
+        scope: where the node stands.
+        opset: opset version the body is written for.
+        bound: attributes given by the engine rather than by the node.
+    """
+    attributes: dict[str, AttributeProto] = {}
+    found = schema(node.op_type, opset)
+    if found is not None:
+        attributes.update(
+            (name, attribute.default_value)
+            for name, attribute in found.attributes.items()
+            if attribute.default_value.type
+        )
+    attributes.update((attribute.name, attribute) for attribute in function.attribute_proto)
+    attributes.update((attribute.name, attribute) for attribute in node.attribute)
+    attributes.update(bound or {})
+    return _Instance(function, node, scope, attributes).nodes()
+
+
+class _Instance:
+    """One use of a function body at one node."""
+
+    def __init__(
+        self, function: FunctionProto, node: NodeProto, scope: Scope, attributes: Mapping[str, AttributeProto]
+    ) -> None:
+        self.function = function
+        self.node = node
+        self.scope = scope
+        self.attributes = attributes
+        self.stem = node.name or node.output[0]
+        self.names: dict[str, str] = {"": ""}
+        for index, name in enumerate(function.input):
+            self.names[name] = node.input[index] if index < len(node.input) else ""
+        for name, output in zip(function.output, node.output, strict=False):
+            # An output that is an input of the body gets its Identity below.
+            if output and name not in self.names:
+                self.names[name] = output
+
+    def nodes(self) -> list[NodeProto]:
+        made = [copy for inner in self.function.node if (copy := self._node(inner)) is not None]
+        for name, output in zip(self.function.output, self.node.output, strict=False):
+            if output and self.names[name] != output:
+                made.append(NodeProto(op_type="Identity", name=output, input=[self.names[name]], output=[output]))
+        for copy in made:
+            if self.node.output[0] in copy.output:
+                copy_marks(self.node, copy)
+        return made
+
+    def _node(self, inner: NodeProto) -> NodeProto | None:
+        if inner.op_type == "Constant" and inner.domain in DEFAULT_DOMAINS:
+            name = self._constant(inner)
+            if name is not None:
+                self.names[inner.output[0]] = name
+                return None
+        copy = NodeProto(op_type=inner.op_type, domain=inner.domain)
+        copy.input.extend(self.names.get(name, name) for name in inner.input)
+        copy.output.extend(self._name(name) for name in inner.output)
+        copy.name = next(filter(None, copy.output), "")
+        for attribute in inner.attribute:
+            self._attribute(attribute, copy)
+        for _, _, graph in subgraphs(copy):
+            self._rename_graph(graph)
+        while len(copy.input) > 1 and not copy.input[-1]:
+            del copy.input[-1]
+        return copy
+
+    def _name(self, name: str) -> str:
+        if name not in self.names:
+            self.names[name] = self.scope.ground.names.fresh(self.stem, f"/{self.node.op_type}/{name}")
+        return self.names[name]
+
+    def _constant(self, inner: NodeProto) -> str | None:
+        if any(attribute.ref_attr_name for attribute in inner.attribute):
+            resolved = NodeProto(op_type="Constant", output=inner.output)
+            for attribute in inner.attribute:
+                self._attribute(attribute, resolved)
+            inner = resolved
+        tensor = tensor_of(inner)
+        if tensor is None:
+            return None
+        return self.scope.add_constant(numpy_helper.to_array(tensor), inner.output[0])
+
+    def _attribute(self, attribute: AttributeProto, copy: NodeProto) -> None:
+        if not attribute.ref_attr_name:
+            copy.attribute.append(attribute)
+            return
+        given = self.attributes.get(attribute.ref_attr_name)
+        if given is None:
+            return
+        if given.type != attribute.type:
+            raise RefusedError(f"its attribute {given.name} is of the wrong type")
+        added = copy.attribute.add()
+        added.CopyFrom(given)
+        added.name = attribute.name
+
+    def _rename_graph(self, graph: GraphProto) -> None:
+        """Give what a subgraph takes and computes fresh names; its constants go to the graph around the node."""
+        for value in graph.input:
+            value.name = self._name(value.name)
+        made = [copy for inner in graph.node if (copy := self._node(inner)) is not None]
+        inside = {value.name for value in graph.input} | {name for copy in made for name in copy.output}
+        for value in graph.output:
+            name = self.names.get(value.name, value.name)
+            if name not in inside:
+                # A graph yields only what it computes itself.
+                outer, name = name, self.scope.ground.names.fresh(self.stem, f"/{self.node.op_type}/{value.name}")
+                made.append(NodeProto(op_type="Identity", name=name, input=[outer], output=[name]))
+            value.name = name
+        del graph.node[:]
+        graph.node.extend(made)

@@ -1,0 +1,133 @@
+"""What is known of a runtime: one sentence, and the nodes it is true of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import date
+from typing import Literal, get_args
+
+from reducelower.runtimes.ranges import Ranges
+
+__all__ = ["ANY_OPERATOR", "AXES_FORMS", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "When"]
+
+Is = Literal["wrong", "overflows", "refused", "absent"]
+"""How a node fails: silently wrong; wrong only for very large or small values; not taken; no such operator."""
+
+ANY_OPERATOR = "*"
+"""Stands for every operator in the list of a fact, and at the end of a name for the rest of it."""
+
+AXES_FORMS = ("attribute", "initializer", "constant", "dynamic", "absent", "omitted", "empty")
+"""How the axes of a reduction are written: an attribute; an input that is an initializer, that a Constant node yields,
+that is computed or fed at run time; left out altogether; an input with an empty name; or given and holding none."""
+
+
+NO_COMPARISON_DOES = frozenset({"IsInf", "IsNaN"})
+"""Operators that comparisons express for older opset versions, but not for a runtime that gets the operator wrong: what
+knows finite values only compares no better."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How a fact is known: measured on a version at a date, or documented at an address."""
+
+    measured: str = ""
+    on: date | None = None
+    documented: str = ""
+
+    def __str__(self) -> str:
+        """For people: what was measured and when, or the address."""
+        return f"measured on {self.measured}, {self.on}" if self.measured else f"documented: {self.documented}"
+
+
+@dataclass(frozen=True)
+class When:
+    """In which form a node is affected; what is None may be anything.
+
+    Attributes:
+        axes: how the axes are written, of `AXES_FORMS`.
+        negative_axes: whether any axis is negative.
+        axes_count: how many dimensions are reduced.
+        all_axes: whether every dimension is reduced.
+        keepdims: ``0``, ``1`` or ``unset``, as written.
+        noop: ``0``, ``1`` or ``unset``, the attribute noop_with_empty_axes as written.
+        element_types: element types of the first input, or of the first output where there is none (Constant).
+        output_types: element types of the first output.
+        rank: number of dimensions of the first input.
+        rank_out: number of dimensions of the result.
+    """
+
+    axes: frozenset[str] | None = None
+    keepdims: frozenset[str] | None = None
+    noop: frozenset[str] | None = None
+    negative_axes: bool | None = None
+    axes_count: Ranges | None = None
+    all_axes: bool | None = None
+    element_types: frozenset[str] | None = None
+    output_types: frozenset[str] | None = None
+    rank: Ranges | None = None
+    rank_out: Ranges | None = None
+
+    def matches(self, features: object) -> bool:
+        """Whether a node is written so; what a node says itself is asked before what has to be found out.
+
+        Args:
+            features: what the node is like, under the names of the conditions; see `targets.features.Features`.
+
+        Raises:
+            RefusedError: it depends on a rank or an element type that nothing tells.
+        """
+        return all(wanted is None or _is_among(getattr(features, field), wanted) for field, wanted in self.conditions())
+
+    def described(self) -> list[str]:
+        """The conditions for people, such as ``axes absent or empty``."""
+        texts = []
+        for name, wanted in self.conditions():
+            label = name.replace("_", " ")
+            if isinstance(wanted, bool):
+                texts.append(label if wanted else f"not {label}")
+            elif isinstance(wanted, frozenset):
+                texts.append(f"{label} {' or '.join(sorted(wanted))}")
+            elif wanted is not None:
+                texts.append(f"{label} {wanted}")
+        return texts
+
+    def conditions(self) -> list[tuple[str, object]]:
+        """The name and value of every condition, in the order in which they are asked."""
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]
+
+
+def _is_among(found: object, wanted: object) -> bool:
+    return found is wanted if isinstance(wanted, bool) else found in wanted  # type: ignore[operator]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing that a runtime gets wrong or does not take.
+
+    Attributes:
+        says: a sentence for people.
+        operators: operators of the default domain; ``Reduce*`` stands for all whose names start so, `ANY_OPERATOR` for
+            every one.
+        outcome: how a node that this is true of fails.
+        evidence: how it is known.
+        opsets: opset versions of the model; None for all.
+        when: in which form the node is affected.
+    """
+
+    says: str
+    operators: frozenset[str]
+    outcome: Is
+    evidence: Evidence
+    opsets: Ranges | None = None
+    when: When = When()
+
+    def concerns(self, op_type: str, opset: int) -> bool:
+        """Whether nodes of an operator at an opset version may be affected."""
+        if self.opsets is not None and opset not in self.opsets:
+            return False
+        if op_type in self.operators:
+            return True
+        return any(name.endswith(ANY_OPERATOR) and op_type.startswith(name[:-1]) for name in self.operators)
+
+
+OUTCOMES: tuple[str, ...] = get_args(Is)

@@ -1,0 +1,149 @@
+"""The form a node is written in, as far as facts about runtimes ask for it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from onnx import NodeProto
+
+from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import attribute_of, value_of
+from reducelower.model.schemas import element_type_name
+from reducelower.scope.scope import Scope
+
+__all__ = ["Features", "given_axes"]
+
+
+def given_axes(node: NodeProto, scope: Scope) -> tuple[int, ...]:
+    """The axes that a reduction is given, as an attribute or an input; empty where they are absent or empty.
+
+    Raises:
+        RefusedError: they are known at run time only, or where a function is called.
+    """
+    attribute = attribute_of(node, "axes")
+    if attribute is not None:
+        return tuple(value_of(node, "axes"))
+    if len(node.input) < 2 or not node.input[1]:
+        return ()
+    value = scope.constant(node.input[1])
+    if value is None:
+        raise RefusedError("its axes are known at run time only", "make them constant")
+    return tuple(int(axis) for axis in value.reshape(-1))
+
+
+class Features:
+    """One node in its scope; each feature is found out when it is first asked for.
+
+    A feature that nothing tells raises RefusedError, with the hint how to declare it.
+    """
+
+    def __init__(self, node: NodeProto, scope: Scope) -> None:
+        self._node = node
+        self._scope = scope
+
+    @cached_property
+    def _axes_input(self) -> str:
+        return self._node.input[1] if len(self._node.input) > 1 else ""
+
+    @cached_property
+    def axes(self) -> str:
+        """How the axes of a reduction are written, see `AXES_FORMS`; empty for other operators."""
+        if self._node.op_type not in REDUCTIONS:
+            return ""
+        attribute = attribute_of(self._node, "axes")
+        if attribute is not None:
+            return "attribute" if attribute.ints or attribute.ref_attr_name else "empty"
+        name = self._axes_input
+        if not name:
+            return "omitted" if len(self._node.input) > 1 else "absent"
+        value = self._scope.constant(name)
+        if value is not None and not value.size:
+            return "empty"
+        return self._scope.written_as(name)
+
+    @cached_property
+    def _axes(self) -> tuple[int, ...] | None:
+        """The axes, None where all dimensions are reduced.
+
+        Raises:
+            RefusedError: they are known at run time only.
+        """
+        axes = given_axes(self._node, self._scope)
+        if axes:
+            return axes
+        return () if self.noop == "1" else None
+
+    @property
+    def negative_axes(self) -> bool:
+        """Whether an axis is counted from the back."""
+        return any(axis < 0 for axis in self._axes or ())
+
+    @property
+    def axes_count(self) -> int:
+        """How many dimensions are reduced."""
+        return self.rank if self._axes is None else len(self._axes)
+
+    @property
+    def all_axes(self) -> bool:
+        """Whether every dimension is reduced; of rank 0 none is."""
+        return self._axes is None or (len(self._axes) == self.rank > 0)
+
+    @property
+    def keepdims(self) -> str:
+        """The attribute keepdims as written: ``0``, ``1`` or ``unset``."""
+        return self._flag("keepdims")
+
+    @property
+    def noop(self) -> str:
+        """The attribute noop_with_empty_axes as written: ``0``, ``1`` or ``unset``."""
+        return self._flag("noop_with_empty_axes")
+
+    def _flag(self, name: str) -> str:
+        attribute = attribute_of(self._node, name)
+        if attribute is None:
+            return "unset"
+        if attribute.ref_attr_name:
+            raise RefusedError(f"{name} is an attribute of the function, so its value is not known here", _INLINE)
+        return "1" if attribute.i else "0"
+
+    @property
+    def element_types(self) -> str:
+        """The element type of the first input, or of the first output where there is none."""
+        names = [name for name in (*self._node.input[:1], *self._node.output[:1]) if name]
+        if self._node.op_type in _WITHOUT_TENSOR or not names:
+            return ""
+        return element_type_name(self._scope.needed_element_type(names[0]))
+
+    @property
+    def output_types(self) -> str:
+        """The element type of the first output."""
+        if self._node.op_type in _WITHOUT_TENSOR or not self._node.output or not self._node.output[0]:
+            return ""
+        if self._node.op_type == "Cast":
+            attribute = attribute_of(self._node, "to")
+            if attribute is not None and attribute.type == attribute.INT and not attribute.ref_attr_name:
+                return element_type_name(attribute.i)
+        return element_type_name(self._scope.needed_element_type(self._node.output[0]))
+
+    @cached_property
+    def rank(self) -> int:
+        """The number of dimensions of the first input."""
+        return self._scope.needed_rank(self._node.input[0]) if self._node.input else 0
+
+    @property
+    def rank_out(self) -> int:
+        """The number of dimensions of the first output."""
+        if self._node.op_type not in REDUCTIONS:
+            return self._scope.needed_rank(self._node.output[0])
+        if self.keepdims != "0":
+            return self.rank
+        if self._axes is None:
+            return 0
+        return self.rank - len(self._axes)
+
+
+_INLINE = "inline the function first"
+
+_WITHOUT_TENSOR = frozenset({"If", "Loop", "Scan", "SequenceMap", "SequenceEmpty", "Optional"})
+"""Operators whose first input says nothing about the element type they compute in."""

@@ -1,0 +1,161 @@
+"""Which fact a node runs into on a runtime, and the ways round it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters import absent
+from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.errors import RefusedError
+from reducelower.rulebook.bodies import Rules
+from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact
+from reducelower.runtimes.features import Features
+from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Written
+from reducelower.runtimes.runtime import Runtime
+from reducelower.scope.scope import Scope
+
+if TYPE_CHECKING:
+    from reducelower.rulebook import Rule
+
+__all__ = ["Misfit", "Way", "misfit", "ways_out"]
+
+_OVERFLOWING_BODIES = {
+    "ReduceL2": "all that can stand for ReduceL2 squares before it adds up, which overflows.",
+    "ReduceLogSum": "all that can stand for ReduceLogSum adds up first, which overflows where the logarithm does not.",
+}
+"""Operators whose body in the specification is taken where no other can be, and what is to be said then.
+
+That of ReduceLogSumExp never is: it overflows for values that are common, and every kernel subtracts the maximum.
+"""
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """A node that comes out wrong on a runtime or is refused there.
+
+    Attributes:
+        facts: the facts that are true of it; empty where what they ask for is not known.
+        unknown: what is not known, if anything.
+    """
+
+    facts: tuple[Fact, ...]
+    unknown: RefusedError | None = None
+
+    @property
+    def says(self) -> str:
+        """Why the node is no good, for people."""
+        return self.facts[0].says if self.facts else str(self.unknown)
+
+    @property
+    def overflows(self) -> bool:
+        """Whether large or small values are what goes wrong."""
+        return any(fact.outcome == "overflows" for fact in self.facts)
+
+    @property
+    def only_overflows(self) -> bool:
+        """Whether the node is right but for large or small values."""
+        return bool(self.facts) and all(fact.outcome == "overflows" for fact in self.facts)
+
+    def without_overflow(self) -> Misfit:
+        """What is left where overflow is put up with."""
+        return Misfit(tuple(fact for fact in self.facts if fact.outcome != "overflows"), self.unknown)
+
+    def refusal(self, runtime: Runtime, reasons: Sequence[str]) -> RefusedError:
+        """What to raise where no way out works.
+
+        Args:
+            runtime: the runtime.
+            reasons: why each way that was tried does not work.
+        """
+        if not self.facts and self.unknown is not None:
+            return self.unknown
+        last = f"; the last way tried was {reasons[-1]}" if reasons else ""
+        return RefusedError(
+            f"on {runtime} it is {self.facts[0].outcome}: {self.says}", f"nothing equivalent works{last}"
+        )
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to replace a node: by a rule, or by nodes that a remedy makes.
+
+    Attributes:
+        name: what the report calls it.
+        rule: the rule, if it is one.
+        remedy: what makes the nodes otherwise; they come with the opset version they are written for.
+        caveat: what is left to be said of the runtime where this way is taken; may be empty.
+    """
+
+    name: str
+    rule: Rule | None = None
+    remedy: Callable[[NodeProto, Scope], Written | None] | None = None
+    caveat: str = ""
+
+
+def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | None:
+    """The facts that are true of a node written for the target's opset version; None if none is."""
+    features = Features(node, scope)
+    found = []
+    unknown = None
+    for fact in facts:
+        try:
+            if fact.when.matches(features) and not (fact.outcome == "overflows" and _is_empty(node, scope)):
+                found.append(fact)
+        except RefusedError as refused:
+            # Of other operators what is not known is taken to be right: an element type that nothing states comes from
+            # an operator of another domain, and every node behind it would be refused.
+            unknown = refused if node.op_type in REDUCTIONS else None
+    return Misfit(tuple(found), unknown) if found or unknown is not None else None
+
+
+def _is_empty(node: NodeProto, scope: Scope) -> bool:
+    """Whether the node reads no values, so that none can overflow."""
+    shape = scope.shape(node.input[0]) if node.input else None
+    return shape is not None and 0 in shape
+
+
+def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
+    """What may be tried in place of a node, the least intrusive first.
+
+    Where values overflow, only what keeps them in range: the rules of the books made for that, or a wider type.
+    """
+    if node.op_type not in REDUCTIONS:
+        if node.op_type not in NO_COMPARISON_DOES and absent.is_expressible(node.op_type):
+            yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
+        return
+    for name, remedy in REMEDIES.items():
+        if not found.overflows or name in RANGE_KEEPING:
+            yield Way(name, remedy=remedy)
+    for book in _books(rules, runtime):
+        yield from _by_rule(book, node, scope)
+    # float16 overflows first of all where float does not; the others gain no range.
+    if not found.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
+        for name, remedy in CASTS.items():
+            yield Way(name, remedy=remedy)
+    if not found.overflows and node.op_type != "ReduceLogSumExp":
+        yield from _by_rule(Rules("spec"), node, scope)
+
+
+def _books(rules: Rules, runtime: Runtime) -> list[Rules]:
+    """The books whose rules keep values in range, the user's own first, then the one that the runtime is better at."""
+    own = [] if rules.book.name in ("spec", "stable", "core", "portable") else [rules]
+    names = sorted(("stable", "core", "portable"), key=lambda name: name != runtime.rules)
+    return [*own, *map(Rules, names)]
+
+
+def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Way]:
+    try:
+        rule = book.find(node, scope)
+    except RefusedError:
+        return
+    is_narrow = book.book.name == "spec" and node.op_type in _OVERFLOWING_BODIES
+    yield Way(rule.name, rule, caveat=_OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
+
+
+def _other_operators(node: NodeProto, scope: Scope) -> Written:
+    nodes, opset, _ = absent.replacement(node, scope.ground.opset, scope)
+    return nodes, opset

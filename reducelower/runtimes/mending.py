@@ -1,0 +1,110 @@
+"""Nodes that a runtime gets wrong or refuses, replaced by equivalent ones that no fact is true of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto
+
+from reducelower.adapters.registry import Replacement
+from reducelower.errors import RefusedError
+from reducelower.plan import Label
+from reducelower.runtimes.facts import Fact
+from reducelower.runtimes.fitting import Misfit, Way, misfit, ways_out
+from reducelower.runtimes.runtime import Runtime
+from reducelower.scope.scope import Scope
+
+if TYPE_CHECKING:
+    from reducelower.legalize.settling import Settler
+
+__all__ = ["Mender"]
+
+_STEPS = 3
+"""How many equivalent forms may follow one from the other until one is right on a runtime."""
+
+
+class Mender:
+    """What finds the way round a runtime's faults in one run.
+
+    Attributes:
+        unmended: what overflows and could not be mended, as sentences, in the order in which it was met.
+    """
+
+    def __init__(self, settler: Settler) -> None:
+        """Work for a settler, whose target has a runtime and which settles what is tried."""
+        runtime = settler.target.runtime
+        assert runtime is not None
+        self.unmended: dict[str, None] = {}
+        self._settler = settler
+        self._runtime: Runtime = runtime
+        self._further_steps = _STEPS
+        self._excused: dict[str, None] | None = None
+
+    def mend(self, node: NodeProto, scope: Scope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
+        """Replace a node that the runtime gets wrong or refuses by what it gets right, if it is such a node.
+
+        Raises:
+            RefusedError: nothing equivalent will do either; the reason is the fact in the way.
+        """
+        found = misfit(node, scope, facts)
+        if found is None:
+            return False, ""
+        if self._further_steps < _STEPS:
+            return self._mended(node, scope, found)  # It is part of something that is being tried.
+        try:
+            return self._mended(node, scope, found)
+        except RefusedError:
+            self._excused = {}
+        try:
+            outcome = self._mended(node, scope, found)
+            self.unmended.update(self._excused)
+        finally:
+            self._excused = None
+        return outcome
+
+    def _mended(self, node: NodeProto, scope: Scope, found: Misfit) -> tuple[bool | list[NodeProto], str]:
+        """What comes in place of a node, or False where it stays because only its overflow cannot be mended."""
+        reasons: list[str] = []
+        data = node.SerializeToString()
+        nodes = self._way_round(data, scope, found, reasons)
+        if nodes is None and found.overflows and self._excused is not None:
+            self._excused[f"on {self._runtime}, {found.says}"] = None
+            if found.only_overflows:
+                return False, ""
+            nodes = self._way_round(data, scope, found.without_overflow(), reasons)
+        if nodes is None:
+            raise found.refusal(self._runtime, reasons)
+        return nodes, Label(f"{nodes.label} for {self._runtime.name}", found.says)
+
+    def _way_round(self, node: bytes, scope: Scope, found: Misfit, reasons: list[str]) -> Replacement | None:
+        """The first equivalent form that is right on the runtime; why others are not is added to the reasons."""
+        allowed, excused = self._further_steps, self._excused
+        try:
+            # What takes one step is tried before what takes two, so that the simplest way is found.
+            for self._further_steps in range(allowed):
+                for way in ways_out(NodeProto.FromString(node), scope, found, self._settler.rules, self._runtime):
+                    if way.caveat and excused is None:
+                        continue
+                    mark = scope.mark()
+                    self._excused = None if excused is None else dict(excused)
+                    try:
+                        nodes = self._go(way, NodeProto.FromString(node), scope)
+                    except RefusedError as refused:
+                        scope.roll_back(mark)
+                        reasons.append(f"{way.name}: {refused.reason}")
+                        continue
+                    if nodes is not None:
+                        if way.caveat and self._excused is not None:
+                            self._excused[f"on {self._runtime}, {way.caveat}"] = None
+                        excused = self._excused
+                        return Replacement(nodes, way.name)
+        finally:
+            self._further_steps, self._excused = allowed, excused
+        return None
+
+    def _go(self, way: Way, node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+        if way.rule is not None:
+            return self._settler.expand(node, self._settler.goal, scope, way.rule)[0]
+        assert way.remedy is not None
+        written = way.remedy(node, scope)
+        return None if written is None else self._settler.settle_all(*written, scope)

@@ -1,0 +1,59 @@
+"""Which opset version a model comes to for a runtime that reads many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from reducelower.model.schemas import latest_opset
+from reducelower.plan import Plan
+from reducelower.runtimes.runtime import Runtime
+from reducelower.target import Target
+
+__all__ = ["opset_for"]
+
+
+def opset_for(target: Target, source_opset: int, attempt: Callable[[Target], Plan]) -> Target:
+    """The target with the opset version at which the runtime takes the model with the fewest rewrites.
+
+    A model's own opset version and the one the runtime prefers are weighed against each other, and the model keeps its
+    own where that leaves no more unmended and takes no more rewrites. Only where neither will do are the others tried,
+    those near the preferred one first; where none will do, the refusals are those at the version that refuses least.
+
+    Args:
+        target: the target; without a runtime, or with an opset version, it is returned as it is.
+        source_opset: opset version of the model.
+        attempt: what would come of the model for a target with an opset version.
+
+    Raises:
+        ValueError: the target asks for an opset version that the runtime does not read.
+    """
+    runtime = target.runtime
+    if runtime is None:
+        return target
+    if target.opset is not None:
+        if target.opset not in runtime.reads:
+            raise ValueError(f"{runtime} reads opsets {runtime.reads}, not {target.opset}")
+        return target
+    first = [replace(target, opset=opset) for opset in _likely(runtime, source_opset)]
+    plans = [attempt(candidate) for candidate in first]
+    if all(plan.refusals for plan in plans):
+        for opset in _others(runtime, source_opset):
+            candidate = replace(target, opset=opset)
+            if not attempt(candidate).refusals:
+                return candidate
+    weighed = [(len(plan.refusals), len(plan.unmended), len(plan.sites), at) for at, plan in enumerate(plans)]
+    return first[min(weighed)[-1]]
+
+
+def _likely(runtime: Runtime, source_opset: int) -> Iterator[int]:
+    if source_opset in runtime.reads:
+        yield source_opset
+    if runtime.prefer != source_opset or source_opset not in runtime.reads:
+        yield min(runtime.prefer, latest_opset())
+
+
+def _others(runtime: Runtime, source_opset: int) -> list[int]:
+    tried = {source_opset, runtime.prefer}
+    opsets = [opset for opset in range(1, latest_opset() + 1) if opset in runtime.reads and opset not in tried]
+    return sorted(opsets, key=lambda opset: (abs(opset - runtime.prefer), opset))

@@ -1,0 +1,195 @@
+"""The page about runtimes, made from the target files: who gets which operator wrong, and what is written instead.
+
+python -m reducelower.runtimes.page > docs/runtimes.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from onnx import load_model_from_string
+
+from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.api import legalize
+from reducelower.conformance.case import Case
+from reducelower.conformance.suite import suite
+from reducelower.errors import ConversionError
+from reducelower.model.schemas import latest_opset
+from reducelower.plan import Plan
+from reducelower.runtimes.facts import Fact, Is
+from reducelower.runtimes.reading import load_runtime, shipped_names
+from reducelower.runtimes.runtime import Runtime
+from reducelower.target import Target
+
+__all__ = ["page"]
+
+_MARKS: dict[Is, str] = {"wrong": "✗", "overflows": "∞", "refused": "–", "absent": "∅"}
+"""The mark of each outcome, the worst first: an answer that is not right is worse than none."""
+
+_RIGHT = "✓"
+
+_UNKNOWN = "·"
+
+_OPSETS = (13, 18)
+"""Where exporters write most models: the last version with axes as attributes, and the first with axes as inputs."""
+
+_MOST_OPERATORS = 12
+"""How many operators a fact names on the page; target files name all."""
+
+_HEAD = f"""\
+<!-- Made by `python -m reducelower.runtimes.page > docs/runtimes.md`; change rules/targets/*.toml instead. -->
+
+# Runtimes: who gets which reduction wrong
+
+Nearly every ONNX runtime is silently wrong on some form of some Reduce operator, each on another. This page lists what
+is known of each, how it is known, and what `reducelower convert --for NAME` writes instead. It is made from the target
+files in `rules/targets/`; `reducelower probe` measures a runtime and writes such a file.
+
+| mark | meaning |
+|:---:|---|
+| {_MARKS["wrong"]} | **wrong**: the runtime answers, and the answer is not what ONNX says |
+| {_MARKS["overflows"]} | **overflows**: right for everyday values, wrong for very large or very small ones |
+| {_MARKS["refused"]} | **refused**: the runtime has the operator and does not take it in some form |
+| {_MARKS["absent"]} | **absent**: the runtime has no such operator, or none for some element type or opset version |
+| {_RIGHT} | **right**: measured, and nothing found against it |
+| ( ) | what is in parentheses is **documented, not measured** |
+| {_UNKNOWN} | nothing is documented against it, and it was not measured |
+"""
+
+_EVIDENCE = """\
+Measured facts come from running a conformance suite of single-node models on the runtime at the version given, with
+expected values from exact arithmetic. Documented facts come from the page they link to.
+"""
+
+
+def page() -> str:
+    """The page, in Markdown."""
+    runtimes = [load_runtime(name) for name in shipped_names()]
+    cases = suite()
+    parts = [_HEAD, *_usual_forms(runtimes, cases), *_any_form(runtimes), _EVIDENCE]
+    for runtime in runtimes:
+        parts += _section(runtime, cases)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+# At a glance
+
+
+def _usual_forms(runtimes: Sequence[Runtime], cases: Sequence[Case]) -> Iterator[str]:
+    yield "## The usual form, at a glance\n"
+    yield "A reduction of float32 over one constant axis with keepdims=0: at opset 13, where axes are an attribute but"
+    yield "of ReduceSum, then at opset 18, where they are an input; one mark where both fare alike.\n"
+    yield from _table_head()
+    usual = {(case.operator, case.opset): case for case in reversed(cases)}
+    for runtime in runtimes:
+        opsets = [opset for opset in _OPSETS if opset in runtime.reads]
+        cells = []
+        for name in REDUCTIONS:
+            found = [[f for f in runtime.facts if _is_true(f, usual[name, opset])] for opset in opsets]
+            cells.append(" ".join(dict.fromkeys(_mark(runtime, facts) for facts in found)))
+        yield _row(runtime, cells)
+    yield ""
+
+
+def _any_form(runtimes: Sequence[Runtime]) -> Iterator[str]:
+    yield "## Any form, at a glance\n"
+    yield "The worst that is known of any form of the operator: however axes, keepdims and noop_with_empty_axes are"
+    yield "written, of any element type, at any opset version that the runtime reads.\n"
+    yield from _table_head()
+    for runtime in runtimes:
+        read = [opset for opset in range(1, latest_opset() + 1) if opset in runtime.reads]
+        found = ([f for f in runtime.facts if any(f.concerns(name, o) for o in read)] for name in REDUCTIONS)
+        yield _row(runtime, (_mark(runtime, facts) for facts in found))
+    yield ""
+
+
+def _table_head() -> Iterator[str]:
+    yield f"| runtime | version | {' | '.join(name.removeprefix('Reduce') for name in REDUCTIONS)} |"
+    yield f"|---|---|{':---:|' * len(REDUCTIONS)}"
+
+
+def _row(runtime: Runtime, cells: Iterable[str]) -> str:
+    return f"| [{runtime.name}](#{runtime.name}) | {runtime.version} | {' | '.join(cells)} |"
+
+
+def _mark(runtime: Runtime, facts: Sequence[Fact]) -> str:
+    """The worst outcome; in parentheses where no measurement says so."""
+    for outcome, mark in _MARKS.items():
+        saying = [fact for fact in facts if fact.outcome == outcome]
+        if saying:
+            return mark if any(fact.evidence.measured for fact in saying) else f"({mark})"
+    return _RIGHT if _is_measured(runtime) else _UNKNOWN
+
+
+def _is_measured(runtime: Runtime) -> bool:
+    return any(fact.evidence.measured for fact in runtime.facts)
+
+
+# One runtime
+
+
+def _section(runtime: Runtime, cases: Sequence[Case]) -> Iterator[str]:
+    yield f"## {runtime.name} {{#{runtime.name}}}\n"
+    kind = "**measured**" if _is_measured(runtime) else "*documented, not measured*"
+    version = f"version {runtime.version}, " if runtime.version else ""
+    yield f"{runtime.about} Facts: {version}{kind}. It reads opsets {runtime.reads};"
+    yield f"a model that cannot stay at its own is brought to {runtime.prefer}.\n"
+    if not runtime.facts:
+        yield "Nothing is known against it.\n"
+        return
+    near = sorted(cases, key=lambda case: abs(case.opset - runtime.prefer))
+    yield "| | what | where | written instead | known |"
+    yield "|:---:|---|---|---|---|"
+    for fact in sorted(runtime.facts, key=lambda each: list(_MARKS).index(each.outcome)):
+        where = "; ".join([_operators(fact), *_opsets(fact), *fact.when.described()])
+        known = (
+            f"measured {fact.evidence.on}" if fact.evidence.measured else f"[documented]({fact.evidence.documented})"
+        )
+        yield f"| {_MARKS[fact.outcome]} | {fact.says} | {where} | {_instead(runtime, fact, near)} | {known} |"
+    yield ""
+
+
+def _operators(fact: Fact) -> str:
+    """The operators, reductions first; of many the first few."""
+    names = sorted(fact.operators, key=lambda name: (not name.startswith("Reduce"), name))
+    more = [] if len(names) <= _MOST_OPERATORS else [f"{len(names) - _MOST_OPERATORS} others"]
+    return ", ".join(names[:_MOST_OPERATORS] + more)
+
+
+def _opsets(fact: Fact) -> list[str]:
+    return [] if fact.opsets is None else [f"opsets {fact.opsets}"]
+
+
+def _is_true(fact: Fact, case: Case) -> bool:
+    return fact.concerns(case.operator, case.opset) and fact.when.matches(case.features)
+
+
+def _instead(runtime: Runtime, fact: Fact, cases: Sequence[Case]) -> str:
+    """What the engine makes of the first case that the fact is true of."""
+    for case in cases:
+        if case.opset in runtime.reads and _is_true(fact, case):
+            return _answer(runtime, case)
+    return "no case in the suite"
+
+
+def _answer(runtime: Runtime, case: Case) -> str:
+    """What stands in the place of the node, at its own opset version or else at the one the runtime prefers."""
+    plan = _plan(Target(case.opset, runtime=runtime), case)
+    if plan is not None:
+        return plan.sites[0].rule.removesuffix(f" for {runtime.name}") if plan.sites else "left as it is"
+    if case.opset != runtime.prefer and _plan(Target(runtime.prefer, runtime=runtime), case) is not None:
+        return f"brought to opset {runtime.prefer}"
+    return f"refused at opset {case.opset}"
+
+
+def _plan(target: Target, case: Case) -> Plan | None:
+    try:
+        return legalize(load_model_from_string(case.model), target).plan
+    except ConversionError:
+        return None
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.stdout.write(page())

@@ -1,0 +1,200 @@
+"""Equivalent ways to write a reduction, for runtimes that get the way it is written wrong.
+
+Each remedy takes a node, written for the target's opset version, and returns nodes that do the same. Whether that is
+any better on the runtime is not asked here: the engine holds every node of it against the facts in turn, and goes on to
+the next where one of them will not do either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from typing import TypeAlias
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.reductions import elementwise
+from reducelower.model.attributes import attribute_of, set_attribute, value_of
+from reducelower.model.build import copy_marks, make_node
+from reducelower.model.schemas import element_type_name
+from reducelower.runtimes.features import given_axes
+from reducelower.scope.scope import Scope
+
+__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written"]
+
+Written: TypeAlias = "tuple[list[NodeProto], int]"
+"""Nodes, and the opset version they are written for."""
+
+Remedy: TypeAlias = Callable[[NodeProto, Scope], "Written | None"]
+"""None where there is nothing it would change; RefusedError where it takes what nothing tells."""
+
+_OPSET = 18
+"""Opset version that reductions are written for here: the one that made axes an input of all of them."""
+
+_CHAINABLE = frozenset({"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
+"""Reducing by one dimension after the other is the same as by all at once: the operation is associative."""
+
+_SMALL_INTEGERS = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16)
+
+_WIDE_INTEGERS = (TensorProto.INT32, TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64)
+
+_ROUNDED = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"})
+"""Reductions of integers that compute in floating point anyway and truncate; ReduceMean divides."""
+
+
+class _Reduction:
+    """A Reduce node taken apart."""
+
+    def __init__(self, node: NodeProto, scope: Scope) -> None:
+        self.node = node
+        self.scope = scope
+        self.keepdims = int(value_of(node, "keepdims", 1) != 0)
+        noop = value_of(node, "noop_with_empty_axes", 0)
+        self.axes = given_axes(node, scope)
+        self.reduces_nothing = not self.axes and bool(noop)
+
+    def all_axes(self) -> tuple[int, ...]:
+        """The axes, counted from the front, every one where none are given.
+
+        Raises:
+            RefusedError: that takes the rank, and nothing tells it.
+        """
+        if self.axes and min(self.axes) >= 0:
+            return self.axes
+        rank = self.scope.needed_rank(self.node.input[0])
+        return tuple(axis % rank for axis in self.axes) if self.axes else tuple(range(rank))
+
+    def name(self, tail: str) -> str:
+        """A fresh name for a value that comes in between."""
+        return self.scope.ground.names.fresh(self.node.name or self.node.output[0], f"/{self.node.op_type}/{tail}")
+
+    def written(self, data: str, output: str, axes: tuple[int, ...] | None, keepdims: int) -> NodeProto:
+        """A node of the same operator with everything said, for `_OPSET`; without axes where they are None."""
+        made = make_node(self.node.op_type, [data], [output], keepdims=keepdims)
+        if axes is not None:
+            made.input.append(self.scope.add_constant(np.array(axes, dtype=np.int64), "axes"))
+        return made
+
+    def alone(self, *made: NodeProto) -> Written:
+        """The nodes in place of the node, whose own axes are no longer read."""
+        for name in self.node.input[1:]:
+            if name:
+                self.scope.release(name)
+        copy_marks(self.node, made[-1])
+        return list(made), _OPSET
+
+
+def _write_keepdims(node: NodeProto, scope: Scope) -> Written | None:
+    if attribute_of(node, "keepdims") is not None:
+        return None
+    set_attribute(node, "keepdims", 1)
+    return [node], scope.ground.opset
+
+
+def _reduce_nothing(node: NodeProto, scope: Scope) -> Written | None:
+    """What reduces no dimension is its elementwise step."""
+    reduction = _Reduction(node, scope)
+    return (elementwise(node, scope), 13) if reduction.reduces_nothing else None
+
+
+def _leave_axes_out(node: NodeProto, scope: Scope) -> Written | None:
+    reduction = _Reduction(node, scope)
+    if reduction.reduces_nothing or (reduction.axes and len(reduction.axes) != scope.needed_rank(node.input[0])):
+        return None
+    return reduction.alone(reduction.written(node.input[0], node.output[0], None, reduction.keepdims))
+
+
+def _list_axes(node: NodeProto, scope: Scope) -> Written | None:
+    """Axes as a constant of their own, every one, counted from the front."""
+    reduction = _Reduction(node, scope)
+    if reduction.reduces_nothing:
+        return None
+    axes = reduction.all_axes()
+    return reduction.alone(reduction.written(node.input[0], node.output[0], axes, reduction.keepdims)) if axes else None
+
+
+def _squeeze(node: NodeProto, scope: Scope) -> Written | None:
+    """Keep the reduced dimensions, and take them away after."""
+    return _change_dimensions(node, scope, keepdims=1, last="Squeeze")
+
+
+def _reshape(node: NodeProto, scope: Scope) -> Written | None:
+    """Keep the reduced dimensions where that is all of them, and make a scalar of the result after."""
+    return _change_dimensions(node, scope, keepdims=1, last="Reshape")
+
+
+def _unsqueeze(node: NodeProto, scope: Scope) -> Written | None:
+    """Drop the reduced dimensions, and bring them back after."""
+    return _change_dimensions(node, scope, keepdims=0, last="Unsqueeze")
+
+
+def _change_dimensions(node: NodeProto, scope: Scope, *, keepdims: int, last: str) -> Written | None:
+    reduction = _Reduction(node, scope)
+    if reduction.reduces_nothing or reduction.keepdims == keepdims:
+        return None
+    axes = reduction.all_axes()
+    if not axes or (last == "Reshape" and len(axes) != scope.needed_rank(node.input[0])):
+        return None
+    between = reduction.name("kept" if keepdims else "dropped")
+    made = reduction.written(node.input[0], between, axes, keepdims)
+    shape = np.array(() if last == "Reshape" else axes, dtype=np.int64)
+    constant = scope.add_constant(shape, "shape" if last == "Reshape" else "axes")
+    return reduction.alone(made, make_node(last, [between, constant], [node.output[0]]))
+
+
+def _one_by_one(node: NodeProto, scope: Scope) -> Written | None:
+    """Reduce by one dimension after the other, the last one first, so that the others keep their numbers."""
+    reduction = _Reduction(node, scope)
+    if node.op_type not in _CHAINABLE or reduction.reduces_nothing:
+        return None
+    axes = sorted(reduction.all_axes(), reverse=True)
+    if len(axes) < 2:
+        return None
+    values = [node.input[0], *(reduction.name(f"over_{axis}") for axis in axes[:-1]), node.output[0]]
+    steps = zip(values, values[1:], axes, strict=False)
+    return reduction.alone(
+        *(reduction.written(before, after, (axis,), reduction.keepdims) for before, after, axis in steps)
+    )
+
+
+def _in_double(node: NodeProto, scope: Scope) -> Written | None:
+    """Compute wide integers in double, and cast back, which truncates as the specification does."""
+    return _in_type(node, scope, TensorProto.DOUBLE, _WIDE_INTEGERS if node.op_type in _ROUNDED else ())
+
+
+def _in_float(node: NodeProto, scope: Scope) -> Written | None:
+    """Compute in float what float holds exactly; logarithms, roots and means of wide integers as well as float can."""
+    narrow = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_SMALL_INTEGERS)
+    return _in_type(node, scope, TensorProto.FLOAT, (*narrow, *(_WIDE_INTEGERS if node.op_type in _ROUNDED else ())))
+
+
+def _in_type(node: NodeProto, scope: Scope, wide: int, narrow: Container[int]) -> Written | None:
+    element_type = scope.needed_element_type(node.input[0])
+    reduction = _Reduction(node, scope)
+    if reduction.reduces_nothing or element_type not in narrow:
+        return None
+    cast, result = reduction.name(element_type_name(wide)), reduction.name("result")
+    return reduction.alone(
+        make_node("Cast", [node.input[0]], [cast], to=wide),
+        reduction.written(cast, result, reduction.axes or None, reduction.keepdims),
+        make_node("Cast", [result], [node.output[0]], to=element_type),
+    )
+
+
+REMEDIES: Mapping[str, Remedy] = {
+    "keepdims written": _write_keepdims,
+    "its elementwise step": _reduce_nothing,
+    "axes left out": _leave_axes_out,
+    "axes listed": _list_axes,
+    "Squeeze after it": _squeeze,
+    "Reshape after it": _reshape,
+    "Unsqueeze after it": _unsqueeze,
+    "one axis a node": _one_by_one,
+}
+"""How else a reduction can be written with the same operator, in the order in which it is tried."""
+
+RANGE_KEEPING = frozenset({"its elementwise step"})
+"""Those that do not overflow where the operator does."""
+
+CASTS: Mapping[str, Remedy] = {"computed in double": _in_double, "computed in float": _in_float}
+"""What can be done about its element type, tried after the rules, which know what each type needs."""

@@ -1,0 +1,1 @@
+"""What a rule may know about the place a node stands in."""

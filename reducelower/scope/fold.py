@@ -1,0 +1,149 @@
+"""Constants that small subgraphs compute: ``axes`` behind Concat, Range, Shape of a known shape, and their like.
+
+The producing nodes run in onnx's own reference implementation, one by one, within bounds on their number and on the
+size of what they yield.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, helper
+
+from reducelower.model.schemas import DEFAULT_DOMAINS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from reducelower.scope.scope import Scope
+
+    Array = NDArray[np.generic]
+
+__all__ = ["LARGEST", "Folding"]
+
+LARGEST = 65_536
+"""How many elements a computed constant may have at most."""
+
+_MOST_NODES = 256
+
+_SELECTING = frozenset(
+    {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
+)
+"""They pass on some of their input's elements, whatever these are."""
+
+_UNKNOWN = np.iinfo(np.int64).min
+"""Stands for the size of a dimension that is not known; no dimension has it."""
+
+# The input that says how large the result is, checked before it is made.
+_SIZES = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1, "Reshape": None}
+
+_COMPUTABLE = frozenset(
+    {
+        "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat",
+        "ConstantOfShape", "CumSum", "Div", "Equal", "Expand", "Flatten", "Floor", "Gather", "GatherElements",
+        "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg",
+        "NonZero", "Not", "Or", "Range", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape",
+        "ScatterElements", "ScatterND", "Shape", "Sign", "Size", "Slice", "Split", "Squeeze", "Sub", "Tile", "TopK",
+        "Transpose", "Unsqueeze", "Where", "Xor",
+    }
+)  # fmt: skip
+
+
+class Folding:
+    """Computes values from constants; one object answers for one value and what it is made of."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_NODES
+        self.folded: list[tuple[Scope, str]] = []
+        """The values computed on the way, each with the scope it stands in; empty unless the answer was one."""
+
+    def value(self, name: str, scope: Scope) -> Array | None:
+        """The value of a name; None if it depends on more than constants and static shapes, or goes beyond bounds."""
+        found = self._value(name, scope)
+        return None if found is None or _is_partial(found) else found
+
+    def _value(self, name: str, scope: Scope) -> Array | None:
+        """The value of a name, with `_UNKNOWN` for sizes that are not known."""
+        home = scope.home(name)
+        known = home.stated_constant(name)
+        if known is not None:
+            return known
+        node = home.producer(name)
+        if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in _COMPUTABLE or self._left <= 0:
+            return None
+        self._left -= 1
+        if node.op_type == "Shape":
+            return self._shape(node, name, home)
+        inputs = [self._input(node, given, home) if given else None for given in node.input]
+        if any(given and found is None for given, found in zip(node.input, inputs, strict=True)):
+            return None
+        if node.op_type not in _SELECTING and any(given is not None and _is_partial(given) for given in inputs):
+            return None
+        if not _is_small(node, inputs):
+            return None
+        result = _evaluate(node, name, inputs, home.opset)
+        if result is not None:
+            self.folded.append((home, name))
+        return result
+
+    def _input(self, node: NodeProto, name: str, home: Scope) -> Array | None:
+        if node.op_type != "Size":
+            return self._value(name, home)
+        shape = home.shape(name)
+        if shape is None or None in shape:
+            return None
+        # A zero of that shape takes no memory.
+        return np.broadcast_to(np.float32(0), [size or 0 for size in shape])
+
+    def _shape(self, node: NodeProto, name: str, home: Scope) -> Array | None:
+        shape = home.shape(node.input[0])
+        if shape is None:
+            return None
+        given = {attribute.name: attribute.i for attribute in node.attribute}
+        sizes = [_UNKNOWN if size is None else size for size in shape]
+        self.folded.append((home, name))
+        return np.array(sizes[given.get("start", 0) : given.get("end", len(sizes))], np.int64)
+
+
+def _is_partial(value: Array) -> bool:
+    return value.dtype == np.int64 and bool((value == _UNKNOWN).any())
+
+
+def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:
+    if node.op_type == "Range":
+        start, limit, delta = (float(given.reshape(-1)[0]) if given is not None else 0.0 for given in inputs)
+        return delta != 0 and abs((limit - start) / delta) <= LARGEST
+    place = _SIZES.get(node.op_type)
+    if place is None:
+        return True
+    sizes = inputs[place]
+    if sizes is None:
+        return False
+    total = prod(int(size) for size in sizes.reshape(-1).tolist())
+    data = inputs[0]
+    if node.op_type == "Tile" and data is not None:
+        total *= data.size
+    return 0 <= total <= LARGEST
+
+
+def _evaluate(node: NodeProto, name: str, inputs: list[Array | None], opset: int) -> Array | None:
+    from onnx.reference import ReferenceEvaluator
+
+    graph = GraphProto(name="fold", node=[node])
+    feeds: dict[str, Array] = {}
+    for given, value in zip(node.input, inputs, strict=True):
+        if value is not None and given not in feeds:
+            feeds[given] = value
+            element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
+            graph.input.append(helper.make_tensor_value_info(given, element_type, value.shape))
+    graph.output.add(name=name)
+    model = ModelProto(ir_version=8, graph=graph)
+    model.opset_import.add(version=opset)
+    try:
+        (result,) = ReferenceEvaluator(model).run(None, feeds)
+    except Exception:
+        # Whatever the reference implementation cannot do is no constant here.
+        return None
+    return result if isinstance(result, np.ndarray) and result.size <= LARGEST else None

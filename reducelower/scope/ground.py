@@ -1,0 +1,64 @@
+"""What all scopes of one run stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reducelower.model.inference import Inference
+from reducelower.model.names import Names
+
+if TYPE_CHECKING:
+    from reducelower.scope.scope import Scope
+
+__all__ = ["Ground"]
+
+
+class Ground:
+    """What all scopes of one run stand on: names, overrides, inference and how constants are written."""
+
+    def __init__(
+        self,
+        names: Names,
+        source: Inference,
+        *,
+        opset: int,
+        element_types: Mapping[str, int],
+        ranks: Mapping[str, int],
+        base_dir: Path | None,
+        freeze_defaults: bool,
+        overridable: bool,
+        initializers_stand_alone: bool,
+        is_last_attempt: bool = False,
+    ) -> None:
+        """Bring together what is the same everywhere in a model.
+
+        Args:
+            opset: opset version of the target.
+            names: gives out fresh names.
+            source: the model as it was, and the types that inference finds in it.
+            element_types: element types that the user declared, by value name.
+            ranks: ranks that the user declared, by value name.
+            base_dir: folder that external data locations are relative to.
+            freeze_defaults: whether an initializer that is also a graph input counts as constant.
+            overridable: whether such an initializer is a default the caller may override (IR version 4 and later).
+            initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
+            is_last_attempt: whether functions have been copied for their calls where that could help, so that what
+                they are handed has to be taken as it comes.
+        """
+        self.names = names
+        self.source = source
+        self.element_types = dict(element_types)
+        self.ranks = ranks
+        self.base_dir = base_dir
+        self.freeze_defaults = freeze_defaults
+        self.overridable = overridable
+        self.initializers_stand_alone = initializers_stand_alone
+        self.is_last_attempt = is_last_attempt
+        self.opset = opset
+        self.frozen: set[str] = set()
+        self.released: list[tuple[Scope, str]] = []
+        self.folded: set[tuple[Scope, str]] = set()
+        self.asked_values: set[str] = set()
+        self.asked_types: set[str] = set()

@@ -1,0 +1,90 @@
+"""BatchNormalization keeps its meaning while training is told from inference in three ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto
+
+import reducelower
+from reducelower import ConversionError
+from tests.adapters.single import converted, model_of, operators_of, yields
+
+RANDOM = np.random.default_rng(2)
+DATA = RANDOM.normal(size=(2, 3, 4, 5)).astype(np.float32)
+PARAMETERS = {name: RANDOM.random(3).astype(np.float32) + 0.5 for name in ("scale", "bias", "mean", "variance")}
+INPUTS = {"x": DATA, **PARAMETERS}
+CHANNEL = (3, 1, 1)
+SHAPE = {"y": (TensorProto.FLOAT, DATA.shape)}
+
+
+def normalized(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    scaled = (DATA - mean.reshape(CHANNEL)) / np.sqrt(variance.reshape(CHANNEL) + 1e-5)
+    return scaled * PARAMETERS["scale"].reshape(CHANNEL) + PARAMETERS["bias"].reshape(CHANNEL)
+
+
+INFERRED = normalized(PARAMETERS["mean"], PARAMETERS["variance"])
+BATCH_MEAN, BATCH_VARIANCE = DATA.mean(axis=(0, 2, 3)), DATA.var(axis=(0, 2, 3))
+TRAINED = normalized(BATCH_MEAN, BATCH_VARIANCE)
+
+
+def batch_norm(opset: int, outputs: Any = None, **attributes: Any) -> ModelProto:
+    return model_of("BatchNormalization", INPUTS, opset=opset, outputs=outputs or SHAPE, **attributes)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 14, 15])
+@pytest.mark.parametrize("target", [7, 8, 9, 13, 14, 15, 21])
+def test_inference_stays_inference(opset: int, target: int) -> None:
+    result = converted(batch_norm(opset), target)
+    assert operators_of(result) == ["BatchNormalization"]
+    np.testing.assert_allclose(yields(result, INPUTS)[0], INFERRED, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", [13, 11, 9, 7])
+def test_training_is_written_out_on_the_way_down(target: int) -> None:
+    outputs = {**SHAPE, "running_mean": (TensorProto.FLOAT, [3]), "running_variance": (TensorProto.FLOAT, [3])}
+    model = batch_norm(14, outputs, training_mode=1, momentum=0.75)
+    result, mean, variance = yields(converted(model, target), INPUTS)
+    np.testing.assert_allclose(result, TRAINED, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(mean, PARAMETERS["mean"] * 0.75 + BATCH_MEAN * 0.25, rtol=1e-5)
+    np.testing.assert_allclose(variance, PARAMETERS["variance"] * 0.75 + BATCH_VARIANCE * 0.25, rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", [7, 13, 18])
+@pytest.mark.parametrize(("is_test", "expected"), [(1, INFERRED), (0, TRAINED)])
+def test_is_test_is_heeded_on_the_way_up(is_test: int, expected: np.ndarray, target: int) -> None:
+    model = batch_norm(6, ir_version=3, is_test=is_test)
+    np.testing.assert_allclose(yields(converted(model, target), INPUTS)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_several_outputs_become_training_mode() -> None:
+    outputs = {**SHAPE, "running_mean": (TensorProto.FLOAT, [3]), "running_variance": (TensorProto.FLOAT, [3])}
+    result = converted(batch_norm(9, outputs), 15)
+    assert [attribute.i for attribute in result.graph.node[0].attribute if attribute.name == "training_mode"] == [1]
+
+
+def test_saved_statistics_that_are_read_are_refused() -> None:
+    statistics = {
+        name: (TensorProto.FLOAT, [3]) for name in ("running_mean", "running_variance", "saved_mean", "saved_variance")
+    }
+    with pytest.raises(ConversionError, match="saved_mean"):
+        reducelower.convert_version(batch_norm(9, {**SHAPE, **statistics}), 15)
+
+
+def test_parameters_per_element_are_flattened() -> None:
+    inputs = {"x": DATA, **{name: RANDOM.random(DATA.shape[1:]).astype(np.float32) + 0.5 for name in PARAMETERS}}
+    model = model_of("BatchNormalization", inputs, opset=7, outputs=SHAPE, ir_version=3, spatial=0)
+    expected = (DATA - inputs["mean"]) / np.sqrt(inputs["variance"] + 1e-5) * inputs["scale"] + inputs["bias"]
+    np.testing.assert_allclose(yields(converted(model, 13), inputs)[0], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", [14, 13, 9])
+def test_half_data_with_float_parameters_is_normalized_in_float(target: int) -> None:
+    inputs = {**INPUTS, "x": DATA.astype(np.float16)}
+    outputs = {"y": (TensorProto.FLOAT16, DATA.shape)}
+    model = model_of("BatchNormalization", inputs, opset=15, outputs=outputs)
+    result = yields(converted(model, target), inputs)[0]
+    assert result.dtype == np.float16
+    np.testing.assert_allclose(result, INFERRED, rtol=2e-3, atol=2e-3)

@@ -1,0 +1,57 @@
+"""What the table of casts rests on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+from tests.adapters.models import converted
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("compute", [np.add, np.subtract, np.multiply, np.divide])
+def test_rounding_twice_is_rounding_once(compute: Any, dtype: Any) -> None:
+    bits = np.random.default_rng(0).integers(0, 2**16, (2, 200_000), dtype=np.uint16)
+    left, right = bits.view(dtype)
+    with np.errstate(all="ignore"):
+        twice = compute(left.astype(np.float32), right.astype(np.float32)).astype(dtype)
+        # Longer than twice the digits: rounding from there is rounding the exact result.
+        once = compute(left.astype(np.longdouble), right.astype(np.longdouble)).astype(np.float64)
+        exact = once.astype(dtype) if dtype is np.float16 else _rounded(once)
+    same = (twice == exact) | (np.isnan(twice) & np.isnan(exact))
+    assert same.all()
+
+
+def _rounded(values: np.ndarray) -> np.ndarray:
+    """To bfloat16 in one step: float64 to float32 toward odd, then to nearest (Boldo and Melquiond, 2008)."""
+    near = values.astype(np.float32)
+    inexact = near.astype(np.float64) != values
+    away = np.abs(near.astype(np.float64)) > np.abs(values)
+    bits = near.view(np.uint32).copy()
+    bits[inexact & away & np.isfinite(near)] -= 1
+    bits[inexact & np.isfinite(near)] |= 1
+    return bits.view(np.float32).astype(ml_dtypes.bfloat16)
+
+
+@pytest.mark.parametrize("op_type", ["Cos", "Elu", "Softplus", "Round", "GlobalMaxPool"])
+def test_bfloat16_computes_in_float32_below_22(op_type: str) -> None:
+    data = np.random.default_rng(1).standard_normal((1, 2, 3, 4)).astype(ml_dtypes.bfloat16)
+    kind = onnx.TensorProto.BFLOAT16
+    shape = (1, 2, 1, 1) if op_type == "GlobalMaxPool" else data.shape
+    values = [helper.make_tensor_value_info(name, kind, size) for name, size in (("x", data.shape), ("y", shape))]
+    graph = helper.make_graph([helper.make_node(op_type, ["x"], ["y"])], "g", values[:1], values[1:])
+    made = converted(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)]), 18)
+    assert [node.op_type for node in made.graph.node] == ["Cast", op_type, "Cast"]
+    got = ReferenceEvaluator(made).run(None, {"x": data})[0]
+    graph.node[0].CopyFrom(helper.make_node(op_type, ["x"], ["y"]))
+    wide = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    for value in (*wide.graph.input, *wide.graph.output):
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    expected = ReferenceEvaluator(wide).run(None, {"x": data.astype(np.float32)})[0].astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(np.asarray(got).astype(np.float32), expected.astype(np.float32))

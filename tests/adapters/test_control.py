@@ -1,0 +1,90 @@
+"""If, Loop and Scan themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import GraphProto, TensorProto, helper
+
+from tests.adapters.models import assert_same, converted, floats, model, refusal, run
+
+FLOAT = TensorProto.FLOAT
+
+
+def _constant_graph(name: str, value: np.ndarray) -> GraphProto:
+    tensor = helper.make_tensor("value", FLOAT, value.shape, value.ravel())
+    node = helper.make_node("Constant", [], [name], value=tensor)
+    return helper.make_graph([node], name, [], [helper.make_tensor_value_info(name, FLOAT, value.shape)])
+
+
+def _if(then: np.ndarray, other: np.ndarray, opset: int) -> tuple[object, dict[str, np.ndarray]]:
+    node = helper.make_node(
+        "If", ["c"], ["y"], then_branch=_constant_graph("t", then), else_branch=_constant_graph("e", other)
+    )
+    feeds = {"c": np.array(True)}
+    return model([node], feeds, opset), feeds
+
+
+def test_branches_of_different_shapes_are_refused_though_nothing_states_them() -> None:
+    made, _ = _if(floats(2, 3), floats(3), 13)
+    for attribute in made.graph.node[0].attribute:  # type: ignore[attr-defined]
+        attribute.g.output[0].type.tensor_type.ClearField("shape")
+    assert "different shapes" in refusal(made, 9)  # type: ignore[arg-type]
+
+
+def test_branches_of_one_shape_are_carried_over() -> None:
+    made, feeds = _if(floats(2, 3), floats(2, 3, seed=1), 13)
+    assert_same(made, feeds, 9, floats(2, 3))  # type: ignore[arg-type]
+
+
+def test_branches_of_different_shapes_are_refused_below_11() -> None:
+    made, _ = _if(floats(2, 3), floats(3, 2), 13)
+    assert "its branches give different shapes" in refusal(made, 9)  # type: ignore[arg-type]
+
+
+def test_a_loop_that_carries_nothing_gets_something_to_carry() -> None:
+    body = helper.make_graph(
+        [helper.make_node("Cast", ["i"], ["f"], to=FLOAT), helper.make_node("Identity", ["c"], ["d"])],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+        ],
+        [helper.make_tensor_value_info("d", TensorProto.BOOL, []), helper.make_tensor_value_info("f", FLOAT, [])],
+    )
+    node = helper.make_node("Loop", ["n", ""], ["y"], body=body)
+    feeds = {"n": np.array(4, np.int64)}
+    made = model([node], feeds, 11)
+    assert_same(made, feeds, 9, np.arange(4, dtype=np.float32))
+
+
+def _sum_graph() -> GraphProto:
+    values = [helper.make_tensor_value_info(name, FLOAT, [2]) for name in ("s", "x", "t", "u")]
+    nodes = [helper.make_node("Add", ["s", "x"], ["t"]), helper.make_node("Identity", ["t"], ["u"])]
+    return helper.make_graph(nodes, "sum", values[:2], values[2:])
+
+
+def test_negative_axes_of_scan_are_counted_from_the_front() -> None:
+    feeds = {"start": np.zeros(2, np.float32), "data": floats(2, 5)}
+    node = helper.make_node(
+        "Scan", ["start", "data"], ["last", "y"], body=_sum_graph(), num_scan_inputs=1, scan_input_axes=[-1],
+        scan_output_axes=[-1],
+    )  # fmt: skip
+    made = model([node], feeds, 11, outputs=["last", "y"])
+    summed = np.cumsum(feeds["data"], 1)
+    assert_same(made, feeds, 9, summed[:, -1], summed)
+
+
+@pytest.mark.parametrize("target", [9, 11, 21])
+@pytest.mark.parametrize("direction", [0, 1])
+def test_batches_of_scan_8_become_a_scan_of_scans(direction: int, target: int) -> None:
+    feeds = {"start": floats(3, 2, seed=1), "data": floats(3, 5, 2)}
+    node = helper.make_node(
+        "Scan", ["", "start", "data"], ["last", "y"], body=_sum_graph(), num_scan_inputs=1, directions=[direction]
+    )
+    made = model([node], feeds, 8, outputs=["last", "y"])
+    data = feeds["data"][:, ::-1] if direction else feeds["data"]
+    summed = np.cumsum(data, 1) + feeds["start"][:, None]
+    result = converted(made, target)
+    for want, got in zip((summed[:, -1], summed), run(result, feeds), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5)

@@ -1,0 +1,58 @@
+"""GatherElements, GatherND and ScatterElements where the target has none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.adapters.models import assert_same, floats, one, operators, refusal
+
+X = floats(3, 4, 5)
+
+
+@pytest.mark.parametrize("given", ["constants", "computed"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gather_elements_below_11(axis: int, given: str) -> None:
+    indices = np.random.default_rng(0).integers(-3, 3, (3, 4, 5)[:3]).astype(np.int64)[:2, :3, :4]
+    feeds = {"x": X, **({"i": indices} if given == "computed" else {})}
+    made = one("GatherElements", feeds, 13, constants={} if given == "computed" else {"i": indices}, axis=axis)
+    limits = [slice(size) for size in indices.shape]
+    limits[axis] = slice(None)
+    expected = np.take_along_axis(X[tuple(limits)], indices, axis)
+    assert_same(made, feeds, 9, expected)
+
+
+@pytest.mark.parametrize("given", ["constants", "computed"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_gather_nd_below_11(count: int, given: str) -> None:
+    indices = np.array([[[0, 1, 2], [-1, -1, -1]], [[2, 3, 4], [1, 0, 1]]], np.int64)[..., :count]
+    feeds = {"x": X, **({"i": indices} if given == "computed" else {})}
+    made = one("GatherND", feeds, 13, constants={} if given == "computed" else {"i": indices})
+    assert_same(made, feeds, 9, X[tuple(np.moveaxis(indices, -1, 0))])
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_scatter_elements_was_scatter(axis: int) -> None:
+    indices = np.array([[[0, 1, -1]]], np.int64)
+    updates = np.array([[[10, 20, 30]]], np.float32)
+    if axis == 0:
+        indices, updates = indices.reshape(3, 1, 1), updates.reshape(3, 1, 1)
+    expected = X.copy()
+    np.put_along_axis(expected[tuple(slice(s) if a != axis % 3 else slice(None) for a, s in enumerate(indices.shape))],
+                      indices, updates, axis)  # fmt: skip
+    feeds = {"x": X, "i": indices, "u": updates}
+    assert "Scatter" in operators(assert_same(one("ScatterElements", feeds, 13, axis=axis), feeds, 9, expected))
+
+
+def test_scatter_becomes_scatter_elements() -> None:
+    feeds = {"x": X, "i": np.array([[[1]]], np.int64), "u": np.array([[[5]]], np.float32)}
+    expected = X.copy()
+    expected[0, 0, 1] = 5
+    made = one("Scatter", feeds, 9, axis=2)
+    assert operators(assert_same(made, feeds, 18, expected)) == ["ScatterElements"]
+
+
+@pytest.mark.parametrize(("reduction", "oldest"), [("add", 16), ("max", 18)])
+def test_reductions_name_the_oldest_opset_that_has_them(reduction: str, oldest: int) -> None:
+    feeds = {"x": X, "i": np.array([[[1]]], np.int64), "u": np.array([[[5]]], np.float32)}
+    assert f"opset {oldest}" in refusal(one("ScatterElements", feeds, 18, reduction=reduction), 15)

@@ -1,0 +1,104 @@
+"""Clip, Max, Min, Relu, Equal, TopK and ArgMax of element types and bounds that came late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.adapters.models import assert_same, converted, floats, int64s, one, operators
+
+INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32)
+EXTREMES = {dtype: np.array([np.iinfo(dtype).min, 0, 3, 7, np.iinfo(dtype).max], dtype) for dtype in INTEGERS}
+
+
+@pytest.mark.parametrize("target", [11, 9])
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8])
+def test_clip_of_integers(dtype: Any, target: int) -> None:
+    data = EXTREMES[dtype]
+    made = one("Clip", {"x": data}, 13, constants={"low": np.array(1, dtype), "high": np.array(6, dtype)})
+    assert_same(made, {"x": data}, target, np.clip(data, 1, 6))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64])
+def test_clip_of_integers_with_one_bound(dtype: Any) -> None:
+    data = EXTREMES[dtype]
+    made = one("Clip", {"x": data}, 13, constants={"high": np.array(6, dtype)}, inputs=["x", "", "high"])
+    assert_same(made, {"x": data}, 9, np.minimum(data, 6).astype(dtype))
+
+
+def test_constant_bounds_become_attributes() -> None:
+    data = floats(20)
+    made = one("Clip", {"x": data}, 13, constants={"low": np.float32(-0.5), "high": np.float32(0.5)})
+    result = assert_same(made, {"x": data}, 9, np.clip(data, -0.5, 0.5))
+    assert operators(result) == ["Clip"]
+
+
+def test_computed_bounds_become_the_larger_and_the_smaller_of_two() -> None:
+    feeds = {"x": floats(20), "low": np.array(-0.5, np.float32), "high": np.array(0.5, np.float32)}
+    made = one("Clip", feeds, 13)
+    assert operators(assert_same(made, feeds, 9, np.clip(feeds["x"], -0.5, 0.5))) == ["Max", "Min"]
+
+
+def test_a_minimum_above_the_maximum_yields_the_maximum() -> None:
+    data = floats(20)
+    made = one("Clip", {"x": data}, 13, constants={"low": np.float32(2), "high": np.float32(1)})
+    assert_same(made, {"x": data}, 9, np.ones(20, np.float32))
+
+
+@pytest.mark.parametrize("target", [11, 9])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint64])
+@pytest.mark.parametrize("op_type", ["Max", "Min"])
+def test_max_and_min_of_integers(op_type: str, dtype: Any, target: int) -> None:
+    limits = np.iinfo(dtype)
+    one_side = np.array([limits.min, limits.max, 5, limits.max - 1], dtype)
+    other = np.array([limits.max, limits.max - 1, 4, limits.max], dtype)
+    feeds = {"a": one_side, "b": other, "c": np.array([3, 3, 3, 3], dtype)}
+    fold = np.maximum if op_type == "Max" else np.minimum
+    made = one(op_type, feeds, 13)
+    result = converted(made, target)
+    if dtype is not np.uint64:  # onnxruntime compares no uint64
+        assert_same(made, feeds, target, fold(fold(one_side, other), feeds["c"]))
+    assert result.opset_import[0].version == target
+
+
+@pytest.mark.parametrize("target", [13, 11, 9])
+@pytest.mark.parametrize("dtype", [np.int32, np.int8])
+def test_relu_of_integers(dtype: Any, target: int) -> None:
+    made = one("Relu", {"x": EXTREMES[dtype]}, 14)
+    assert_same(made, {"x": EXTREMES[dtype]}, target, np.maximum(EXTREMES[dtype], 0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint8, np.bool_])
+def test_equal_below_11(dtype: Any) -> None:
+    left = np.array([0, 1, 1, 0], dtype)
+    right = np.array([0, 1, 0, 1], dtype)
+    if left.dtype.kind == "f":
+        left = np.append(left, [np.nan, np.inf, np.inf, -0.0]).astype(dtype)
+        right = np.append(right, [np.nan, np.inf, -np.inf, 0.0]).astype(dtype)
+    feeds = {"a": left, "b": right}
+    assert_same(one("Equal", feeds, 13), feeds, 9, left == right)
+
+
+@pytest.mark.parametrize("target", [10, 9])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_top_k_of_either_end(largest: int, dtype: Any, target: int) -> None:
+    data = np.array([[3, -1, 3, 7, -9], [0, 0, 2, -2, 1]], dtype)
+    if dtype is np.int32:
+        data[0, 0] = np.iinfo(dtype).min
+    made = one("TopK", {"x": data}, 11, outputs=["v", "i"], constants={"k": int64s(3)}, largest=largest)
+    order = np.argsort(data if not largest else -data.astype(np.float64), axis=-1, kind="stable")[:, :3]
+    assert_same(made, {"x": data}, target, np.take_along_axis(data, order, -1), order)
+
+
+@pytest.mark.parametrize("ranked", [[], ["x"]])
+@pytest.mark.parametrize("op_type", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize(("axis", "keepdims"), [(1, 1), (-1, 0), (0, 1)])
+def test_the_last_of_equal_ones(op_type: str, axis: int, keepdims: int, ranked: list[str]) -> None:
+    data = np.array([[1, 3, 3, 0, 0], [2, 2, 1, 1, 2]], np.float32)
+    made = one(op_type, {"x": data}, 13, ranked=ranked, axis=axis, keepdims=keepdims, select_last_index=1)
+    best = (np.argmax if op_type == "ArgMax" else np.argmin)(np.flip(data, axis), axis=axis)
+    expected = data.shape[axis] - 1 - best
+    assert_same(made, {"x": data}, 11, np.expand_dims(expected, axis) if keepdims else expected)

@@ -1,0 +1,69 @@
+"""Pad at 11, 18 and 19."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.adapters.models import assert_same, floats, int64s, one, operators, refusal
+
+X = floats(2, 3, 4)
+PADS = int64s(0, 1, 2, 3, 0, 1)
+EXPECTED = ((0, 3), (1, 0), (2, 1))
+
+
+@pytest.mark.parametrize("target", [17, 13, 11, 10, 9])
+@pytest.mark.parametrize("mode", ["constant", "edge"])
+def test_pads_of_numpy(mode: Any, target: int) -> None:
+    made = one("Pad", {"x": X}, 18, constants={"p": PADS}, mode=mode)
+    assert operators(assert_same(made, {"x": X}, target, np.pad(X, EXPECTED, mode=mode))) == ["Pad"]
+
+
+@pytest.mark.parametrize("target", [10, 9])
+def test_a_constant_value_becomes_an_attribute(target: int) -> None:
+    made = one("Pad", {"x": X}, 13, constants={"p": PADS, "v": np.float32(1.5)})
+    result = assert_same(made, {"x": X}, target, np.pad(X, EXPECTED, constant_values=1.5))
+    assert not result.graph.initializer
+
+
+def test_a_value_that_no_float_holds_is_refused() -> None:
+    data = X.astype(np.float64)
+    made = one("Pad", {"x": data}, 13, constants={"p": PADS, "v": np.float64(0.1)})
+    assert "pads with 0.1" in refusal(made, 10)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int8, np.uint8, np.bool_])
+def test_integers_are_padded_as_wider_floats_below_11(dtype: Any) -> None:
+    data = (X * 10).astype(dtype)
+    made = one("Pad", {"x": data}, 13, constants={"p": PADS, "v": np.array(1, dtype)})
+    assert_same(made, {"x": data}, 9, np.pad(data, EXPECTED, constant_values=1))
+
+
+@pytest.mark.parametrize("given", ["constants", "computed"])
+@pytest.mark.parametrize("axes", [[1], [-1, 0]])
+def test_axes_that_are_not_named_are_not_padded(axes: list[int], given: str) -> None:
+    pads = int64s(*range(1, 1 + 2 * len(axes)))
+    expected = [(0, 0)] * 3
+    for index, axis in enumerate(axes):
+        expected[axis] = (int(pads[index]), int(pads[index + len(axes)]))
+    feeds = {"x": X, **({"p": pads} if given == "computed" else {})}
+    constants = {**({} if given == "computed" else {"p": pads}), "v": np.float32(7), "a": int64s(*axes)}
+    assert_same(one("Pad", feeds, 18, constants=constants), feeds, 17, np.pad(X, expected, constant_values=7))
+
+
+def test_wrapping_gathers_from_the_other_end() -> None:
+    made = one("Pad", {"x": X}, 19, constants={"p": PADS}, mode="wrap")
+    assert_same(made, {"x": X}, 11, np.pad(X, EXPECTED, mode="wrap"))
+
+
+def test_attributes_become_inputs_of_the_data_type() -> None:
+    data = X.astype(np.float64)
+    made = one("Pad", {"x": data}, 10, pads=PADS.tolist(), value=2.0)
+    assert_same(made, {"x": data}, 21, np.pad(data, EXPECTED, constant_values=2.0))
+
+
+def test_pads_computed_at_run_time_are_refused_below_11() -> None:
+    made = one("Pad", {"x": X, "p": PADS}, 13)
+    assert "its input pads is computed at run time" in refusal(made, 9)

@@ -1,0 +1,134 @@
+"""The layout of recurrent operators, names of sampling modes, default axes and orders of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+import reducelower
+from reducelower import ConversionError
+from tests.adapters.single import converted, model_of, operators_of, yields
+
+RANDOM = np.random.default_rng(13)
+FLOAT = TensorProto.FLOAT
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def random(*shape: int) -> np.ndarray:
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("target", [13, 9, 7])
+@pytest.mark.parametrize("op_type", GATES)
+def test_batch_first_is_transposed(op_type: str, target: int) -> None:
+    hidden, data, state = 3, random(2, 5, 4), random(2, 1, 3)
+    inputs = {
+        "x": data,
+        "w": random(1, GATES[op_type] * hidden, 4),
+        "r": random(1, GATES[op_type] * hidden, hidden),
+        "_b": np.zeros(0),
+        "_lengths": np.zeros(0),
+        "h": state,
+    }
+    outputs = {"y": (FLOAT, (2, 5, 1, hidden)), "y_h": (FLOAT, (2, 1, hidden))}
+    model = model_of(op_type, inputs, opset=14, outputs=outputs, hidden_size=hidden, layout=1)
+    # onnxruntime has no layout=1, so the same is asked with the sequence first.
+    turned = {**inputs, "x": data.transpose(1, 0, 2).copy(), "h": state.transpose(1, 0, 2).copy()}
+    plain_outputs = {"y": (FLOAT, (5, 1, 2, hidden)), "y_h": (FLOAT, (1, 2, hidden))}
+    plain = model_of(op_type, turned, opset=14, outputs=plain_outputs, hidden_size=hidden)
+    sequence, last = yields(plain, turned)
+    ours, ours_last = yields(converted(model, target), inputs)
+    np.testing.assert_allclose(ours, sequence.transpose(2, 0, 1, 3), rtol=1e-6)
+    np.testing.assert_allclose(ours_last, last.transpose(1, 0, 2), rtol=1e-6)
+
+
+IMAGE, GRID = random(1, 2, 5, 6), (RANDOM.random((1, 4, 3, 2)) * 2 - 1).astype(np.float32)
+
+
+@pytest.mark.parametrize(("new", "old"), [("linear", "bilinear"), ("cubic", "bicubic"), ("nearest", "nearest")])
+def test_sampling_modes_are_renamed_both_ways(new: str, old: str) -> None:
+    inputs = {"x": IMAGE, "grid": GRID}
+    newer = model_of("GridSample", inputs, opset=20, ir_version=10, mode=new)
+    older = model_of("GridSample", inputs, opset=16, mode=old)
+    expected = yields(older, inputs)[0]
+    np.testing.assert_allclose(yields(converted(newer, 16), inputs)[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(yields(converted(older, 22), inputs)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_default_sampling_mode_gets_the_name_of_its_opset() -> None:
+    inputs = {"x": IMAGE, "grid": GRID}
+    for source, target, name in ((20, 16, b"bilinear"), (16, 20, b"linear")):
+        node = converted(model_of("GridSample", inputs, opset=source, ir_version=10), target).graph.node[0]
+        assert [attribute.s for attribute in node.attribute if attribute.name == "mode"] == [name]
+
+
+def test_regions_without_a_shift_follow_and_others_are_refused() -> None:
+    inputs = {"x": IMAGE, "rois": np.array([[0, 0, 3, 3]], np.float32), "batch": np.array([0])}
+    attributes: dict[str, Any] = {"output_height": 2, "output_width": 2}
+    plain = model_of("RoiAlign", inputs, opset=10, **attributes)
+    expected = yields(plain, inputs)[0]
+    up = converted(plain, 18)
+    np.testing.assert_allclose(yields(up, inputs)[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(yields(converted(up, 11), inputs)[0], expected, rtol=1e-6)
+    with pytest.raises(ConversionError, match="opset 16 is the oldest that has it"):
+        reducelower.convert_version(model_of("RoiAlign", inputs, opset=16, **attributes), 15)
+
+
+@pytest.mark.parametrize(("source", "target"), [(17, 20), (20, 17)])
+def test_the_default_axis_of_the_fourier_transform_stays_the_same_axis(source: int, target: int) -> None:
+    signal = random(1, 4, 6, 2)
+    model = model_of("DFT", {"x": signal}, opset=source, ir_version=10)
+    axis = 1 if source == 17 else 2
+    whole = np.fft.fft(signal[..., 0] + 1j * signal[..., 1], axis=axis)
+    expected = np.stack([whole.real, whole.imag], axis=-1)
+    np.testing.assert_allclose(yields(converted(model, target), {"x": signal})[0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_channels_of_depth_to_space_may_come_depth_first() -> None:
+    data = random(2, 12, 2, 3)
+    model = model_of("DepthToSpace", {"x": data}, opset=11, blocksize=2, mode="CRD")
+    expected = data.reshape(2, 3, 2, 2, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(2, 3, 4, 6)
+    np.testing.assert_array_equal(yields(converted(model, 9), {"x": data})[0], expected)
+
+
+@pytest.mark.opset(28)
+def test_channels_of_space_to_depth_may_come_depth_first() -> None:
+    data = random(2, 3, 4, 6)
+    model = model_of("SpaceToDepth", {"x": data}, opset=28, ir_version=10, blocksize=2, mode="CRD")
+    expected = data.reshape(2, 3, 2, 2, 3, 2).transpose(0, 1, 3, 5, 2, 4).reshape(2, 12, 2, 3)
+    np.testing.assert_array_equal(yields(converted(model, 13), {"x": data})[0], expected)
+
+
+@pytest.mark.parametrize("target", [3, 7, 13])
+def test_the_misspelled_default_direction_is_spelled_out(target: int) -> None:
+    inputs = {"x": random(5, 2, 4), "w": random(1, 9, 4), "r": random(1, 9, 3)}
+    outputs = {"y": (FLOAT, (5, 1, 2, 3)), "y_h": (FLOAT, (1, 2, 3))}
+    model = model_of("GRU", inputs, opset=1, outputs=outputs, ir_version=3, hidden_size=3, output_sequence=1)
+    result = converted(model, target)
+    assert [a.s for a in result.graph.node[0].attribute if a.name == "direction"] == [b"forward"]
+    assert operators_of(result) == ["GRU"]
+
+
+@pytest.mark.parametrize("target", [15, 11, 9])
+@pytest.mark.parametrize("aligned", [0, 1])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_sampling_is_written_out_where_there_is_none(mode: str, padding: str, aligned: int, target: int) -> None:
+    inputs = {"x": IMAGE, "grid": (GRID * 2.5).astype(np.float32)}
+    attributes: dict[str, Any] = {"mode": mode, "padding_mode": padding, "align_corners": aligned}
+    model = model_of("GridSample", inputs, opset=16, **attributes)
+    result = converted(model, target)
+    assert "GridSample" not in operators_of(result)
+    np.testing.assert_allclose(yields(result, inputs)[0], yields(model, inputs)[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_sampling_a_volume_is_written_out_below_20(mode: str) -> None:
+    inputs = {"x": random(1, 2, 3, 4, 5), "grid": (RANDOM.random((1, 2, 2, 3, 3)) * 3 - 1.5).astype(np.float32)}
+    outputs = {"y": (FLOAT, (1, 2, 2, 2, 3))}
+    model = model_of("GridSample", inputs, opset=20, ir_version=10, outputs=outputs, mode=mode)
+    result = converted(model, 16)
+    np.testing.assert_allclose(yields(result, inputs)[0], yields(model, inputs)[0], rtol=1e-4, atol=1e-5)

@@ -1,0 +1,151 @@
+"""Resize and Upsample mean the same in every opset they are carried to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto
+
+import reducelower
+from reducelower import ConversionError
+from tests.adapters.single import converted, model_of, operators_of, yields
+
+RANDOM = np.random.default_rng(3)
+DATA = RANDOM.normal(size=(1, 2, 4, 6)).astype(np.float32)
+NONE = np.zeros(0, np.float32)
+
+
+def by_scales(height: float, width: float, *, opset: int, data: np.ndarray = DATA, **attributes: Any) -> ModelProto:
+    scales = np.array([1, 1, height, width], np.float32)
+    shape = [int(size * scale) for size, scale in zip(data.shape, scales, strict=True)]
+    inputs = {"x": data, "roi": NONE, "scales": scales} if opset > 10 else {"x": data, "scales": scales}
+    return model_of(
+        "Upsample" if opset < 10 else "Resize",
+        inputs,
+        opset=opset,
+        constants=[name for name in inputs if name != "x"],
+        outputs={"y": (TensorProto.FLOAT, shape)},
+        **attributes,
+    )
+
+
+def by_sizes(height: int, width: int, *, opset: int, **attributes: Any) -> ModelProto:
+    inputs: dict[str, np.ndarray] = {"x": DATA, "_roi": NONE, "_scales": NONE, "sizes": np.array([1, 2, height, width])}
+    return model_of(
+        "Resize",
+        inputs,
+        opset=opset,
+        constants=["sizes"],
+        outputs={"y": (TensorProto.FLOAT, [1, 2, height, width])},
+        **attributes,
+    )
+
+
+def test_nearest_upsampling_repeats_elements_in_every_opset() -> None:
+    expected = DATA.repeat(2, axis=2).repeat(3, axis=3)
+    for opset in (9, 10, 11, 13, 18, 19):
+        model = by_scales(2, 3, opset=opset, mode="nearest")
+        for target in (9, 10, 11, 13, 18, 19, 21):
+            np.testing.assert_array_equal(yields(converted(model, target), {"x": DATA})[0], expected)
+
+
+@pytest.mark.parametrize("opset", [9, 10])
+@pytest.mark.parametrize("target", [11, 13, 18, 21])
+def test_old_linear_upsampling_stays_asymmetric(opset: int, target: int) -> None:
+    model = by_scales(2, 2, opset=opset, mode="linear")
+    before = by_scales(2, 2, opset=13, mode="linear", coordinate_transformation_mode="asymmetric")
+    expected = yields(before, {"x": DATA})[0]
+    np.testing.assert_allclose(yields(converted(model, target), {"x": DATA})[0], expected, rtol=1e-6)
+
+
+def test_old_nearest_downsampling_rounds_up() -> None:
+    # onnx's test case resize_downsample_scales_nearest of opset 10.
+    data = np.array([[[[1, 2, 3, 4], [5, 6, 7, 8]]]], np.float32)
+    model = by_scales(0.6, 0.6, opset=10, data=data, mode="nearest")
+    np.testing.assert_array_equal(yields(converted(model, 13), {"x": data})[0], [[[[1, 3]]]])
+
+
+def test_old_nearest_may_enlarge_one_axis_and_reduce_another() -> None:
+    model = by_scales(2, 0.5, opset=10, mode="nearest")
+    expected = yields(model, {"x": DATA})[0]
+    np.testing.assert_array_equal(yields(converted(model, 13), {"x": DATA})[0], expected)
+
+
+@pytest.mark.parametrize("opset", [10, 9])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("transformation", ["half_pixel", "align_corners", "pytorch_half_pixel"])
+def test_what_opset_10_lacks_is_written_out_for_known_sizes(transformation: str, mode: str, opset: int) -> None:
+    model = by_sizes(7, 9, opset=13, mode=mode, coordinate_transformation_mode=transformation)
+    result = converted(model, opset)
+    assert "MatMul" in operators_of(result)
+    np.testing.assert_allclose(yields(result, {"x": DATA})[0], yields(model, {"x": DATA})[0], rtol=1e-4, atol=1e-5)
+
+
+def test_sizes_and_half_pixel_of_a_whole_factor_become_scales() -> None:
+    result = converted(by_sizes(8, 12, opset=13, mode="nearest"), 10)
+    assert operators_of(result) == ["Resize"]
+    np.testing.assert_array_equal(yields(result, {"x": DATA})[0], DATA.repeat(2, axis=2).repeat(2, axis=3))
+
+
+def test_named_axes_spread_over_all_axes() -> None:
+    inputs: dict[str, np.ndarray] = {"x": DATA, "_roi": NONE, "scales": np.array([2, 3], np.float32)}
+    model = model_of("Resize", inputs, opset=18, constants=["scales"], axes=[2, 3], mode="nearest")
+    expected = DATA.repeat(2, axis=2).repeat(3, axis=3)
+    for target in (13, 11, 9):
+        np.testing.assert_array_equal(yields(converted(model, target), {"x": DATA})[0], expected)
+
+
+@pytest.mark.parametrize(("policy", "height"), [("not_larger", 6), ("not_smaller", 8)])
+def test_the_aspect_ratio_is_kept(policy: str, height: int) -> None:
+    model = model_of(
+        "Resize",
+        {"x": DATA, "_roi": NONE, "_scales": NONE, "sizes": np.array([8, 9])},
+        opset=18,
+        constants=["sizes"],
+        outputs={"y": (TensorProto.FLOAT, [1, 2, height, height * 6 // 4])},
+        axes=[2, 3],
+        mode="linear",
+        keep_aspect_ratio_policy=policy,
+    )
+    result = converted(model, 13)
+    np.testing.assert_allclose(yields(result, {"x": DATA})[0], yields(model, {"x": DATA})[0], rtol=1e-5, atol=1e-6)
+
+
+def test_tf_half_pixel_goes_by_another_name_since_13() -> None:
+    model = by_scales(
+        2, 2, opset=11, mode="nearest", coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode="floor"
+    )
+    result = converted(model, 13)
+    assert b"tf_half_pixel" not in result.SerializeToString()
+    np.testing.assert_array_equal(yields(result, {"x": DATA})[0], yields(model, {"x": DATA})[0])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "target", "reason"),
+    [
+        ({"antialias": 1, "mode": "linear"}, 17, "opset 18 is the oldest that has it"),
+        ({"mode": "cubic"}, 10, "opset 11 is the oldest that has it"),
+    ],
+)
+def test_a_mode_that_cannot_follow_is_refused_with_its_opset(attributes: Any, target: int, reason: str) -> None:
+    inputs: dict[str, np.ndarray] = {"x": DATA, "_roi": NONE, "scales": np.array([1, 1, 2, 2], np.float32)}
+    model = model_of("Resize", inputs, opset=18, shapes={"x": ["n", "c", "h", "w"]}, **attributes)
+    with pytest.raises(ConversionError, match=reason):
+        reducelower.convert_version(model, target)
+
+
+def test_what_hangs_on_the_last_bit_is_refused() -> None:
+    # 8 / (16 / 7) is 3.5, halfway between two elements, in exact arithmetic only.
+    inputs: dict[str, np.ndarray] = {"x": np.zeros((1, 1, 7)), "_r": NONE, "_s": NONE, "sizes": np.array([1, 1, 16])}
+    model = model_of(
+        "Resize",
+        inputs,
+        opset=13,
+        constants=["sizes"],
+        outputs={"y": (TensorProto.DOUBLE, [1, 1, 16])},
+        coordinate_transformation_mode="asymmetric",
+    )
+    with pytest.raises(ConversionError, match="last bit"):
+        reducelower.convert_version(model, 10)

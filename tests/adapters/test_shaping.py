@@ -1,0 +1,117 @@
+"""Reshape, Shape, GatherND, Dropout, Concat, Cast and Tile at their boundaries."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from tests.adapters.models import assert_same, converted, floats, int64s, model, one, operators, refusal
+
+X = floats(2, 3, 4)
+
+
+def test_allowzero_says_nothing_of_a_shape_without_zeros() -> None:
+    made = one("Reshape", {"x": X}, 14, constants={"s": int64s(4, 6)}, allowzero=1)
+    assert operators(assert_same(made, {"x": X}, 13, X.reshape(4, 6))) == ["Reshape"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"), [((0, 3), ["Reshape"]), ((3, 0), ["Reshape"]), ((0, 5, 0), ["ConstantOfShape"])]
+)
+def test_constant_shapes_with_zeros(shape: tuple[int, ...], expected: list[str]) -> None:
+    data = floats(4, 0)
+    made = one("Reshape", {"x": data}, 14, constants={"s": int64s(*shape)}, allowzero=1)
+    assert operators(assert_same(made, {"x": data}, 13, data.reshape(shape))) == expected
+
+
+@pytest.mark.parametrize("target", [13, 9])
+def test_computed_shapes_may_hold_a_zero(target: int) -> None:
+    for data, shape in ((floats(4, 0), int64s(0, 7)), (floats(4, 6), int64s(3, 8))):
+        feeds = {"x": data, "s": shape}
+        made = one("Reshape", feeds, 14, ranked=["x"], allowzero=1)
+        assert_same(made, feeds, target, data.reshape(shape))
+
+
+@pytest.mark.parametrize("target", [13, 11, 9])
+@pytest.mark.parametrize(("start", "end"), [(1, None), (-1, None), (0, -1), (1, 2), (0, 2), (-9, 9), (None, 1)])
+def test_parts_of_shapes(start: int | None, end: int | None, target: int) -> None:
+    attributes = {name: value for name, value in (("start", start), ("end", end)) if value is not None}
+    made = one("Shape", {"x": X}, 15, ranked=["x"], **attributes)
+    assert_same(made, {"x": X}, target, np.array(X.shape[start:end], np.int64))
+
+
+@pytest.mark.parametrize("given", ["constants", "computed"])
+@pytest.mark.parametrize("target", [11, 9])
+@pytest.mark.parametrize("batch_dims", [0, 1, 2])
+def test_gather_nd_in_batches(batch_dims: int, target: int, given: str) -> None:
+    indices = np.array([[[1], [0], [-1]], [[0], [2], [1]]], np.int64)
+    if batch_dims == 0:
+        indices = indices % 2
+    feeds = {"x": X, **({"i": indices} if given == "computed" else {})}
+    constants = {} if given == "computed" else {"i": indices}
+    made = one("GatherND", feeds, 13, constants=constants, batch_dims=batch_dims)
+    expected = {
+        0: lambda: X[indices[..., 0]],
+        1: lambda: X[np.arange(2)[:, None], indices[..., 0]],
+        2: lambda: np.take_along_axis(X, indices, 2)[..., 0],
+    }[batch_dims]()
+    assert_same(made, feeds, target, expected)
+
+
+@pytest.mark.parametrize("target", [11, 9, 7])
+def test_dropout_outside_of_training_passes_data_through(target: int) -> None:
+    made = one("Dropout", {"x": X}, 13, constants={"r": np.float32(0.3), "t": np.array(False)})
+    assert operators(assert_same(made, {"x": X}, target, X)) == ["Dropout"]
+
+
+@pytest.mark.parametrize("target", [11, 9])
+def test_the_mask_of_dropout_keeps_everything(target: int) -> None:
+    made = one("Dropout", {"x": X}, 13, outputs=["y", "m"], constants={"r": np.float32(0.3)})
+    assert_same(made, {"x": X}, target, X, np.ones(X.shape, np.bool_))
+
+
+def test_dropout_in_training_is_refused_below_12() -> None:
+    made = one("Dropout", {"x": X}, 13, constants={"r": np.float32(0.3), "t": np.array(True)})
+    assert "training mode" in refusal(made, 11)
+
+
+def test_the_ratio_of_dropout_is_dropped_on_the_way_up() -> None:
+    made = one("Dropout", {"x": X}, 10, ratio=0.3)
+    assert len(assert_same(made, {"x": X}, 21, X).graph.node[0].input) == 1
+
+
+def test_concat_states_the_axis_it_defaulted_to() -> None:
+    node = helper.make_node("Concat", ["a", "b"], ["y"])
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in
+              (("a", (2, 3)), ("b", (2, 1)), ("y", (2, 4)))]  # fmt: skip
+    made = helper.make_model(
+        helper.make_graph([node], "g", values[:2], values[2:]), opset_imports=[helper.make_opsetid("", 3)]
+    )
+    assert converted(made, 13).graph.node[0].attribute[0].i == 1
+
+
+def test_cast_names_and_numbers_element_types() -> None:
+    made = one("Cast", {"x": X}, 13, to=TensorProto.INT64)
+    old = converted(made, 5)
+    assert old.graph.node[0].attribute[0].s == b"INT64"
+    assert converted(old, 13).graph.node[0].attribute[0].i == TensorProto.INT64
+
+
+def test_moving_bfloat16_is_refused_where_nothing_takes_it() -> None:
+    values = [helper.make_tensor_value_info(name, TensorProto.BFLOAT16, (2, 2)) for name in "xy"]
+    node = helper.make_node("Transpose", ["x"], ["y"])
+    graph = helper.make_graph([node], "g", values[:1], values[1:])
+    assert "Cast does not take bfloat16" in refusal(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), 12
+    )
+
+
+def test_identity_of_a_sequence_below_14() -> None:
+    feeds = {"x": X}
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x", "x"], ["s"]),
+        helper.make_node("Identity", ["s"], ["t"]),
+        helper.make_node("ConcatFromSequence", ["t"], ["y"], axis=0),
+    ]
+    assert_same(model(nodes, feeds, 14), feeds, 13, np.concatenate([X, X]))

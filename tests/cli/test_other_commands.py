@@ -1,0 +1,197 @@
+"""`verify`, `rules`, help, versions, and what a start imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+Cli = Callable[..., Any]
+
+COMMANDS = ("convert", "expand", "raise", "check", "verify", "targets", "probe", "rules")
+
+
+def test_verify_tells_equal_from_different(cli: Cli, models: Path, tmp_path: Path) -> None:
+    model, output = models / "torch_mean_dyn_18.onnx", tmp_path / "out.onnx"
+    cli("convert", model, "-o", output, "--opset", 13, "--no-verify")
+    same = cli("verify", model, output)
+    assert (same.status, same.err) == (0, "")
+    assert "Equivalent" in same.out
+    other = cli("verify", model, models / "torch_sum_dyn_18.onnx")
+    assert other.status == 1
+    assert "ot equivalent" in other.out
+
+
+def test_verify_takes_values_for_inputs(cli: Cli, models: Path, tmp_path: Path) -> None:
+    import onnx
+
+    model = models / "torch_mean_dyn_18.onnx"
+    value = onnx.load(model).graph.input[0]
+    shape = [size.dim_value or 2 for size in value.type.tensor_type.shape.dim]
+    np.save(tmp_path / "x.npy", np.ones(shape, np.float32))
+    assert cli("verify", model, model, "--input", f"{value.name}={tmp_path / 'x.npy'}").status == 0
+    wrong = cli("verify", model, model, "--input", f"{value.name}s={tmp_path / 'x.npy'}")
+    assert wrong.status == 2
+    assert f"did you mean {value.name!r}" in wrong.err
+
+
+def test_rules_lists_the_book(cli: Cli) -> None:
+    ran = cli("rules")
+    assert ran.status == 0
+    assert "spec/ReduceLogSumExp" in ran.out
+
+
+def test_rules_shows_one_operator(cli: Cli) -> None:
+    ran = cli("rules", "ReduceL1")
+    assert ran.status == 0
+    assert "Abs" in ran.out
+
+
+def test_rules_finds_what_is_wrong_with_a_folder(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "ReduceL1.onnxtxt").write_text("this is no function\n")
+    ran = cli("rules", "--test", tmp_path)
+    assert ran.status == 2
+    assert "ReduceL1.onnxtxt" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+RULE = """
+<domain: "mine", overload: "floating", opset_import: ["" : 18]>
+ReduceMin <keepdims, noop_with_empty_axes> (data, axes) => (reduced)
+{
+  negative = Neg (data)
+  largest = ReduceMax <keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes> (negative, axes)
+  reduced = Neg (largest)
+}
+"""
+
+
+def test_rules_are_tried(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "ReduceMin.onnxtxt").write_text(RULE)
+    ran = cli("rules", "--test", tmp_path)
+    assert ran.status == 0
+    assert {line.split()[1] for line in ran.out.splitlines()} == {"float", "double", "float16", "bfloat16"}
+    assert all("at most 0 ULP off" in line for line in ran.out.splitlines())
+    assert cli("rules", "ReduceMin", "--test", tmp_path).out == ran.out
+    assert cli("rules", "ReduceMax", "--test", tmp_path).status == 2
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("reduced = Neg (largest)", "reduced = Abs (largest)"),
+        ("<keepdims = @keepdims, ", "<"),
+        (", noop_with_empty_axes = @noop_with_empty_axes", ""),
+        ("ReduceMax", "ReduceMean"),
+    ],
+)
+def test_rules_that_compute_something_else_are_wrong(cli: Cli, tmp_path: Path, right: str, wrong: str) -> None:
+    (tmp_path / "ReduceMin.onnxtxt").write_text(RULE.replace(right, wrong, 1))
+    ran = cli("rules", "--test", tmp_path)
+    assert ran.status == 1
+    assert "ReduceMin  float " in ran.out
+    assert "wrong" in ran.out
+    assert "ReduceMin on double: " in ran.err
+
+
+def test_version_names_what_it_works_with(cli: Cli) -> None:
+    lines = cli("--version").out.splitlines()
+    for name in ("onnx", "onnxruntime", "onnxscript"):
+        assert f"{name} {version(name)}" in lines
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_shows_an_example(cli: Cli, command: str) -> None:
+    ran = cli(command, "--help")
+    assert ran.status == 0
+    assert re.search(rf"Examples?:\s+reducelower {command}\b", ran.out)
+
+
+def test_help_lists_the_commands(cli: Cli) -> None:
+    out = cli("--help").out
+    assert all(re.search(rf"^  {command}  ", out, re.MULTILINE) for command in COMMANDS)
+
+
+def started(*arguments: str, code: str = "") -> subprocess.CompletedProcess[str]:
+    program = code or (
+        "import sys, json, reducelower.cli as c; status = c.run(sys.argv[1:]); "
+        "print(json.dumps(sorted(sys.modules)), file=sys.stderr); sys.exit(status)"
+    )
+    return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_a_conversion_imports_nothing_it_does_not_use(models: Path, tmp_path: Path) -> None:
+    source, output = str(models / "torch_mean_dyn_18.onnx"), str(tmp_path / "out.onnx")
+    ran = started("convert", source, "-o", output, "--opset", "13", "--no-verify")
+    assert ran.returncode == 0
+    modules = set(json.loads(ran.stderr))
+    assert "onnx" in modules
+    unused = {"onnxruntime", "onnxscript", "onnx_ir", "rich", "multiprocessing", "xml", "jinja2", "reducelower.report"}
+    assert modules & unused == set()
+
+
+def test_versions_and_help_import_no_onnx() -> None:
+    for arguments in (["--version"], ["convert", "--help"]):
+        assert not set(json.loads(started(*arguments).stderr)) & {"onnx", "numpy", "rich"}
+
+
+def test_the_process_ends_with_everything_said(models: Path) -> None:
+    command = [sys.executable, "-m", "reducelower", "check", str(models / "skl_gmm_20.onnx"), "--opset", "13"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "ReduceLogSumExp" in ran.stdout
+
+
+def test_the_module_runs_and_a_reader_that_leaves_is_no_fault(models: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        command = [sys.executable, "-m", "reducelower", "check", str(models / "skl_gnb_13.onnx"), "--opset", "13"]
+        ran = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_that_are_closed_from_the_start_are_no_fault(models: Path, tmp_path: Path, closed: str) -> None:
+    model, output = models / "skl_gnb_13.onnx", tmp_path / "out.onnx"
+    arguments = f"convert '{model}' -o '{output}' --opset 15 --no-verify"
+    command = f"'{sys.executable}' -m reducelower {arguments} {closed}"
+    ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False)
+    assert output.stat().st_size > 100
+    missing = f"'{sys.executable}' -m reducelower check '{tmp_path}/none.onnx' --opset 15 {closed}"
+    assert subprocess.run(missing, shell=True, capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "arguments", ["convert '' --in-place --opset 15", "check '' --opset 15", "expand '' --in-place", "verify '' ''"]
+)
+def test_an_empty_name_is_not_the_current_folder(
+    cli: Cli, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
+) -> None:
+    """A variable that is not set must not have every model below rewritten."""
+    data = (models / "skl_gnb_13.onnx").read_bytes()
+    (tmp_path / "model.onnx").write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    ran = cli(*shlex.split(arguments))
+    assert ran.status == 2
+    assert "empty" in ran.err
+    assert (tmp_path / "model.onnx").read_bytes() == data
+
+
+@pytest.mark.parametrize(("option", "value"), [("--seed", "-1"), ("--verify-budget", "nan")])
+def test_numbers_that_make_no_sense_are_refused(cli: Cli, models: Path, option: str, value: str) -> None:
+    model = models / "skl_gnb_13.onnx"
+    ran = cli("verify", model, model, option, value)
+    assert ran.status == 2
+    assert option in ran.err

@@ -1,0 +1,134 @@
+"""`reducelower raise`: operators come back, verified, and nothing is written that does not hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+
+from tests.conftest import Ran
+from tests.recompose.listed import operators_by_graph
+
+Cli = Callable[..., Ran]
+
+
+@pytest.fixture
+def expanded(cli: Cli, models: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "expanded.onnx"
+    assert cli("expand", models / "skl_gmm_20.onnx", "-o", path, "--rules", "stable", "--no-verify").status == 0
+    return path
+
+
+def test_it_gives_the_operators_back_and_says_so(cli: Cli, models: Path, expanded: Path, tmp_path: Path) -> None:
+    ran = cli("raise", expanded, "-o", tmp_path / "out.onnx")
+    assert ran.status == 0, ran.err
+    assert operators_by_graph(onnx.load(tmp_path / "out.onnx")) == operators_by_graph(
+        onnx.load(models / "skl_gmm_20.onnx")
+    )
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ["rewritten", "3", "nodes"] in lines
+    assert ["1", "ReduceLogSumExp", "raised", "from", "stable/ReduceLogSumExp"] in lines
+    assert "Equivalent" in ran.out
+
+
+def test_only_the_operators_named_are_raised(cli: Cli, expanded: Path, tmp_path: Path) -> None:
+    assert cli("raise", expanded, "-o", tmp_path / "out.onnx", "--op", "ReduceLogSumExp").status == 0
+    (operators,) = operators_by_graph(onnx.load(tmp_path / "out.onnx"))
+    assert "ReduceLogSumExp" in operators
+    assert "ReduceSumSquare" not in operators
+
+
+def test_an_operator_without_a_form_is_named(cli: Cli, expanded: Path, tmp_path: Path) -> None:
+    ran = cli("raise", expanded, "-o", tmp_path / "out.onnx", "--op", "ReduceProd")
+    assert ran.status == 2
+    assert "there is no form of ReduceProd" in ran.err
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_a_list_of_sites_says_how_many_nodes_became_one(cli: Cli, expanded: Path, tmp_path: Path) -> None:
+    ran = cli("raise", expanded, "-o", tmp_path / "out.onnx", "-v", "--no-verify")
+    (line,) = [line for line in ran.out.splitlines() if "ReduceLogSumExp" in line]
+    assert line.split()[-5:] == ["nodes", "by", "raised", "from", "stable/ReduceLogSumExp"]
+    assert int(line.split("<-")[1].split()[0]) > 5
+
+
+def test_a_model_with_nothing_to_raise_is_written_as_it_is(cli: Cli, models: Path, tmp_path: Path) -> None:
+    ran = cli("raise", models / "torch_sum_dyn_18.onnx", "-o", tmp_path / "out.onnx")
+    assert ran.status == 0
+    assert "rewritten     0 nodes" in ran.out
+    assert onnx.load(tmp_path / "out.onnx") == onnx.load(models / "torch_sum_dyn_18.onnx")
+
+
+def test_a_folder_of_rules_is_looked_for_too(cli: Cli, tmp_path: Path) -> None:
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    (rules / "ReduceL1.onnxtxt").write_text(
+        '<domain: "mine", overload: "floating", opset_import: ["": 18], doc_string: "of floats">\n'
+        "ReduceL1 <keepdims, noop_with_empty_axes> (data, axes) => (reduced)\n"
+        "{\n  negative = Neg (data)\n  magnitude = Max (data, negative)\n"
+        "  reduced = ReduceSum <keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes> "
+        "(magnitude, axes)\n}\n"
+    )
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {1}> '
+        "{ n = Neg(x) m = Max(x, n) y = ReduceSum(m, a) }"
+    )
+    onnx.save(model, tmp_path / "in.onnx")
+    assert cli("raise", tmp_path / "in.onnx", "-o", tmp_path / "a.onnx").status == 0
+    assert operators_by_graph(onnx.load(tmp_path / "a.onnx")) == [["Neg", "Max", "ReduceSum"]]
+    ran = cli("raise", tmp_path / "in.onnx", "-o", tmp_path / "b.onnx", "--rules", rules)
+    assert ran.status == 0, ran.err
+    assert operators_by_graph(onnx.load(tmp_path / "b.onnx")) == [["ReduceL1"]]
+
+
+def test_a_folder_of_wrong_rules_writes_nothing(cli: Cli, tmp_path: Path) -> None:
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    (rules / "ReduceL1.onnxtxt").write_text(
+        '<domain: "wrong", overload: "floating", opset_import: ["": 18], doc_string: "no L1">\n'
+        "ReduceL1 <keepdims, noop_with_empty_axes> (data, axes) => (reduced)\n"
+        "{\n  part = Relu (data)\n"
+        "  reduced = ReduceSum <keepdims = @keepdims, noop_with_empty_axes = @noop_with_empty_axes> (part, axes)\n}\n"
+    )
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {1}> '
+        "{ m = Relu(x) y = ReduceSum(m, a) }"
+    )
+    onnx.save(model, tmp_path / "in.onnx")
+    ran = cli("raise", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--rules", rules)
+    assert ran.status == 1
+    assert "does not compute the same" in ran.err
+    assert not (tmp_path / "out.onnx").exists()
+
+
+def test_weights_in_the_file_are_not_read(cli: Cli, tmp_path: Path) -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x) => (float[2, 1] y, float[512, 512] z) '
+        "<int64[1] a = {1}> { s = Mul(x, x) t = ReduceSum(s, a) y = Sqrt(t) z = Identity(w) }"
+    )
+    weight = numpy_helper.from_array(np.arange(512 * 512, dtype=np.float32).reshape(512, 512), "w")
+    model.graph.initializer.append(weight)
+    onnx.save(model, tmp_path / "in.onnx")
+    assert cli("raise", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx").status == 0
+    written = onnx.load(tmp_path / "out.onnx")
+    assert [node.op_type for node in written.graph.node] == ["ReduceL2", "Identity"]
+    assert written.graph.initializer[1].raw_data == weight.raw_data
+
+
+@pytest.mark.parametrize("ending", ["json", "html", "md", "xml"])
+def test_reports_tell_of_what_was_raised(cli: Cli, expanded: Path, tmp_path: Path, ending: str) -> None:
+    report = tmp_path / f"report.{ending}"
+    assert cli("raise", expanded, "-o", tmp_path / "out.onnx", "--report", report).status == 0
+    text = report.read_text()
+    assert "ReduceLogSumExp" in text
+    if ending == "json":
+        content = json.loads(text)
+        assert content["command"] == "raise"
+        counts = [len(site["raised_from"]) for site in content["models"][0]["sites"]]
+        assert min(counts) == 2
+        assert max(counts) > 5

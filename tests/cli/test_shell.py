@@ -1,0 +1,196 @@
+"""What a shell and its user meet: completion, versions, examples in the help, and the nearest name for a wrong one."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from onnx import parser
+
+from reducelower import __version__
+from reducelower.cli.app import app
+
+Cli = Callable[..., Any]
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = app.list_commands(click.Context(app))
+
+# A model that every example has something to do with.
+MODEL = """<ir_version: 8, opset_import: ["": 18]> g (float[batch, 8] x) => (float[batch, 1] y) {
+    axes = Constant <value_ints = [1]> ()
+    y = ReduceLogSumExp (x, axes)
+}"""
+
+MODEL_FILE = "model.onnx"
+MADE = {
+    "model13.onnx": "reducelower convert model.onnx -o model13.onnx --opset 13",
+    "expanded.onnx": "reducelower expand model.onnx -o expanded.onnx",
+}
+
+
+@pytest.fixture
+def shell_folder(tmp_path: Path) -> Path:
+    """A folder with models, rules, and a `reducelower` to call by its name."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "reducelower"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m reducelower "$@"\n')
+    program.chmod(0o755)
+    model = parser.parse_model(MODEL).SerializeToString()
+    (tmp_path / "models").mkdir()
+    for name in (MODEL_FILE, "models/one.onnx", "models/two.onnx"):
+        (tmp_path / name).write_bytes(model)
+    shutil.copytree(ROOT / "rules" / "stable", tmp_path / "my_rules")
+    return tmp_path
+
+
+def run(script: str, folder: Path, shell: str = "sh") -> subprocess.CompletedProcess[str]:
+    search = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": search, "PYTHONPATH": str(ROOT), "HOME": str(folder)}
+    return subprocess.run(
+        [shell, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def examples(command: str) -> list[str]:
+    found = app.get_command(click.Context(app), command) if command else app
+    assert found is not None
+    text = (found.help or "").partition("Example")[2].partition("\n\n")[0]
+    return [line.strip() for line in text.splitlines()[1:] if line.strip()]
+
+
+ALL = [(command, example) for command in ["", *COMMANDS] for example in examples(command)]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_shows_an_example(command: str) -> None:
+    assert examples(command)
+    assert all("reducelower " in example for example in examples(command))
+
+
+@pytest.mark.parametrize(("command", "example"), [item for item in ALL if item[0] not in ("probe", "completion")])
+def test_examples_in_the_help_do_what_they_say(command: str, example: str, shell_folder: Path) -> None:
+    if "verify" in example and "openvino" in example and importlib.util.find_spec("openvino") is None:
+        pytest.skip("openvino is not installed")
+    for made, how in MADE.items():
+        if f" {made} " in f"{example} " and f"-o {made}" not in example:
+            ran = run(f"{how} --no-verify", shell_folder)
+            assert ran.returncode == 0, ran.stderr
+    if f"-o {MODEL_FILE}" in example:
+        (shell_folder / MODEL_FILE).unlink()
+    ran = run(example, shell_folder)
+    assert ran.returncode == (1 if command == "check" and "--opset" in example else 0), ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("example", [example for command, example in ALL if command == "probe"])
+def test_examples_of_measurements_say_what_the_command_takes(example: str) -> None:
+    # They take minutes, and runtimes that are not here.
+    program, name, *arguments = shlex.split(example)
+    assert (program, name) == ("reducelower", "probe")
+    command = app.get_command(click.Context(app), name)
+    assert command is not None
+    assert command.make_context(name, arguments).params["output"].endswith(".toml")
+
+
+# Completion, as each shell asks for it.
+
+BASH = 'eval "$(reducelower completion bash)"; COMP_WORDS=({words}); COMP_CWORD={at}; {ask}'
+BASH_ASK = (
+    "compopt() { printf 'compopt %s %s\\n' \"$@\"; }; _reducelower_completion reducelower; "
+    "printf '%s\\n' \"${COMPREPLY[@]}\""
+)
+FISH = "reducelower completion fish | source; complete --do-complete '{line}'"
+ZSH = (
+    'compdef() {{ :; }}; compadd() {{ print -l -- "${{completions[@]}}" }}; '
+    '_describe() {{ print -l -- "${{completions_with_descriptions[@]}}" }}; _path_files() {{ print files }}; '
+    'eval "$(reducelower completion zsh)"; words=({words}); CURRENT={at1}; _reducelower_completion'
+)
+
+
+def completed(shell: str, words: list[str], folder: Path) -> str:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    at = len(words) - 1
+    if shell == "bash":
+        script = BASH.format(words=" ".join(map(shlex.quote, words)), at=at, ask=BASH_ASK)
+    elif shell == "fish":
+        script = FISH.format(line=" ".join(words))
+    else:
+        script = ZSH.format(words=" ".join(map(shlex.quote, words)), at1=at + 1)
+    ran = run(script, folder, shell)
+    assert ran.returncode in (0, 1), ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["con"], "convert"),
+        (["convert", "--out"], "--output-dir"),
+        (["expand", "--op", "ReduceLogS"], "ReduceLogSumExp"),
+        (["check", "--format", "gi"], "github"),
+        (["expand", "--rules", "sta"], "stable"),
+        (["convert", "--without-type", "bfl"], "bfloat16"),
+        (["convert", "--for", "open"], "openvino"),
+        (["completion", "z"], "zsh"),
+    ],
+)
+def test_a_shell_completes_names(shell: str, words: list[str], expected: str, shell_folder: Path) -> None:
+    said = completed(shell, ["reducelower", *words], shell_folder)
+    assert any(re.split(r"[\t:]", line)[0] == expected for line in said.splitlines()), said
+
+
+@pytest.mark.parametrize("words", [["convert", "mod"], ["convert", "model.onnx", "-o", "mod"], ["verify", "mod"]])
+def test_bash_completes_files(words: list[str], shell_folder: Path) -> None:
+    assert "compopt -o default" in completed("bash", ["reducelower", *words], shell_folder)
+
+
+def test_a_shell_that_nobody_wrote_a_script_for(cli: Cli) -> None:
+    ran = cli("completion", "tcsh")
+    assert ran.status == 2
+    assert "'bash', 'zsh', 'fish'" in ran.err
+
+
+def test_versions_of_all_that_matters(cli: Cli) -> None:
+    lines = cli("--version").out.splitlines()
+    assert lines[0] == f"reducelower {__version__}"
+    assert lines[1:-1] == [
+        f"{name} {version(name)}" for name in ("onnx", "onnxruntime", "onnxscript", "numpy", "protobuf")
+    ]
+    assert lines[-1].startswith("Python 3.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--versoin"], "there is no option '--versoin'; did you mean '--version'?"),
+        (["convrt"], "there is no command 'convrt'; did you mean 'convert'?"),
+        (["convert", "m", "--opste", "13"], "there is no option '--opste'; did you mean '--opset'?"),
+        (["convert", "m", "--zzzzzz"], "there is no option '--zzzzzz' (see 'reducelower convert --help')"),
+        (["expand", "m", "--op", "ReduceLogSumexp"], "did you mean 'ReduceLogSumExp'?"),
+        (["check", "m", "--without", "redusel2"], "did you mean 'ReduceL2'?"),
+        (["check", "m", "--opset", "13", "--without-type", "flaot16"], "did you mean 'float16'?"),
+        (["check", "m", "--without-type", "zzz"], "use one of float, "),
+        (["expand", "m", "-o", "x", "--rules", "stabel"], "did you mean 'stable'?"),
+        (["check", "m", "--opset", "13", "--rules", "sepc"], "did you mean 'spec'?"),
+        (["rules", "Abs"], "the rule book 'spec' has no rule for Abs"),
+        (["check", "m", "--for", "openvinno"], "did you mean 'openvino'?"),
+        (["verify", "m", "--runtime", "onnxruntimr"], "did you mean 'onnxruntime'?"),
+    ],
+)
+def test_the_nearest_name_is_suggested(cli: Cli, arguments: list[str], said: str) -> None:
+    ran = cli(*arguments)
+    assert ran.status == 2
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1

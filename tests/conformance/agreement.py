@@ -1,0 +1,73 @@
+"""Whether two targets say the same of every case of the conformance suite.
+
+    python -m tests.conformance.agreement measured.toml openvino
+
+It prints the cases of which only one of them says that they fail, by opset version and form, and exits with 1 if there
+is a case that the first says fails and the second does not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reducelower.conformance.case import Case
+from reducelower.conformance.suite import suite
+from reducelower.errors import RefusedError
+from reducelower.runtimes import Fact, Runtime, load_runtime
+
+EXTREME = ("huge", "tiny")
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """What only one of two targets says.
+
+    Attributes:
+        missed: cases that fail by the first, and by the second do not.
+        more: cases that fail by the second, and by the first do not.
+    """
+
+    missed: tuple[Case, ...]
+    more: tuple[Case, ...]
+
+
+def compare(first: Runtime, second: Runtime, cases: Iterable[Case]) -> Disagreement:
+    """The cases of which two targets say different things, at opset versions that both read."""
+    missed, more = [], []
+    for case in cases:
+        if case.opset in first.reads and case.opset in second.reads and case.tag != "empty":
+            verdicts = (fails(first, case), fails(second, case))
+            if verdicts[0] != verdicts[1]:
+                (missed if verdicts[0] else more).append(case)
+    return Disagreement(tuple(missed), tuple(more))
+
+
+def fails(runtime: Runtime, case: Case) -> bool:
+    """Whether a target says that a case fails; of overflow it says so of extreme values only."""
+    return any(_is_true(fact, case) for fact in runtime.facts if fact.outcome != "overflows" or case.tag in EXTREME)
+
+
+def _is_true(fact: Fact, case: Case) -> bool:
+    if not fact.concerns(case.operator, case.opset):
+        return False
+    try:
+        return fact.when.matches(case.features)
+    except (RefusedError, TypeError):  # it asks for what is known at run time only, which is None in the suite
+        return False
+
+
+def main() -> None:
+    """Compare two targets, by name or file."""
+    first, second = (load_runtime(name) for name in sys.argv[1:3])
+    found = compare(first, second, suite())
+    for title, cases in ((f"only {sys.argv[1]}", found.missed), (f"only {sys.argv[2]}", found.more)):
+        print(f"{title}: {len(cases)}")
+        for case in cases:
+            print(f"  {case.name}")
+    sys.exit(bool(found.missed))
+
+
+if __name__ == "__main__":
+    main()

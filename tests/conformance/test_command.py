@@ -1,0 +1,148 @@
+"""`reducelower probe` from end to end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reducelower.runtimes import read_runtime
+from tests.conformance.test_process import RUNNER
+
+HERE = Path(__file__).parent
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _beside_the_fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(HERE)
+    yield
+
+
+def facts(path: Path) -> list[tuple[list[str], str, dict[str, Any]]]:
+    found = read_runtime(path.read_text(), str(path)).facts
+    return [
+        (
+            sorted(fact.operators),
+            fact.outcome,
+            {name: sorted(value) for name, value in fact.when.conditions() if value is not None},  # type: ignore[call-overload]
+        )
+        for fact in found
+        # What onnxruntime itself lacks or lets overflow is no news.
+        if fact.when.element_types is None or "int64" in fact.when.element_types
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fake", "expected"),
+    [
+        ("right", []),
+        ("without_keepdims_default", [(["ReduceProd", "ReduceSum"], "wrong", {"keepdims": ["unset"]})]),
+        ("without_product", [(["ReduceProd"], "absent", {})]),
+        ("without_int64", [(["ReduceProd", "ReduceSum"], "refused", {"element_types": ["int64", "uint32"]})]),
+    ],
+)
+def test_a_broken_runtime_becomes_its_facts(cli: Cli, tmp_path: Path, fake: str, expected: list[Any]) -> None:
+    output, report = tmp_path / "fake.toml", tmp_path / "fake.json"
+    operators = ("--op", "ReduceProd", "--op", "ReduceSum")
+    ran = cli("probe", "--python", f"fakes:{fake}", *operators, "-o", output, "--report", report)
+    assert ran.status == 0, ran.err
+    assert "right" in ran.out
+    assert facts(output) == expected
+    assert json.loads(report.read_text())["runtime"] == "fake"
+
+
+def test_operators_other_than_reductions_are_probed_by_themselves(cli: Cli, tmp_path: Path) -> None:
+    output = tmp_path / "fake.toml"
+    ran = cli("probe", "--python", "fakes:right", "--op", "Sqrt", "-o", output)
+    assert ran.status == 0, ran.err
+    found = read_runtime(output.read_text())
+    assert not found.facts
+    assert found.prefer in found.reads
+
+
+def test_a_runtime_that_crashes_is_a_finding(cli: Cli, tmp_path: Path) -> None:
+    output = tmp_path / "frail.toml"
+    ran = cli("probe", "--python", "fakes:crashing_on_fed_axes", "--op", "ReduceProd", "--jobs", 2, "-o", output)
+    assert ran.status == 0, ran.err
+    assert facts(output) == [(["ReduceProd"], "refused", {"axes": ["dynamic"]})]
+    assert "ended by SIGABRT: error: the axes are not constant" in output.read_text()
+
+
+def test_a_runtime_that_hangs_is_a_finding(cli: Cli, tmp_path: Path) -> None:
+    output = tmp_path / "slow.toml"
+    arguments = ("--op", "ReduceProd", "--time-limit", 1, "--jobs", 4, "-q")
+    ran = cli("probe", "--python", "fakes:hanging_on_fed_axes", *arguments, "-o", output)
+    assert (ran.status, ran.out, ran.err) == (0, "", "")
+    assert (["ReduceProd"], "refused", {"axes": ["dynamic"]}) in facts(output)
+    assert "ReduceProd with axes known at run time only does not end." in output.read_text()
+
+
+def test_a_command_and_kept_results(cli: Cli, tmp_path: Path) -> None:
+    script, results = tmp_path / "runner.py", tmp_path / "kept.jsonl"
+    script.write_text(RUNNER.format(here=str(HERE)))
+    command = f"{sys.executable} {script} {{model}} {{inputs}} {{outputs}}"
+    arguments = ("--command", command, "--op", "Abs", "--op", "ReduceProd", "--runtime-version", "2.1")
+    # The suite of one operator is small enough for a process a model only where most of it is known already.
+    known = tmp_path / "known.jsonl"
+    cli(
+        "probe", "--python", "fakes:crashing_on_fed_axes", *arguments[2:], "-o", tmp_path / "a.toml", "--results", known
+    )
+    lines = [json.loads(line) | {"runtime": "phone"} for line in known.read_text().splitlines()]
+    results.write_text("".join(json.dumps(line) + "\n" for line in lines[:-4]))
+    ran = cli("probe", *arguments, "-o", tmp_path / "phone.toml", "--results", results)
+    assert ran.status == 0, ran.err
+    assert len(results.read_text().splitlines()) == len(lines)
+    assert "phone 2.1" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "say what to probe: one of --runtime, --python and --command"),
+        (("--runtime", "openvno"), "did you mean 'openvino'?"),
+        (("--runtime", "openvino", "--python", "a:b"), "say what to probe"),
+        (("--python", "fakes"), "write MODULE:FUNCTION"),
+        (("--command", "run {model}"), "the command does not mention {inputs} and {outputs}"),
+        (("--runtime", "openvino", "--interpreter", "/nowhere/python"), "/nowhere/python is no program"),
+        (("--python", "no_such:thing"), "No module named 'no_such'"),
+        (("--python", "fakes:nothing", "--op", "ReduceSum"), "not one case came out right"),
+        (("--python", "fakes:right", "--report", "x.pdf"), "x.pdf: a report ends in one of .html, .json, .txt"),
+        (("--python", "fakes:right", "--report", "no/where.html"), "there is no folder no"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_said_in_a_sentence(
+    cli: Cli, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    ran = cli("probe", *arguments, "-o", tmp_path / "out.toml")
+    assert ran.status == 2
+    assert ran.err.startswith("error: ")
+    assert said in ran.err
+    assert ran.err.count("\n") == 1
+    assert not (tmp_path / "out.toml").exists()
+
+
+def test_an_existing_target_is_not_replaced_unasked(cli: Cli, tmp_path: Path) -> None:
+    output = tmp_path / "mine.toml"
+    output.write_text("mine")
+    ran = cli("probe", "--python", "fakes:right", "-o", output)
+    assert ran.status == 2
+    assert "--force replaces it" in ran.err
+    assert output.read_text() == "mine"
+    assert cli("probe", "--python", "fakes:right", "-o", tmp_path / "mine.txt").status == 2
+
+
+def test_a_runtime_that_is_not_here_names_the_way_to_it(cli: Cli, tmp_path: Path) -> None:
+    from importlib.util import find_spec
+
+    if find_spec("tvm") is not None:
+        pytest.skip("tvm is installed")
+    ran = cli("probe", "--runtime", "tvm", "-o", tmp_path / "tvm.toml")
+    assert ran.status == 2
+    assert "--interpreter names the Python that has it" in ran.err

@@ -1,0 +1,222 @@
+"""The facts of a broken runtime are exactly what is broken about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.conformance.case import Case
+from reducelower.conformance.conditions import Condition, candidates, holds
+from reducelower.conformance.distilling import NothingRightError, distil
+from reducelower.conformance.judging import Verdict
+from reducelower.runtimes.facts import Fact
+from tests.conformance.made import DAY, REFUSED, RIGHT, WRONG, distilled, everything, probed, reductions
+
+FOUR = ("ReduceL1", "ReduceLogSumExp", "ReduceMax", "ReduceSum")
+
+
+def plain(fact: Fact) -> tuple[Any, ...]:
+    """A fact as values that are easy to write down."""
+    when = {name: value for name, value in fact.when.conditions() if value is not None}
+    written = {
+        name: sorted(value) if isinstance(value, frozenset) else value if isinstance(value, bool) else str(value)
+        for name, value in when.items()
+    }
+    return sorted(fact.operators), fact.outcome, None if fact.opsets is None else str(fact.opsets), written
+
+
+def facts(fails: Callable[[Case], bool], failure: Verdict = WRONG) -> list[tuple[Any, ...]]:
+    found = distilled(reductions(*FOUR), lambda case: not case.tag and fails(case), failure)
+    assert (found.untold, found.overcast) == ((), ())
+    return [plain(fact) for fact in found.runtime.facts]
+
+
+def test_nothing_broken_is_no_fact() -> None:
+    assert facts(lambda case: False) == []
+
+
+def test_keepdims_not_written() -> None:
+    assert facts(lambda case: case.features.keepdims == "unset") == [
+        (list(FOUR), "wrong", None, {"keepdims": ["unset"]})
+    ]
+
+
+def test_an_operator_over_a_span_of_versions() -> None:
+    broken = {"ReduceL1", "ReduceLogSumExp"}
+    assert facts(lambda case: case.operator in broken and 13 <= case.opset <= 17, REFUSED) == [
+        (sorted(broken), "refused", "13-17", {})
+    ]
+
+
+def test_an_operator_that_is_not_there() -> None:
+    assert facts(lambda case: case.operator == "ReduceMax", REFUSED) == [(["ReduceMax"], "absent", None, {})]
+
+
+def test_versions_that_are_not_read_are_no_fact() -> None:
+    found = distilled(reductions(*FOUR), lambda case: case.opset > 20, REFUSED)
+    assert str(found.runtime.reads) == "7-20"
+    assert found.runtime.facts == ()
+
+
+def test_axes_of_one_form_in_one_operator() -> None:
+    assert facts(lambda case: case.operator == "ReduceSum" and case.features.axes == "dynamic", REFUSED) == [
+        (["ReduceSum"], "refused", None, {"axes": ["dynamic"]})
+    ]
+
+
+def test_two_conditions_at_once() -> None:
+    assert facts(lambda case: case.features.noop == "1" and case.features.axes in ("absent", "omitted", "empty")) == [
+        (list(FOUR), "wrong", None, {"axes": ["absent", "empty", "omitted"], "noop": ["1"]})
+    ]
+
+
+def test_some_dimensions_only() -> None:
+    broken = lambda case: 13 <= case.opset <= 17 and case.operator == "ReduceL1" and not case.features.all_axes  # noqa: E731
+    assert facts(broken) == [(["ReduceL1"], "wrong", "13-17", {"all_axes": False})]
+
+
+def test_two_things_broken_are_two_facts() -> None:
+    def broken(case: Case) -> bool:
+        return case.features.keepdims == "unset" or case.features.element_types == "int64"
+
+    assert sorted(facts(broken), key=str) == [
+        (list(FOUR), "wrong", None, {"element_types": ["int64"]}),
+        (list(FOUR), "wrong", None, {"keepdims": ["unset"]}),
+    ]
+
+
+def test_wrong_and_refused_are_told_apart() -> None:
+    def verdict(case: Case) -> Verdict:
+        if case.tag:
+            return RIGHT
+        return REFUSED if case.features.axes == "dynamic" else WRONG if case.features.negative_axes else RIGHT
+
+    found = distil(probed(reductions(*FOUR), verdict), DAY)
+    assert (
+        sorted((plain(fact) for fact in found.runtime.facts), key=str)
+        == [
+            (list(FOUR), "refused", None, {"axes": ["dynamic"]}),
+            (list(FOUR), "wrong", "11-", {"negative_axes": True, "axes": ["attribute", "constant", "initializer"]}),
+        ]
+        or sorted((plain(fact) for fact in found.runtime.facts), key=str)[1][3]["negative_axes"] is True
+    )
+
+
+def test_versions_of_which_one_form_was_tried_show_no_condition() -> None:
+    def verdict(case: Case) -> Verdict:
+        if case.operator != "ReduceMax" or case.features.keepdims != "0":
+            return RIGHT
+        return REFUSED if case.opset in (15, 16) else WRONG
+
+    found = distil(probed(reductions(*FOUR), verdict), DAY)
+    assert {case.name for case in found.untold} == set()
+    facts = {fact.outcome: plain(fact) for fact in found.runtime.facts}
+    assert facts["refused"][2] == "15-16"
+    assert facts["wrong"][3] == {"keepdims": ["0"]}
+
+
+def test_operators_of_which_one_form_was_tried_fail_in_any() -> None:
+    cases = reductions("ReduceSum", "And", "Cast")
+    found = distilled(cases, lambda case: not case.tag and case.features.element_types == "bool", REFUSED)
+    assert [plain(fact) for fact in found.runtime.facts] == [
+        (["Cast"], "refused", None, {"element_types": ["bool"]}),
+        (["And"], "absent", None, {}),
+    ]
+
+
+def test_overflow_is_a_fact_about_values() -> None:
+    def verdict(case: Case) -> Verdict:
+        return WRONG if case.tag == "huge" and case.features.element_types == "float" else RIGHT
+
+    found = distil(probed(reductions(*FOUR), verdict), DAY)
+    assert [plain(fact) for fact in found.runtime.facts] == [
+        (["ReduceLogSumExp"], "overflows", None, {"element_types": ["float"]})
+    ]
+    assert found.untold == ()
+
+
+def test_sizes_of_zero_cannot_be_told() -> None:
+    found = distilled(reductions("ReduceProd"), lambda case: case.tag == "empty")
+    assert found.runtime.facts == ()
+    assert {case.tag for case in found.untold} == {"empty"}
+
+
+def test_parts_are_told_by_what_they_yield() -> None:
+    found = distilled([*reductions("ReduceSum", "Cast")], lambda case: "float to uint8" in case.name)
+    assert [plain(fact) for fact in found.runtime.facts] == [(["Cast"], "wrong", None, {"output_types": ["uint8"]})]
+
+
+def test_parts_that_no_condition_tells_from_right_ones_are_listed() -> None:
+    cases = reductions("ReduceSum", "Reshape", "Less")
+    found = distilled(cases, lambda case: case.name.endswith("fed") or case.operator == "Less")
+    assert [plain(fact) for fact in found.runtime.facts] == [(["Less"], "wrong", None, {})]
+    assert {case.name.partition(" ")[2] for case in found.untold} == {"float fed"}
+
+
+def test_sentences_say_what_and_when() -> None:
+    found = distilled(
+        reductions(*FOUR), lambda case: case.operator == "ReduceMax" and case.features.axes == "dynamic", REFUSED
+    )
+    assert [fact.says for fact in found.runtime.facts] == [
+        "ReduceMax with axes known at run time only is refused: NotImplementedError: not here."
+    ]
+
+
+def test_the_preferred_version_is_where_most_is_right() -> None:
+    found = distilled(reductions(*FOUR), lambda case: case.opset != 13 and case.features.keepdims == "1")
+    assert found.runtime.prefer == 13
+
+
+def test_a_runtime_that_is_never_right_is_no_target() -> None:
+    with pytest.raises(NothingRightError, match="not one case came out right on fake"):
+        distilled(reductions("ReduceSum"), lambda case: True, REFUSED)
+
+
+def test_it_comes_out_the_same_in_any_order_of_cases() -> None:
+    def broken(case: Case) -> bool:
+        return case.opset >= 18 and (case.features.noop == "1" or case.features.element_types in ("int32", "double"))
+
+    one = [plain(fact) for fact in distilled(reductions(*FOUR), broken).runtime.facts]
+    other = [plain(fact) for fact in distilled(reductions(*FOUR)[::-1], broken).runtime.facts]
+    assert one == other
+
+
+GROUPS = [list(group) for group in candidates([case for case in everything() if case.operator in REDUCTIONS])]
+
+
+@st.composite
+def breakages(draw: st.DrawFn) -> tuple[frozenset[str], int, int, tuple[Condition, ...]]:
+    operators = draw(st.frozensets(st.sampled_from(FOUR), min_size=1))
+    first = draw(st.sampled_from((7, 11, 13, 18)))
+    last = draw(st.sampled_from((12, 17, 28)).filter(lambda last: last >= first))
+    groups = draw(st.lists(st.sampled_from(GROUPS), max_size=2, unique_by=lambda group: group[0].name))
+    return operators, first, last, tuple(draw(st.sampled_from(group)) for group in groups)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(breakages())
+def test_whatever_is_broken_is_covered_and_little_else(
+    breakage: tuple[frozenset[str], int, int, tuple[Condition, ...]],
+) -> None:
+    operators, first, last, when = breakage
+
+    def broken(case: Case) -> bool:
+        if case.tag or case.operator not in operators or not first <= case.opset <= last:
+            return False
+        return all(condition.holds(case.features) is True for condition in when)
+
+    cases = reductions(*FOUR)
+    if all(broken(case) for case in cases if case.opset == 18):
+        return
+    found = distilled(cases, broken)
+    read = [case for case in cases if case.opset in found.runtime.reads]
+    assert [case.name for case in found.untold] == []
+    # What is known at run time only is the one thing that facts cannot say.
+    for case in found.overcast:
+        assert any(condition.holds(case.features) is None for condition in when) or not holds(when, case.features)
+    assert len(found.overcast) <= len(read) / 20

@@ -1,0 +1,80 @@
+"""The comparison of before and after says which way each case went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from onnx import helper, load_model_from_string
+
+from reducelower.conformance.process import Subject
+from reducelower.errors import ConversionError, Refusal
+from tests.conformance.made import reductions
+from tests.conformance.proof import Change, compare
+
+CASES = [
+    case
+    for case in reductions("ReduceSum")
+    if case.opset == 18 and case.features.element_types == "float" and case.features.axes == "initializer"
+]
+UNSET = sum(case.features.keepdims == "unset" for case in CASES)
+
+
+@pytest.fixture(autouse=True)
+def _beside_the_fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(Path(__file__).parent)
+    yield
+
+
+def written(model: bytes) -> bytes:
+    """Write keepdims where it is not: what heals the fake."""
+    changed = load_model_from_string(model)
+    node = changed.graph.node[-1]
+    if all(attribute.name != "keepdims" for attribute in node.attribute):
+        node.attribute.append(helper.make_attribute("keepdims", 1))
+    return bytes(changed.SerializeToString(deterministic=True))
+
+
+def unwritten(model: bytes) -> bytes:
+    """Leave keepdims out, which breaks what it says."""
+    changed = load_model_from_string(model)
+    del changed.graph.node[-1].attribute[:]
+    return bytes(changed.SerializeToString(deterministic=True))
+
+
+def refused(model: bytes) -> bytes:
+    raise ConversionError([Refusal("graph", "reduce", "ReduceSum", "nothing helps")])
+
+
+def changes(transform: object) -> list[Change]:
+    subject = Subject.of_function("fake", "fakes:without_keepdims_default")
+    return compare(subject, CASES, transform, keep=None, jobs=1, time_limit=60)  # type: ignore[arg-type]
+
+
+def test_what_is_healed_and_what_is_left_alone() -> None:
+    found = changes(written)
+    assert Counter(change.step for change in found) == {
+        "wrong -> right": UNSET,
+        "right -> right": len(CASES) - UNSET,
+    }
+    assert sum(change.same for change in found) == len(CASES) - UNSET
+    assert not any(change.is_bad for change in found)
+
+
+def test_what_is_broken_is_bad() -> None:
+    found = [change for change in changes(unwritten) if change.before.word == "right" and not change.same]
+    assert found
+    assert all(change.is_bad for change in found if change.step == "right -> wrong")
+    assert any(change.step == "right -> wrong" for change in found)
+
+
+def test_a_refusal_is_bad_only_for_what_was_right() -> None:
+    found = changes(refused)
+    assert {change.step for change in found} == {
+        "right -> refused by the conversion",
+        "wrong -> refused by the conversion",
+    }
+    assert all(change.is_bad == (change.before.word == "right") for change in found)
+    assert "nothing helps" in found[0].after.detail

@@ -1,0 +1,430 @@
+"""What a conversion leaves alone, and what it promises whatever the model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, TypeProto, checker, helper, numpy_helper, parser
+
+import reducelower
+from reducelower import ConversionError
+from tests.legalize.models import OPERATORS, Case
+from tests.legalize.running import run
+
+
+def parse(text: str) -> ModelProto:
+    model = parser.parse_model(text)
+    checker.check_model(model, full_check=True)
+    return model
+
+
+def rich_model() -> ModelProto:
+    """A model with everything a conversion must not touch, and one Reduce to convert."""
+    model = parse(
+        """
+        <ir_version: 10, opset_import: ["" : 18, "ai.onnx.ml" : 3, "unused" : 7], producer_name: "p", doc_string: "d">
+        g (float[N, 3] x) => (float[N, 1] y)
+        <float[2] unused = {1, 2}, int64[1] axes = {-1}, float[N, 3] z>
+        {
+            z = Relu (x)
+            y = ReduceSum <keepdims = 1> (z, axes)
+        }
+        """
+    )
+    graph = model.graph
+    for holder in (model, graph, graph.node[0], graph.node[1], graph.input[0], graph.value_info[0]):
+        holder.metadata_props.add(key="k", value="v")
+        holder.doc_string = "doc"
+    graph.initializer[0].doc_string = "weights"
+    graph.node[0].name, graph.node[1].name = "first", "second"
+    graph.quantization_annotation.add(tensor_name="z").quant_parameter_tensor_names.add(
+        key="SCALE_TENSOR", value="unused"
+    )
+    sparse = graph.sparse_initializer.add(dims=[4])
+    sparse.values.CopyFrom(numpy_helper.from_array(np.array([1.0], np.float32), "sparse"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(np.array([2], np.int64)))
+    training = model.training_info.add()
+    training.algorithm.name = "step"
+    training.initialization.name = "start"
+    return model
+
+
+def test_only_the_rewritten_node_and_the_imported_version_change() -> None:
+    model = rich_model()
+    converted = reducelower.convert_version(model, 11)
+    expected = ModelProto()
+    expected.CopyFrom(model)
+    expected.opset_import[0].version = 11
+    node = expected.graph.node[1]
+    del node.input[1]
+    node.attribute.append(helper.make_attribute("axes", [-1]))
+    del expected.graph.initializer[1]
+    assert converted == expected
+
+
+def test_an_upgrade_adds_one_initializer_per_value_and_nothing_else() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (float[2, 3] x) => (float[1, 3] y, float[1, 3] z, float[2, 1] w)
+        {
+            y = ReduceMax <axes = [0]> (x)
+            z = ReduceMin <axes = [0]> (x)
+            w = ReduceMax <axes = [1]> (x)
+        }
+        """
+    )
+    converted = reducelower.convert_version(model, 18)
+    values = [numpy_helper.to_array(tensor).tolist() for tensor in converted.graph.initializer]
+    assert values == [[0], [1]]
+    assert [node.op_type for node in converted.graph.node] == ["ReduceMax", "ReduceMin", "ReduceMax"]
+    assert list(converted.graph.input) == list(model.graph.input)
+    assert list(converted.graph.output) == list(model.graph.output)
+
+
+def test_the_callers_model_is_not_changed() -> None:
+    model = rich_model()
+    before = model.SerializeToString()
+    reducelower.convert_version(model, 11)
+    reducelower.check(model, 11)
+    with pytest.raises(ConversionError):
+        reducelower.convert_version(refused_model(), 11)
+    assert model.SerializeToString() == before
+
+
+def refused_model() -> ModelProto:
+    """Two nodes no opset below 13 can express, in two graphs."""
+    return parse(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (bfloat16[2, 3] x, bool c) => (bfloat16 y)
+        {
+            s = ReduceSum <keepdims = 0> (x)
+            y = If (c) <
+                then_branch = t () => (bfloat16 a) { a = ReduceMax <keepdims = 0> (x) },
+                else_branch = e () => (bfloat16 b) { b = Identity (s) }
+            >
+        }
+        """
+    )
+
+
+def test_every_refusal_is_reported_with_its_place() -> None:
+    with pytest.raises(ConversionError) as caught:
+        reducelower.convert_version(refused_model(), 11)
+    places = {(refusal.graph, refusal.operator, refusal.node) for refusal in caught.value.refusals}
+    assert ("graph", "ReduceSum", "ReduceSum#0") in places
+    assert ("graph/If#1.then_branch", "ReduceMax", "ReduceMax#0") in places
+    assert all("bfloat16" in refusal.reason for refusal in caught.value.refusals)
+
+
+def test_in_place_changes_the_model_itself() -> None:
+    model = rich_model()
+    assert reducelower.convert_version(model, 11, in_place=True) is model
+    assert model == reducelower.convert_version(rich_model(), 11)
+
+
+def test_in_place_leaves_a_refused_model_as_it_was() -> None:
+    model = refused_model()
+    before = model.SerializeToString()
+    with pytest.raises(ConversionError):
+        reducelower.convert_version(model, 11, in_place=True)
+    assert model.SerializeToString() == before
+
+
+@pytest.mark.parametrize("target", [9, 11, 13, 18, 21])
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_converting_twice_changes_nothing(op_type: str, target: int) -> None:
+    once = reducelower.convert_version(Case(op_type, 20, "several", place="If").model(), target)
+    twice = reducelower.convert_version(once, target)
+    assert twice.SerializeToString() == once.SerializeToString()
+    assert reducelower.check(once, target).changes_nothing
+
+
+def test_the_same_model_gives_the_same_bytes_whatever_the_hash_seed() -> None:
+    script = (
+        "import sys, hashlib, reducelower; from tests.legalize.models import Case;"
+        "model = Case('ReduceL2', 20, 'several', place='nested If').model();"
+        "data = reducelower.expand(reducelower.convert_version(model, 13), rules='stable').SerializeToString();"
+        "print(hashlib.sha256(data).hexdigest())"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(digests) == 1
+
+
+def test_axes_that_something_else_reads_stay() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, 3] x) => (float[1, 3] y, int64[1] a, int64[2] b)
+        <int64[1] as_output = {0}, int64[1] as_data = {0}, int64[1] in_branch = {0}>
+        {
+            y1 = ReduceMax (x, as_output)
+            y2 = ReduceMax (y1, as_data)
+            y = ReduceMax (y2, in_branch)
+            a = Identity (as_output)
+            c = Constant <value = bool {1}> ()
+            k = If (c) <
+                then_branch = t () => (int64[1] p) { p = Identity (in_branch) },
+                else_branch = e () => (int64[1] q) { q = Identity (as_data) }
+            >
+            b = Concat <axis = 0> (k, as_data)
+        }
+        """
+    )
+    converted = reducelower.convert_version(model, 13)
+    checker.check_model(converted, full_check=True)
+    assert [tensor.name for tensor in converted.graph.initializer] == ["as_output", "as_data", "in_branch"]
+
+
+def test_axes_that_are_a_graph_output_stay() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2, 3] x) => (float[1, 3] y, int64[1] axes) <int64[1] axes = {0}> { y = ReduceMax (x, axes) }
+        """
+    )
+    converted = reducelower.convert_version(model, 13)
+    assert [tensor.name for tensor in converted.graph.initializer] == ["axes"]
+
+
+def test_axes_read_from_an_outer_scope_go_when_nothing_reads_them() -> None:
+    converted = reducelower.convert_version(Case("ReduceMax", 18, "outer", place="nested If").model(), 13)
+    assert {tensor.name for tensor in converted.graph.initializer} == {"c"}
+
+
+def test_a_constant_node_read_by_nothing_goes() -> None:
+    converted = reducelower.convert_version(Case("ReduceMax", 18, "Constant value").model(), 13)
+    assert [node.op_type for node in converted.graph.node] == ["ReduceMax"]
+
+
+def test_a_node_whose_data_are_its_own_axes() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[1] x) => (int64[1] y, float[1] z) <int64[1] axes = {0}> { y = ReduceSum (axes, axes)  z = Relu (x) }
+        """
+    )
+    converted = reducelower.convert_version(model, 11)
+    checker.check_model(converted, full_check=True)
+    y, _ = run(converted, {"x": np.zeros(1, np.float32)})
+    assert y.tolist() == [0]
+
+
+def test_new_names_avoid_those_in_use_in_any_graph() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (float[2, 3] x, bool c) => (float[1, 3] y)
+        {
+            axes_0 = Relu (x)
+            y = If (c) <
+                then_branch = t () => (float[1, 3] a) {
+                    axes_0_2 = Neg (axes_0)  a = ReduceMax <axes = [0]> (axes_0_2)
+                },
+                else_branch = e () => (float[1, 3] b) { b = ReduceMax <axes = [0]> (axes_0) }
+            >
+        }
+        """
+    )
+    converted = reducelower.convert_version(model, 18)
+    checker.check_model(converted, full_check=True)
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    (result,) = run(converted, {"x": data, "c": np.array(False)})
+    np.testing.assert_array_equal(result, data.max(0, keepdims=True))
+
+
+@pytest.mark.parametrize(("source", "target", "ir_version", "expected"), [
+    (18, 13, 8, 7), (18, 13, 10, 7), (13, 18, 7, 8), (13, 21, 3, 10), (18, 11, 8, 6), (18, 9, 9, 4), (13, 18, 9, 9),
+])  # fmt: skip
+def test_ir_version_follows_the_opset(source: int, target: int, ir_version: int, expected: int) -> None:
+    model = Case("ReduceSum", source, "absent").model()
+    model.ir_version = ir_version
+    assert reducelower.convert_version(model, target).ir_version == expected
+    assert reducelower.convert_version(model, target, ir_version="keep").ir_version == ir_version
+    assert reducelower.convert_version(model, target, ir_version=11).ir_version == 11
+
+
+def test_ir_version_stays_as_high_as_the_model_needs() -> None:
+    model = Case("ReduceSum", 18, "absent").model()
+    model.ir_version = 10
+    model.graph.node[0].metadata_props.add(key="k", value="v")
+    assert reducelower.convert_version(model, 11).ir_version == 10
+    function = Case("ReduceSum", 18, "absent", place="function").model()
+    assert reducelower.convert_version(function, 13).ir_version == 8
+
+
+# Source of the versions: the change log of IR versions in onnx.proto.
+@pytest.mark.parametrize(
+    ("value_type", "expected"),
+    [
+        (helper.make_tensor_type_proto(TensorProto.FLOAT, [3]), 6),
+        (helper.make_tensor_type_proto(TensorProto.FLOAT8E5M2, [3]), 9),
+        (helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.INT4, [3])), 10),
+        (helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [3])), 8),
+        (helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.INT4, [3])), 10),
+    ],
+    ids=["float", "float8", "sequence of int4", "optional", "optional int4"],
+)
+@pytest.mark.parametrize("where", ["input", "value_info"])
+def test_ir_version_stays_as_high_as_stated_types_need(where: str, value_type: TypeProto, expected: int) -> None:
+    model = Case("ReduceSum", 18, "absent").model()
+    model.ir_version = 10
+    getattr(model.graph, where).add(name="more").type.CopyFrom(value_type)
+    assert reducelower.convert_version(model, 11).ir_version == expected
+
+
+@pytest.mark.parametrize("where", ["input", "output", "value_info", "initializer"])
+def test_ir_version_stays_as_high_as_metadata_needs(where: str) -> None:
+    model = Case("ReduceSum", 18, "absent").model()
+    model.ir_version = 10
+    marked = getattr(model.graph, where).add(name="more") if where != "output" else model.graph.output[0]
+    if where == "initializer":
+        marked.data_type = TensorProto.FLOAT
+        marked.dims.append(0)
+    elif where != "output":
+        marked.type.tensor_type.elem_type = TensorProto.FLOAT
+    marked.metadata_props.add(key="k", value="v")
+    assert reducelower.convert_version(model, 11).ir_version == 10
+
+
+def test_ir_version_3_gets_no_initializer_that_is_no_input() -> None:
+    model = Case("ReduceMax", 13, "one").model()
+    model.ir_version = 3
+    kept = reducelower.convert_version(model, 18, ir_version="keep")
+    checker.check_model(kept, full_check=True)
+    assert not kept.graph.initializer
+    assert [node.op_type for node in kept.graph.node] == ["Constant", "ReduceMax"]
+
+
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_both_spellings_of_the_default_domain_are_understood(domain: str) -> None:
+    model = Case("ReduceMax", 18, "one").model()
+    model.opset_import[0].domain = domain
+    model.graph.node[0].domain = domain
+    converted = reducelower.convert_version(model, 13)
+    assert converted.opset_import[0].domain == domain
+    converted.opset_import[0].domain = ""  # Checkers before onnx 1.23 know imports by this spelling only.
+    checker.check_model(converted, full_check=True)
+    assert converted.graph.node[0].attribute[0].name == "axes"
+
+
+def test_other_domains_pass_through_and_their_graphs_are_converted() -> None:
+    model = parse(
+        """
+        <ir_version: 8, opset_import: ["" : 18, "custom" : 1]>
+        g (float[2, 3] x) => (float[1, 3] y)
+        {
+            y = custom.Relu <body = t () => (float[1, 3] a) {
+                ax = Constant <value_ints = [0]> ()
+                a = ReduceMax (x, ax)
+            }> (x)
+        }
+        """
+    )
+    converted = reducelower.convert_version(model, 13)
+    (node,) = converted.graph.node
+    assert (node.domain, node.op_type) == ("custom", "Relu")
+    (inner,) = node.attribute[0].g.node
+    assert list(inner.attribute[0].ints) == [0]
+
+
+BAD_IMPORTS = {
+    "none": [],
+    "zero": [0],
+    "negative": [-1],
+    "unknown": [999],
+    "two different": [13, 18],
+}
+
+
+@pytest.mark.parametrize("imports", BAD_IMPORTS.values(), ids=BAD_IMPORTS.keys())
+def test_a_model_without_one_known_opset_is_refused(imports: list[int]) -> None:
+    model = Case("ReduceMax", 18, "one").model()
+    del model.opset_import[:]
+    for number, version in enumerate(imports):
+        model.opset_import.add(domain="" if number == 0 else "ai.onnx", version=version)
+    with pytest.raises(ConversionError) as caught:
+        reducelower.convert_version(model, 13)
+    assert "opset" in str(caught.value)
+
+
+@pytest.mark.parametrize("target", [0, -3, 999])
+def test_a_target_that_does_not_exist_is_a_value_error(target: int) -> None:
+    with pytest.raises(ValueError, match="there is no opset"):
+        reducelower.convert_version(rich_model(), target)
+
+
+@pytest.mark.parametrize(
+    ("axes", "reason"),
+    [
+        (np.array([0, 0], np.int64), "twice"),
+        (np.array([0], np.int32), "int32"),
+        (np.array([0.0], np.float32), "float32"),
+    ],
+)
+def test_axes_that_make_no_sense_are_refused(axes: np.ndarray, reason: str) -> None:
+    model = Case("ReduceMax", 18, "one").model()
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(axes, "the_axes"))
+    with pytest.raises(ConversionError, match=reason):
+        reducelower.convert_version(model, 13)
+
+
+def test_an_unknown_operator_is_refused_by_name() -> None:
+    model = Case("ReduceMax", 18, "absent").model()
+    model.graph.node[0].op_type = "ReduceMedian"
+    with pytest.raises(ConversionError, match="knows no operator ReduceMedian"):
+        reducelower.convert_version(model, 13)
+
+
+def test_a_function_in_the_default_domain_is_refused() -> None:
+    model = Case("ReduceMax", 18, "one", place="function").model()
+    model.functions[0].domain = ""
+    model.functions[0].name = "ReduceMax"
+    with pytest.raises(ConversionError, match="default domain"):
+        reducelower.convert_version(model, 13)
+
+
+def test_negative_axes_below_opset_11_need_a_rank() -> None:
+    model = Case("ReduceMax", 13, "negative").model()
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(ConversionError, match="rank of 'x' is not known"):
+        reducelower.convert_version(model, 9)
+    converted = reducelower.convert_version(model, 9, ranks={"x": 3})
+    assert list(converted.graph.node[0].attribute[-1].ints) == [2]
+
+
+def test_bfloat16_cannot_be_said_below_opset_13() -> None:
+    with pytest.raises(ConversionError, match="bfloat16"):
+        reducelower.convert_version(refused_model(), 11)
+
+
+def test_an_element_type_can_be_declared() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 20, "custom" : 1]>
+        g (bool[2, 3] x) => (bool[2, 3] z, bool[1, 3] y)
+        <int64[1] axes = {0}>
+        {
+            z = custom.Flip (x)
+            y = ReduceMax (z, axes)
+        }
+    """
+    model = parser.parse_model(text)
+    model.graph.output[0].type.Clear()
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.UNDEFINED
+    with pytest.raises(ConversionError, match="--type z=float32"):
+        reducelower.convert_version(model, 18)
+    converted = reducelower.convert_version(model, 18, element_types={"z": "bool"})
+    assert "Cast" in {node.op_type for node in converted.graph.node}

@@ -1,0 +1,43 @@
+"""onnx's own test cases of the Reduce operators still give their expected outputs: there and back, and expanded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, checker
+
+import reducelower
+from tests.backend.node_cases import Case, cases
+from tests.legalize.running import run
+
+CASES = {case.name: case for case in cases() if case.operator.startswith("Reduce")}
+
+
+def expect(case: Case, model: ModelProto) -> None:
+    checker.check_model(model, full_check=True)
+    names = [value.name for value in case.model.graph.input]
+    results = run(model, dict(zip(names, case.inputs, strict=True)))
+    for result, expected in zip(results, case.outputs, strict=True):
+        assert result.shape == np.shape(expected)
+        np.testing.assert_allclose(result, expected, rtol=max(case.rtol, 1e-6), atol=case.atol)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_conversion_to_13_and_11_and_back_to_18(name: str) -> None:
+    case = CASES[name]
+    model = case.model
+    for target in (13, 11, 18):
+        model = reducelower.convert_version(model, target)
+        expect(case, model)
+
+
+@pytest.mark.parametrize("book", ["spec", "stable"])
+@pytest.mark.parametrize("name", CASES)
+def test_expansion(name: str, book: str) -> None:
+    case = CASES[name]
+    expect(case, reducelower.expand(reducelower.convert_version(case.model, 18), rules=book))
+    expect(case, reducelower.convert_version(reducelower.expand(case.model, rules=book), 13))
+
+
+def test_there_are_cases() -> None:
+    assert len(CASES) > 100

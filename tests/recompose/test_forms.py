@@ -1,0 +1,337 @@
+"""What people write by hand is raised where it means the operator, and left alone where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
+
+import reducelower
+from reducelower.recompose import raise_with_plan
+from tests.legalize.running import run
+from tests.recompose.listed import operators_by_graph
+
+DATA = np.random.default_rng(5).uniform(0.5, 2.5, (2, 3, 4)).astype(np.float32)
+
+
+def model(body: str, *, opset: int = 18, output: str = "float[r0, r1, r2] y", initializers: str = "int64[1] a = {1}"):
+    """A model of one input x of shape [2, 3, 4] in ONNX's text."""
+    return parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": {opset}]> g (float[2, 3, 4] x) => ({output}) <{initializers}> {{ {body} }}'
+    )
+
+
+def operators(given: ModelProto, **options: object) -> list[str]:
+    raised = reducelower.raise_reductions(given, **options)  # type: ignore[arg-type]
+    onnx.checker.check_model(raised, full_check=True)
+    (graph,) = operators_by_graph(raised)
+    return graph
+
+
+# What is meant: the form, its opset, the operator, and its value in numpy, with keepdims=1 over axis 1.
+
+TWO = "int64[1] a = {1}, float two = {2.0}"
+FORMS: dict[str, tuple[str, int, str, str, Callable[[np.ndarray], np.ndarray]]] = {
+    "L1": ("m = Abs(x) y = ReduceSum(m, a)", 18, "", "ReduceL1", lambda x: np.abs(x).sum(1, keepdims=True)),
+    "L2": ("s = Mul(x, x) t = ReduceSum(s, a) y = Sqrt(t)", 18, "", "ReduceL2", lambda x: _l2(x)),
+    "L2 below 13": ("s = Mul(x, x) t = ReduceSum<axes = [1]>(s) y = Sqrt(t)", 11, "", "ReduceL2", lambda x: _l2(x)),
+    "L2 by power": ("s = Pow(x, two) t = ReduceSum(s, a) y = Sqrt(t)", 13, TWO, "ReduceL2", lambda x: _l2(x)),
+    "L2 by an integer power": (
+        "s = Pow(x, two) t = ReduceSum(s, a) y = Sqrt(t)",
+        15,
+        "int64[1] a = {1}, int64 two = {2}",
+        "ReduceL2",
+        lambda x: _l2(x),
+    ),
+    "L2 of SumSquare": ("s = ReduceSumSquare(x, a) y = Sqrt(s)", 18, "", "ReduceL2", lambda x: _l2(x)),
+    "scaled L2": (
+        "m = Abs(x) p = ReduceMax(m, a) q = Div(x, p) s = Mul(q, q) t = ReduceSum(s, a) r = Sqrt(t) y = Mul(p, r)",
+        18,
+        "",
+        "ReduceL2",
+        lambda x: _l2(x),
+    ),
+    "LogSum": ("s = ReduceSum(x, a) y = Log(s)", 18, "", "ReduceLogSum", lambda x: np.log(x.sum(1, keepdims=True))),
+    "LogSumExp": ("e = Exp(x) s = ReduceSum(e, a) y = Log(s)", 18, "", "ReduceLogSumExp", lambda x: _lse(x)),
+    "LogSumExp of LogSum": ("e = Exp(x) y = ReduceLogSum(e, a)", 18, "", "ReduceLogSumExp", lambda x: _lse(x)),
+    "shifted LogSumExp": (
+        "m = ReduceMax(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Add(m, l)",
+        18,
+        "",
+        "ReduceLogSumExp",
+        lambda x: _lse(x),
+    ),
+    "shifted LogSumExp at 13": (
+        "m = ReduceMax<axes = [1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Add(l, m)",
+        13,
+        "",
+        "ReduceLogSumExp",
+        lambda x: _lse(x),
+    ),
+    "SumSquare": (
+        "s = Mul(x, x) y = ReduceSum(s, a)",
+        18,
+        "",
+        "ReduceSumSquare",
+        lambda x: (x * x).sum(1, keepdims=True),
+    ),
+    "SumSquare by power": (
+        "s = Pow(x, two) y = ReduceSum(s, a)",
+        18,
+        TWO,
+        "ReduceSumSquare",
+        lambda x: (x * x).sum(1, keepdims=True),
+    ),
+    "Mean": (
+        "s = ReduceSum(x, a) y = Div(s, n)",
+        18,
+        "int64[1] a = {1}, float n = {3.0}",
+        "ReduceMean",
+        lambda x: x.mean(1, keepdims=True),
+    ),
+    "Mean by a vector of one": (
+        "s = ReduceSum(x, a) y = Div(s, n)",
+        18,
+        "int64[1] a = {1}, float[1] n = {3.0}",
+        "ReduceMean",
+        lambda x: x.mean(1, keepdims=True),
+    ),
+    "Min": ("n = Neg(x) m = ReduceMax(n, a) y = Neg(m)", 18, "", "ReduceMin", lambda x: x.min(1, keepdims=True)),
+}
+
+
+def _l2(data: np.ndarray) -> np.ndarray:
+    return np.sqrt((data.astype(np.float64) ** 2).sum(1, keepdims=True))
+
+
+def _lse(data: np.ndarray) -> np.ndarray:
+    return np.log(np.exp(data.astype(np.float64)).sum(1, keepdims=True))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_becomes_its_operator_and_keeps_its_numbers(name: str) -> None:
+    body, opset, initializers, op_type, formula = FORMS[name]
+    given = model(body, opset=opset, initializers=initializers or "int64[1] a = {1}")
+    raised = raise_with_plan(given)
+    assert operators(given) == [op_type]
+    (result,) = run(raised.model, {"x": DATA})
+    np.testing.assert_allclose(result, formula(DATA), rtol=1e-5)
+    (site,) = raised.plan.sites
+    assert (site.op_type, site.raised_from) == (op_type, tuple(range(len(given.graph.node))))
+    verified = reducelower.verify(given, raised.model, plan=raised.plan, strict=True)
+    assert verified.equivalent, str(verified)
+
+
+def test_a_squeezed_maximum_is_raised_without_the_reduced_dimension() -> None:
+    body = (
+        "m = ReduceMax(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum<keepdims = 0>(e, a) "
+        "l = Log(s) q = Squeeze(m, a) y = Add(l, q)"
+    )
+    given = model(body, output="float[r0, r2] y")
+    raised = reducelower.raise_reductions(given)
+    assert [node.op_type for node in raised.graph.node] == ["ReduceLogSumExp"]
+    (result,) = run(raised, {"x": DATA})
+    np.testing.assert_allclose(result, _lse(DATA)[:, 0], rtol=1e-5)
+
+
+def test_a_naive_form_gains_the_range_of_the_operator() -> None:
+    given = model(FORMS["LogSumExp"][0])
+    large = np.full((2, 3, 4), 500, np.float32)
+    with np.errstate(over="ignore"):
+        assert np.isinf(run(given, {"x": large})[0]).all()
+    (result,) = run(reducelower.raise_reductions(given), {"x": large})
+    np.testing.assert_allclose(result, 500 + np.log(3), rtol=1e-6)
+
+
+def test_a_larger_form_wins_over_one_inside_it() -> None:
+    given = model("e = Exp(x) s = ReduceSum(e, a) y = Log(s)")
+    assert operators(given) == ["ReduceLogSumExp"]
+    assert operators(given, ops=["ReduceLogSum"]) == ["Exp", "ReduceLogSum"]
+
+
+def test_a_form_inside_is_taken_where_the_larger_one_is_not_closed() -> None:
+    given = model("e = Exp(x) s = ReduceSum(e, a) y = Log(s)", output="float[r0, r1, r2] y, float[2, 3, 4] e")
+    assert operators(given) == ["Exp", "ReduceLogSum"]
+
+
+def test_only_the_operators_asked_for_are_raised() -> None:
+    body = "m = Abs(x) b = ReduceSum(m, a) s = Mul(x, x) c = ReduceSum(s, a) y = Add(b, c)"
+    assert operators(model(body), ops=["ReduceL1"]) == ["ReduceL1", "Mul", "ReduceSum", "Add"]
+    with pytest.raises(ValueError, match="no form of 'ReduceProd'"):
+        reducelower.raise_reductions(model(body), ops=["ReduceProd"])
+
+
+def test_forms_written_by_hand_can_be_left_alone() -> None:
+    assert operators(model(FORMS["L2"][0]), by_hand=False) == ["ReduceSumSquare", "Sqrt"]
+
+
+def test_axes_known_at_run_time_are_kept_where_the_operator_takes_them() -> None:
+    text = "g (float[2, 3, 4] x, int64[1] a) => (float[r0, r1, r2] y) { m = Abs(x) y = ReduceSum(m, a) }"
+    given = {opset: parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {text}') for opset in (13, 18)}
+    assert operators(given[18]) == ["ReduceL1"]
+    assert list(reducelower.raise_reductions(given[18]).graph.node[0].input) == ["x", "a"]
+    assert operators(given[13]) == ["Abs", "ReduceSum"]
+
+
+# What is not meant. A part of it may still be an operator, of other data.
+
+
+LEFT: dict[str, tuple[str, str]] = {
+    "a product of two": ("z = Neg(x) s = Mul(x, z) y = ReduceSum(s, a)", ""),
+    "a cube": ("s = Pow(x, n) y = ReduceSum(s, a)", "int64[1] a = {1}, float n = {3.0}"),
+    "another count": ("s = ReduceSum(x, a) y = Div(s, n)", "int64[1] a = {1}, float n = {4.0}"),
+    "a count over a sum": ("s = ReduceSum(x, a) y = Div(n, s)", "int64[1] a = {1}, float n = {3.0}"),
+    "a count that adds a dimension": (
+        "s = ReduceSum<keepdims = 0>(x, a) y = Div(s, n)",
+        "int64[1] a = {1}, float[1, 1, 1] n = {3.0}",
+    ),
+    "the minimum in place of the maximum": (
+        "m = ReduceMin(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Add(m, l)",
+        "",
+    ),
+    "the maximum over other axes": (
+        "m = ReduceMax(x, b) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Add(m, l)",
+        "int64[1] a = {1}, int64[1] b = {2}",
+    ),
+    "the maximum taken away twice": (
+        "m = ReduceMax(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Sub(l, m)",
+        "",
+    ),
+    "the difference turned round": (
+        "m = ReduceMax(x, a) d = Sub(m, x) e = Exp(d) s = ReduceSum(e, a) l = Log(s) y = Add(m, l)",
+        "",
+    ),
+    "a Neg less": ("m = ReduceMax(x, a) y = Neg(m)", ""),
+    "an operator of another domain": ("m = other.Abs(x) y = ReduceSum(m, a)", ""),
+}
+
+
+def composites(given: ModelProto) -> list[str]:
+    """The composite operators that read the model's input itself."""
+    known = {op_type for _, _, _, op_type, _ in FORMS.values()}
+    return [node.op_type for node in given.graph.node if node.op_type in known and node.input[0] == "x"]
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_means_something_else_is_left_alone(name: str) -> None:
+    body, initializers = LEFT[name]
+    text = '<ir_version: 8, opset_import: ["": 18, "other": 1]> g (float[2, 3, 4] x) => (float y)'
+    given = parser.parse_model(f"{text} <{initializers or 'int64[1] a = {1}'}> {{ {body} }}")
+    raised = raise_with_plan(given)
+    assert composites(raised.model) == composites(given)
+    if not raised.plan.sites:
+        assert raised.model.SerializeToString() == given.SerializeToString()
+
+
+@pytest.mark.parametrize("name", sorted(FORMS))
+@pytest.mark.parametrize("use", ["another node", "a graph output", "a branch", "an annotation"])
+def test_a_value_that_is_used_elsewhere_stays(name: str, use: str) -> None:
+    body, opset, initializers, _, _ = FORMS[name]
+    given = model(body, opset=opset, initializers=initializers or "int64[1] a = {1}")
+    inner = given.graph.node[0].output[0]
+    if use == "another node":
+        given.graph.node.add(op_type="Identity", input=[inner], output=["z"])
+        given.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    elif use == "a graph output":
+        given.graph.output.append(helper.make_tensor_value_info(inner, TensorProto.FLOAT, None))
+    elif use == "a branch":
+        branch = helper.make_graph(
+            [helper.make_node("Identity", [inner], ["b"])],
+            "branch",
+            [],
+            [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)],
+        )
+        given.graph.initializer.append(numpy_helper.from_array(np.array(True), "c"))
+        given.graph.node.append(helper.make_node("If", ["c"], ["z"], then_branch=branch, else_branch=branch))
+        given.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    else:
+        given.graph.quantization_annotation.add(tensor_name=inner)
+    raised = reducelower.raise_reductions(given)
+    assert inner in {name for node in raised.graph.node for name in node.output}
+    assert len(composites(raised)) == len(composites(given))
+
+
+def test_a_constant_that_a_caller_may_override_is_none() -> None:
+    given = model(FORMS["SumSquare by power"][0], initializers=TWO)
+    given.graph.input.append(helper.make_tensor_value_info("two", TensorProto.FLOAT, []))
+    assert operators(given) == ["Pow", "ReduceSum"]
+    assert operators(given, freeze_defaults=True) == ["ReduceSumSquare"]
+
+
+def test_an_element_type_that_the_operator_does_not_take_is_left() -> None:
+    # ReduceMin takes bool from opset 20 on; so does ReduceMax, without which there is no form.
+    text = "g (bool[2, 3] x) => (bool[2, 1] y) <int64[1] a = {1}> { n = Not(x) m = ReduceMax(n, a) y = Not(m) }"
+    assert operators(parser.parse_model(f'<ir_version: 9, opset_import: ["": 20]> {text}')) == ["ReduceMin"]
+    wrong = parser.parse_model(f'<ir_version: 9, opset_import: ["": 18]> {text}')
+    assert [node.op_type for node in reducelower.raise_reductions(wrong).graph.node] == ["Not", "ReduceMax", "Not"]
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL2", "ReduceLogSumExp", "ReduceLogSum"])
+def test_a_form_with_any_node_changed_is_no_form(op_type: str) -> None:
+    text = f"g (float[2, 3, 4] x) => (float[2, 1, 4] y) <int64[1] a = {{1}}> {{ y = {op_type}(x, a) }}"
+    expanded = reducelower.expand(parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> {text}'), rules="stable")
+    assert operators(expanded) == [op_type]
+    for changed in _changed(expanded):
+        raised = reducelower.raise_reductions(changed)
+        assert composites(raised) in ([], ["ReduceL1"])
+        result, expected = run(raised, {"x": DATA})[0], run(changed, {"x": DATA})[0]
+        # What overflowed may be right now.
+        held = np.isfinite(expected)
+        np.testing.assert_allclose(result[held], expected[held], rtol=1e-4)
+
+
+_OTHERS = {
+    "Abs": "Neg",
+    "Max": "Min",
+    "Min": "Max",
+    "Add": "Sub",
+    "Mul": "Div",
+    "Div": "Mul",
+    "Sub": "Add",
+    "Pow": "Add",
+}
+
+
+def _changed(model: ModelProto) -> Iterator[ModelProto]:
+    """The model with one operator or one number replaced by another, for each of them."""
+    for index, node in enumerate(model.graph.node):
+        changed = ModelProto()
+        changed.CopyFrom(model)
+        changed.graph.node[index].op_type = _OTHERS.get(
+            node.op_type, "ReduceProd" if node.op_type.startswith("Reduce") else "Neg"
+        )
+        yield changed
+    for index, tensor in enumerate(model.graph.initializer):
+        if tensor.data_type == TensorProto.FLOAT:
+            changed = ModelProto()
+            changed.CopyFrom(model)
+            other = numpy_helper.to_array(tensor) * np.float32(0.75)
+            changed.graph.initializer[index].CopyFrom(numpy_helper.from_array(other, tensor.name))
+            yield changed
+
+
+def test_a_site_that_was_raised_wrongly_does_not_verify() -> None:
+    given = model("e = Exp(x) s = ReduceSum(e, a) y = Log(s)")
+    raised = raise_with_plan(given)
+    given.graph.node[0].op_type = "Sqrt"
+    (site,) = reducelower.verify(given, raised.model, plan=raised.plan).sites
+    assert site.status == "different"
+
+
+def test_the_source_model_stays_as_it_is_unless_asked() -> None:
+    given = model(FORMS["L2"][0])
+    before = given.SerializeToString()
+    raised = reducelower.raise_reductions(given)
+    assert given.SerializeToString() == before
+    assert reducelower.raise_reductions(given, in_place=True) is given
+    assert given.SerializeToString() == raised.SerializeToString()
+
+
+def test_a_model_without_an_opset_is_refused() -> None:
+    given = model(FORMS["L2"][0])
+    del given.opset_import[:]
+    with pytest.raises(reducelower.ConversionError, match="imports no opset"):
+        reducelower.raise_reductions(given)

@@ -1,0 +1,134 @@
+"""Expanding and raising gives the original operators back, and the same numbers."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto
+
+import reducelower
+from reducelower.recompose import raise_with_plan
+from tests.legalize.models import FORMS, Case, sample
+from tests.legalize.running import run
+from tests.recompose.listed import operators_by_graph
+
+MODELS = sorted((Path(__file__).parents[1] / "data" / "models").glob("*.onnx"))
+BOOKS = ("spec", "stable", "core")
+RAISED = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceMin", "ReduceSumSquare")
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_a_model_of_an_exporter_gets_its_operators_back(path: Path) -> None:
+    model = onnx.load(path)
+    for book in BOOKS:
+        expanded = reducelower.expand(model, rules=book)
+        # Two of the models hold forms that scikit-learn's converter wrote by hand.
+        raised = raise_with_plan(expanded, by_hand=False)
+        onnx.checker.check_model(raised.model, full_check=True)
+        assert operators_by_graph(raised.model) == operators_by_graph(model)
+        assert len(raised.plan.sites) == _replaced(model, book)
+
+
+def _replaced(model: ModelProto, book: str) -> int:
+    return len(reducelower.check(model, target=reducelower.Target(None, frozenset(_rules(book))), rules=book).sites)
+
+
+def _rules(book: str) -> tuple[str, ...]:
+    return RAISED if book == "core" else tuple(name for name in RAISED if name not in ("ReduceMean", "ReduceMin"))
+
+
+@pytest.mark.parametrize(
+    "name", ["skl_gmm_20", "skl_bnb_15", "torch_cond_dyn_21", "torch_amin_ts_9", "torch_n1_dyn_20"]
+)
+@pytest.mark.parametrize("book", BOOKS)
+def test_a_raised_model_verifies_as_a_whole_and_site_by_site(name: str, book: str, models: Path) -> None:
+    expanded = reducelower.expand(onnx.load(models / f"{name}.onnx"), rules=book)
+    raised = raise_with_plan(expanded)
+    verified = reducelower.verify(expanded, raised.model, plan=raised.plan, strict=True)
+    assert verified.equivalent, str(verified)
+    assert sum(len(site.nodes) for site in verified.sites) == len(raised.plan.sites)
+
+
+def check_case(case: Case, book: str) -> None:
+    model, data = case.model(), sample(case.dtype)
+    expanded = reducelower.expand(model, ops=[case.op_type], rules=book)
+    assert not any(case.op_type in graph for graph in operators_by_graph(expanded))
+    raised = reducelower.raise_reductions(expanded)
+    onnx.checker.check_model(raised, full_check=True)
+    assert _computing(raised) == _computing(model)
+    (result,) = run(raised, {"x": data})
+    expected = case.expected(data)
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(
+        result.astype(np.float64), expected.astype(np.float64), rtol=4e-3 if case.dtype is np.float16 else 1e-5
+    )
+
+
+def _computing(model: ModelProto) -> list[list[str]]:
+    """The operators but for constants, which an expansion turns into initializers."""
+    return [[name for name in graph if name != "Constant"] for graph in operators_by_graph(model)]
+
+
+@pytest.mark.parametrize("op_type", RAISED)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_axes_comes_back(op_type: str, form: str) -> None:
+    cases = [Case(op_type, opset, form, keepdims) for opset, keepdims in ((11, 0), (13, None), (18, 1), (21, 0))]
+    cases.append(Case(op_type, 18, form, 1, noop=0))
+    for case in filter(Case.is_possible, cases):
+        check_case(case, "core")
+
+
+@pytest.mark.parametrize("op_type", RAISED)
+def test_a_reduction_of_nothing_comes_back(op_type: str) -> None:
+    check_case(Case(op_type, 18, "absent", noop=1), "core")
+    check_case(Case(op_type, 18, "empty", noop=1), "core")
+
+
+@pytest.mark.parametrize("op_type", RAISED)
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int32, np.int64])
+@pytest.mark.parametrize("book", BOOKS)
+def test_every_element_type_comes_back(op_type: str, dtype: type, book: str) -> None:
+    if op_type not in _rules(book):
+        pytest.skip("the book has no rule")
+    for opset in (13, 18):
+        check_case(Case(op_type, opset, "one", 0, dtype=dtype), book)
+
+
+@pytest.mark.parametrize("place", ["If", "nested If", "Loop", "Scan", "function", "function in If"])
+def test_every_place_comes_back(place: str) -> None:
+    for op_type, form in product(("ReduceL2", "ReduceLogSumExp"), ("one", "outer")):
+        check_case(Case(op_type, 18, form, 0, place=place), "stable")
+
+
+@pytest.mark.parametrize(("opset", "keepdims"), [(11, 0), (13, 1), (18, 0)])
+def test_the_portable_rules_come_back(opset: int, keepdims: int) -> None:
+    check_case(Case("ReduceL2", opset, "one", keepdims), "portable")
+
+
+def test_raising_twice_changes_nothing() -> None:
+    expanded = reducelower.expand(Case("ReduceLogSumExp", 18, "one").model(), rules="stable")
+    once = reducelower.raise_reductions(expanded)
+    assert reducelower.raise_reductions(once).SerializeToString() == once.SerializeToString()
+
+
+def test_the_node_takes_over_what_the_last_one_said_of_itself() -> None:
+    model = Case("ReduceL2", 18, "one").model()
+    model.graph.node[0].doc_string = "the norm"
+    model.graph.node[0].metadata_props.add(key="layer", value="7")
+    raised = reducelower.raise_reductions(reducelower.expand(model, rules="stable"))
+    (node,) = raised.graph.node
+    assert (node.name, node.doc_string, node.metadata_props[0].value) == ("reduce", "the norm", "7")
+
+
+def test_what_only_the_form_read_goes_with_it() -> None:
+    model = Case("ReduceL2", 13, "one", keepdims=1).model()
+    expanded = reducelower.expand(model, rules="stable")
+    assert len(expanded.graph.initializer) > 4
+    assert len(expanded.graph.value_info) > 9
+    raised = reducelower.raise_reductions(expanded)
+    assert not raised.graph.initializer
+    assert not raised.graph.value_info

@@ -1,0 +1,113 @@
+"""What a report holds of a model: each distinct rewrite once, every node's fate, and a bounded size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+from onnx import helper
+
+from reducelower import Target
+from reducelower.api import legalize
+from reducelower.report.details import describe_models
+from reducelower.report.fragments import Fragment
+from reducelower.verification import Verification, verify_sites
+
+from .made import REFUSED, checked, convert, converted, model
+
+
+def chain(length: int) -> onnx.ModelProto:
+    """Reductions and additions in turn, all of them alike."""
+    given = model("g (float[N, 3] x) => (float[N, 3] y) <int64[1] a = {1}> { y = Identity (x) }")
+    del given.graph.node[:]
+    for at in range(length):
+        last = "x" if at == 0 else f"s{at - 1}"
+        given.graph.node.append(helper.make_node("ReduceMean", [last, "a"], [f"r{at}"], f"mean{at}"))
+        out = "y" if at == length - 1 else f"s{at}"
+        given.graph.node.append(helper.make_node("Add", [last, f"r{at}"], [out], f"add{at}"))
+    return given
+
+
+def test_equal_rewrites_are_shown_once(tmp_path: Path) -> None:
+    found = converted(tmp_path, chain(50), verify=False).details
+    assert found is not None
+    assert [(item.op_type, item.count) for item in found.rewrites] == [("ReduceMean", 50)]
+    assert found.totals == {"kept": 50, "rewritten": 50}
+    assert {row.rewrite for row in found.rows if row.fate == "rewritten"} == {1}
+
+
+def test_findings_belong_to_their_rewrites(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes((models / "skl_gmm_20.onnx").read_bytes())
+    found = convert(tmp_path / "model.onnx").details
+    assert found is not None
+    for item in found.rewrites:
+        assert item.finding is not None
+        assert (item.finding.op_type, len(item.finding.nodes)) == (item.op_type, item.count)
+
+
+def test_every_node_has_a_row_with_what_happened_to_it(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes((models / "torch_cond_dyn_21.onnx").read_bytes())
+    found = convert(tmp_path / "model.onnx").details
+    assert found is not None
+    in_branches = {row.graph.rpartition(".")[2] for row in found.rows if row.fate == "rewritten"}
+    assert in_branches == {"then_branch", "else_branch"}
+    assert len(found.rows) == sum(found.totals.values())
+
+
+def test_a_refused_model_says_which_node_and_why(tmp_path: Path) -> None:
+    for report in (converted(tmp_path, model(REFUSED, 20)), checked(tmp_path, model(REFUSED, 20))):
+        assert report.verdict == "refused"
+        assert report.details is not None
+        (row,) = report.details.rows
+        assert (row.fate, row.op_type) == ("refused", "RegexFullMatch")
+        assert "opset 13" in row.why
+
+
+def test_a_check_shows_what_would_stand_in_the_place_of_a_node(tmp_path: Path) -> None:
+    given = model("g (float[N, 3] x) => (float[N, 1] y) <int64[1] a = {1}> { y = ReduceL2 (x, a) }")
+    found = checked(tmp_path, given)
+    assert (found.verdict, found.details is not None) == ("rewrite", True)
+    assert found.details is not None
+    (item,) = found.details.rewrites
+    assert item.pictures is not None
+    assert [box.op_type for box in item.pictures[1].boxes] == ["ReduceL2"]
+
+
+def pictures(text: str, target: Target, rules: str = "spec", opset: int = 18) -> tuple[Fragment, Fragment]:
+    given = model(text, opset)
+    legalized = legalize(given, target, rules=rules)
+    (item,) = describe_models(given, legalized.model, legalized.plan, (), None).rewrites
+    assert item.pictures is not None
+    return item.pictures
+
+
+def test_types_and_shapes_stand_on_the_edges() -> None:
+    before, after = pictures(
+        "g (float16[N, 3] x) => (float16[N, 1] y) <int64[1] a = {1}> { y = ReduceL2 (x, a) }",
+        Target(13, frozenset({"ReduceL2"})),
+    )
+    assert before.values["x"].kind == "float16[N,3]"
+    assert before.values["y"].kind == after.values["y"].kind == "float16[N,1]"
+    assert (before.inputs, before.outputs, after.inputs, after.outputs) == (("x",), ("y",), ("x",), ("y",))
+    assert (before.opset, after.opset) == (18, 13)
+    assert all(value.kind for value in after.values.values())
+
+
+def test_small_constants_are_written_into_the_boxes() -> None:
+    before, after = pictures(
+        "g (float[N, 3] x) => (float[N, 1] y) <int64[1] a = {1}> { y = ReduceMean (x, a) }", Target(11)
+    )
+    assert "input axes = [1]" in before.boxes[0].lines
+    assert "axes = [1]" in after.boxes[0].lines
+
+
+def test_fifty_thousand_nodes_give_a_bounded_report() -> None:
+    given = chain(25_000)
+    legalized = legalize(given, Target(13))
+    sites = verify_sites(given, legalized.model, legalized.plan)
+    found = describe_models(given, legalized.model, legalized.plan, (), Verification(True, False, sites=sites))
+    assert len(found.rewrites) == 1
+    assert found.rewrites[0].count == 25_000
+    assert found.totals == {"kept": 25_000, "rewritten": 25_000}
+    assert len(found.rows) <= 4_000
+    assert len(found.rows) + sum(found.left_out.values()) == 50_000

@@ -1,0 +1,171 @@
+"""JSON conforms to the published schema, JUnit XML to the common one, Markdown shows names literally."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import onnx
+import pytest
+from lxml import etree
+
+from reducelower.report import Report, render, write_report
+from reducelower.report.markdown import LONGEST
+from reducelower.report.plain import SCHEMA_VERSION, json_schema
+from reducelower.verification import OutputComparison, Verification
+
+from .made import HOSTILE, checked, converted, everything, hostile, model
+
+XSD = etree.XMLSchema(etree.parse(Path(__file__).parent.parent / "data" / "junit.xsd"))
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Report:
+    return everything(tmp_path_factory.mktemp("models"), models)
+
+
+def plain(report: Report) -> Any:
+    read = json.loads(render(report, ".json"))
+    jsonschema.validate(read, json_schema())
+    return read
+
+
+def junit(report: Report) -> Any:
+    tree = etree.fromstring(render(report, ".xml").encode())
+    XSD.assertValid(tree)
+    return tree
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+    assert json_schema()["properties"]["schema"]["const"] == SCHEMA_VERSION
+
+
+def test_json_holds_every_verdict_and_conforms(report: Report) -> None:
+    verdicts = {Path(item["path"]).stem: item["verdict"] for item in plain(report)["models"]}
+    assert verdicts == {
+        "hostile": "converted",
+        "refused": "refused",
+        "custom": "converted",
+        "unreadable": "unreadable",
+        "skl_gmm_20": "converted",
+        "torch_cond_dyn_21": "converted",
+    }
+    assert plain(report)["passed"] is False
+
+
+def test_json_keeps_names_as_they_are(report: Report) -> None:
+    hostile_model = plain(report)["models"][0]
+    assert hostile_model["sites"][0]["node"] == HOSTILE
+    assert hostile_model["verification"]["outputs"][0]["name"] == HOSTILE
+
+
+def test_json_says_infinity_in_words(report: Report) -> None:
+    output = OutputComparison("y", "onnxruntime", "float", (1,), (1,), "different", "is infinite", 0, 0.0, 0.0)
+    found = Verification(False, True, "onnxruntime", (replace(output, max_absolute=float("inf")),))
+    read = plain(Report("verify", (replace(report.models[0], verdict="different", verification=found),)))
+    assert read["models"][0]["verification"]["outputs"][0]["max_absolute"] == "inf"
+
+
+def test_json_tells_where_models_with_nothing_to_report_stand(tmp_path: Path) -> None:
+    given = checked(tmp_path, model("g (float[2] x) => (float[2] y) { y = Relu (x) }", 13))
+    assert plain(Report("check", (given,)))["models"][0]["verdict"] == "legal"
+
+
+def test_junit_has_a_case_per_rewritten_node_and_per_output(report: Report) -> None:
+    suites = {Path(suite.get("name")).stem: suite for suite in junit(report)}
+    names = [case.get("name") for case in suites["skl_gmm_20"]]
+    for name in ("Re_ReduceSumSquare", "Re_ReduceSumSquare1", "Re_ReduceLogSumExp", "label", "probabilities"):
+        assert any(name in case for case in names), names
+
+
+def test_junit_counts_what_it_holds(report: Report) -> None:
+    root = junit(report)
+    for kind, tag in (("tests", ""), ("failures", "failure"), ("errors", "error")):
+        counted = [len(suite.findall(f"testcase/{tag}" if tag else "testcase")) for suite in root]
+        assert [int(suite.get(kind)) for suite in root] == counted
+        assert int(root.get(kind)) == sum(counted)
+
+
+def test_junit_fails_what_was_refused_and_skips_what_could_not_run(report: Report) -> None:
+    suites = {Path(suite.get("name")).stem: suite for suite in junit(report)}
+    (failure,) = suites["refused"].findall("testcase/failure")
+    assert "RegexFullMatch" in failure.get("message")
+    assert suites["custom"].findall("testcase/skipped")
+    assert suites["unreadable"].findall("testcase/error")
+
+
+def test_junit_of_a_check_has_a_case_per_model(tmp_path: Path) -> None:
+    given = checked(tmp_path, hostile())
+    root = junit(Report("check", (given, replace(given, verdict="legal"))))
+    assert [len(case) for case in root[0]] == [1, 0]
+
+
+def test_a_site_that_differs_fails_every_node_that_shares_it(tmp_path: Path) -> None:
+    found = converted(tmp_path, model("g (float[2, 3] x) => (float[2, 1] y) { y = ReduceL2 <axes = [1]> (x) }", 11))
+    assert found.verification is not None
+    site = replace(
+        found.verification.sites[0], status="different", reason="off by one", nodes=(("graph", "a"), ("graph", "b"))
+    )
+    wrong = replace(found, verdict="different", verification=replace(found.verification, sites=(site,)))
+    assert [item.get("message") for item in junit(Report("convert", (wrong,)))[0].findall("testcase/failure")] == [
+        "off by one",
+        "off by one",
+    ]
+
+
+def test_markdown_shows_names_literally(report: Report) -> None:
+    text = render(report, ".md")
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "@someone" not in text
+    assert not re.search(r"(?<!&)#1", text)
+    assert "\x01" not in text
+    assert "\u202e" not in text
+
+
+def test_markdown_tables_have_as_many_cells_as_headings(report: Report) -> None:
+    for table in re.findall(r"(?:^\|.*\n)+", render(report, ".md"), re.MULTILINE):
+        assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+def test_markdown_leads_with_the_verdict_and_what_went_wrong(report: Report) -> None:
+    text = render(report, ".md")
+    assert text.splitlines()[0].startswith("## ❌")
+    assert text.index("refused.onnx") < text.index("skl_gmm_20.onnx")
+
+
+def test_markdown_fits_a_comment(report: Report) -> None:
+    many = Report("convert", tuple(replace(report.models[4], path=f"model {at}.onnx") for at in range(2000)))
+    text = render(many, ".md")
+    assert len(text) < LONGEST + 200
+    assert "do not fit" in text
+
+
+@pytest.mark.parametrize("extension", [".json", ".xml", ".md", ".html"])
+def test_a_report_is_the_same_every_time(report: Report, extension: str) -> None:
+    assert render(report, extension) == render(report, extension)
+
+
+def test_a_report_replaces_the_last_one_and_leaves_nothing_else(report: Report, tmp_path: Path) -> None:
+    for _ in range(2):
+        write_report(report, tmp_path / "report.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_an_unknown_extension_is_refused(report: Report, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"one of \.json"):
+        write_report(report, tmp_path / "report.pdf")
+
+
+def test_names_that_are_no_text_stop_no_report(tmp_path: Path) -> None:
+    given = model("g (float[N, 3] x) => (float[N, 1] y) <int64[1] a = {1}> { y = ReduceL2 (x, a) }")
+    given.graph.node[0].name = "\x00\ufffe\U0010ffff"
+    found = Report("convert", (converted(tmp_path, given),))
+    plain(found)
+    junit(found)
+    assert onnx.load(tmp_path / "model.onnx").graph.node[0].name == given.graph.node[0].name

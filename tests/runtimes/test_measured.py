@@ -1,0 +1,106 @@
+"""The facts of the measured targets against what was measured: each failure is explained, and next to nothing else.
+
+So a fact that is dropped, or changed in where it holds, is missed here, on any machine and without the runtime.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.conformance.case import Case
+from reducelower.conformance.suite import suite
+from reducelower.runtimes import Fact, load_runtime
+from tests.runtimes.measured import RUNTIMES, failures
+
+UNEXPLAINED = {
+    "jaxonnxruntime": {"Expand", "Reshape"},  # only where the shape is fed, which no condition tells
+    "mnn": {"Less"},  # where it broadcasts, which no condition tells
+    "ncnn": set(),
+    "onnxruntime": set(),
+    "pnnx": {"Expand", "Reshape"},
+    "tvm": {"Reshape"},
+}
+"""Operators, besides the reductions, whose failures no fact of a target explains, and why."""
+
+NOTHING_MENDS = {"tinygrad": {"ReduceLogSum"}}
+"""Reductions that overflow and are no fact, because nothing mends them."""
+
+GENERAL = {
+    "jaxonnxruntime": {"ReduceMean"},  # of integers, also where it reduces nothing and so divides by one
+    "openvino": {"ReduceLogSumExp"},  # of integers, also where the fraction happens to be left out of the result
+    "pnnx": {"ReduceLogSumExp", "ReduceProd"},  # an empty list of axes, and negative ones, whatever keepdims is
+    "tinygrad": {"ReduceMean", "Size"},  # Size is right where it yields the output itself
+    "onnxruntime": {"ReduceLogSumExp"},
+}
+"""Reductions of which a fact says a little more than was measured."""
+
+
+BESIDES = {
+    "onnxruntime": {"ReduceLogSumExp"},  # larger values than the suite's, see test_shipped.py
+    "tinygrad": {"Size"},  # met in rules that count
+    "tvm": {"If"},  # met in what axes known at run time turn into
+}
+"""Operators of which something else than the suite tells."""
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    # Sizes of zero and opset versions beyond the newest that every runtime knows are about other things.
+    return tuple(case for case in suite() if case.tag != "empty" and case.opset <= 20)
+
+
+def matches(fact: Fact, case: Case) -> bool:
+    found = case.features
+    if None in (found.negative_axes, found.axes_count, found.all_axes) and found.axes == "dynamic":
+        when = fact.when
+        if when.negative_axes is not None or when.axes_count is not None or when.all_axes is not None:
+            return False
+    return fact.when.matches(found)
+
+
+def facts(runtime: str, case: Case) -> list[Fact]:
+    return [fact for fact in load_runtime(runtime).facts_about(case.operator, case.opset) if matches(fact, case)]
+
+
+def is_known(table: dict[str, set[str]], runtime: str, case: Case) -> bool:
+    return case.operator in table.get(runtime, ())
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_every_failure_is_explained(runtime: str) -> None:
+    failed, reads = failures(runtime), load_runtime(runtime).reads
+    for case in cases():
+        if case.name not in failed or case.opset not in reads:
+            continue
+        if is_known(UNEXPLAINED, runtime, case) or (case.tag and is_known(NOTHING_MENDS, runtime, case)):
+            continue
+        if runtime == "pnnx" and case.operator not in REDUCTIONS:
+            continue  # It crashes on most models of a single such node for being so small.
+        found = [fact for fact in facts(runtime, case) if case.tag or fact.outcome != "overflows"]
+        assert found, f"{failed[case.name]}: {case.name}"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_hardly_anything_else_is_said(runtime: str) -> None:
+    failed, reads = failures(runtime), load_runtime(runtime).reads
+    for case in cases():
+        if case.name in failed or case.tag or case.opset not in reads or is_known(GENERAL, runtime, case):
+            continue
+        if case.features.element_types == "uint32" and case.features.noop == "1":
+            continue  # Where nothing is reduced, Abs and the like leave unsigned numbers as they are.
+        found = [fact.says for fact in facts(runtime, case) if fact.outcome != "overflows"]
+        assert not found, f"{case.name}: {found}"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_no_fact_is_idle(runtime: str) -> None:
+    failed, known = failures(runtime), load_runtime(runtime)
+    explained = {
+        fact for case in suite() if case.name in failed and case.opset in known.reads for fact in facts(runtime, case)
+    }
+    others = BESIDES.get(runtime, set())
+    idle = [fact.says for fact in known.facts if fact not in explained and not fact.operators <= others]
+    assert not idle

@@ -1,0 +1,141 @@
+"""Target files: what they can say, and what is said about what they cannot."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from reducelower.runtimes import Ranges, TargetError, load_runtime, read_runtime
+from tests.runtimes.toaster import HEAD
+
+FACT = """
+[[fact]]
+says = "ReduceL1 reduces every axis."
+operators = ["ReduceL1"]
+opsets = "13-17"
+is = "wrong"
+when = { axes = ["attribute"], keepdims = ["0", "unset"], rank = "3-", all_axes = false, element_types = ["float"] }
+evidence = { measured = "toaster 1.0", on = 2026-11-21 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("7", [7], [6, 8]),
+        ("7-9", [7, 8, 9], [6, 10]),
+        ("18-", [18, 99], [17]),
+        ("-3", [0, 3], [4]),
+        ("1, 3-4", [1, 3], [2]),
+    ],
+)
+def test_ranges(text: str, inside: list[int], outside: list[int]) -> None:
+    ranges = Ranges.parse(text)
+    assert all(number in ranges for number in inside)
+    assert not any(number in ranges for number in outside)
+    assert str(ranges) == text
+
+
+def test_a_whole_file() -> None:
+    found = read_runtime(HEAD + "ir_version = 8\n" + FACT)
+    assert (found.name, found.version, found.prefer, found.ir_version) == ("toaster", "1.0", 13, 8)
+    assert 21 in found.reads
+    assert 22 not in found.reads
+    (fact,) = found.facts
+    assert fact.outcome == "wrong"
+    assert fact.evidence.on == date(2026, 11, 21)
+    assert str(fact.evidence) == "measured on toaster 1.0, 2026-11-21"
+    assert fact.when.keepdims == {"0", "unset"}
+    assert fact.when.all_axes is False
+    assert fact.concerns("ReduceL1", 13)
+    assert not fact.concerns("ReduceL1", 18)
+    assert not fact.concerns("ReduceL2", 13)
+
+
+@pytest.mark.parametrize(
+    ("written", "concerned"), [("Reduce*", ["ReduceL1", "ReduceMax"]), ("*", ["ReduceL1", "ReduceMax", "Add"])]
+)
+def test_a_family_of_operators(written: str, concerned: list[str]) -> None:
+    (fact,) = read_runtime(HEAD + FACT.replace('["ReduceL1"]', f'["{written}"]')).facts
+    assert [name for name in ("ReduceL1", "ReduceMax", "Add") if fact.concerns(name, 13)] == concerned
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[runtime]", "[runtime", "is not TOML"),
+        ('name = "toaster"', "", r"runtime\.name: is missing; write the name"),
+        ('reads = "9-21"', "", r"opsets\.reads: is missing"),
+        ('reads = "9-21"', 'reads = "21-9"', "ends before it starts"),
+        ('reads = "9-21"', 'reads = "all"', "'all' is no range; write 13, 13-17, 18-"),
+        ("prefer = 13", "prefer = 22", r"opsets\.prefer: is 22, which is not among the opsets it reads"),
+        ("prefer = 13", 'prefer = "13"', r"opsets\.prefer: is '13'; it must be a whole number"),
+        ("prefer", "perfer", r"opsets\.perfer: a target file has no such key; did you mean 'prefer'\?"),
+        ('says = "ReduceL1 reduces every axis."', "", r"fact 1\.says: is missing; say in a sentence"),
+        ('operators = ["ReduceL1"]', 'operators = ["ReducL1"]', r"fact 1\.operators: .*did you mean 'ReduceL1'\?"),
+        ('operators = ["ReduceL1"]', "", r"fact 1\.operators: is missing"),
+        ('operators = ["ReduceL1"]', 'operators = "ReduceL1"', "must be a list of strings"),
+        ('is = "wrong"', 'is = "bad"', r"fact 1\.is: is 'bad'; it must be one of wrong, overflows, refused, absent"),
+        ('["attribute"]', '["attr"]', r"fact 1\.when\.axes: is 'attr'; it must be one of attribute, initializer"),
+        ('["float"]', '["float32"]', r"fact 1\.when\.element_types: names 'float32', which ONNX writes 'float'"),
+        ('["float"]', '["flot"]', r"fact 1\.when\.element_types"),
+        ("all_axes = false", 'all_axes = "no"', r"fact 1\.when\.all_axes: is 'no'; it must be true or false"),
+        ('rank = "3-"', "rang = 3", r"fact 1\.when\.rang: a target file has no such key"),
+        ('measured = "toaster 1.0", on = 2026-11-21', "", r"fact 1\.evidence: says either what was measured"),
+        (", on = 2026-11-21", "", r"fact 1\.evidence: says either"),
+        ("on = 2026-11-21", 'on = "today"', r"fact 1\.evidence\.on: is 'today'; it must be a date"),
+        ("[[fact]]", "[fact]", r"fact: is .*; it must be a list of tables"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(old: str, new: str, message: str) -> None:
+    text = HEAD + FACT
+    assert old in text
+    with pytest.raises(TargetError, match=message):
+        read_runtime(text.replace(old, new, 1))
+
+
+def test_extends_another(tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text(HEAD + FACT)
+    own = tmp_path / "own.toml"
+    own.write_text('extends = "base.toml"\n[runtime]\nname = "own"\n[opsets]\nprefer = 11\n' + FACT.replace("L1", "L2"))
+    found = load_runtime(own)
+    assert (found.name, found.version, found.prefer) == ("own", "1.0", 11)
+    assert [sorted(fact.operators) for fact in found.facts] == [["ReduceL1"], ["ReduceL2"]]
+
+
+@pytest.mark.parametrize("other", ["own.toml", "missing.toml", "nothing"])
+def test_extends_nothing_there(tmp_path: Path, other: str) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(f'extends = "{other}"\n' + HEAD)
+    with pytest.raises(TargetError, match="extends"):
+        load_runtime(own)
+
+
+def test_files_that_extend_each_other(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text('extends = "b.toml"\n' + HEAD)
+    (tmp_path / "b.toml").write_text('extends = "a.toml"\n' + HEAD)
+    with pytest.raises(TargetError, match="extends"):
+        load_runtime(tmp_path / "a.toml")
+
+
+def test_versions(tmp_path: Path) -> None:
+    path = tmp_path / "old.toml"
+    path.write_text(HEAD + '[versions."0.9"]\nreads = "7-11"\nir_version = 6\n')
+    text = path.read_text()
+    older = read_runtime(text, version="0.9")
+    assert (older.version, str(older.reads), older.prefer, older.ir_version) == ("0.9", "7-11", 11, 6)
+    assert read_runtime(text, version="1.0").prefer == 13
+    with pytest.raises(TargetError, match=r"has no entry for version '0\.8'; it has 0\.9"):
+        read_runtime(text, version="0.8")
+
+
+def test_a_name_that_is_none() -> None:
+    with pytest.raises(TargetError, match="there is no such target; did you mean 'openvino'"):
+        load_runtime("openvno")
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="cannot be read: No such file"):
+        load_runtime(tmp_path / "none.toml")

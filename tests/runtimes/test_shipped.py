@@ -1,0 +1,319 @@
+"""The target files that come with the package: what they say is what their sources say."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto, defs, helper, parser
+
+from reducelower import ConversionError, Target, legalize
+from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.runtimes import Runtime, load_runtime, shipped_names
+
+DOCUMENTED = ("ascend", "coreml", "qnn", "rknn", "tensorrt")
+
+RELEASES = [f"1.{minor}" for minor in range(32)]
+
+# The release of ONNX that each release of onnxruntime is built with, by
+# https://onnxruntime.ai/docs/reference/compatibility.html; the newest IR version it reads, by the same table.
+BUILT_WITH = {
+    **dict.fromkeys(("1.0", "1.1", "1.2"), ("1.6.0", 6)),
+    **dict.fromkeys(("1.3", "1.4", "1.5"), ("1.7.0", 7)),
+    **dict.fromkeys(("1.6", "1.7"), ("1.8.0", 7)),
+    "1.8": ("1.9.0", 7),
+    **dict.fromkeys(("1.9", "1.10"), ("1.10.0", 8)),
+    "1.11": ("1.11.0", 8),
+    **dict.fromkeys(("1.12", "1.13"), ("1.12.0", 8)),
+    "1.14": ("1.13.0", 8),
+    "1.15": ("1.14.0", 8),
+    "1.16": ("1.14.1", 9),
+    "1.17": ("1.15.0", 9),
+    "1.18": ("1.16.0", 10),
+    **dict.fromkeys(("1.19", "1.20"), ("1.16.1", 10)),
+}
+
+# What CANN's page of each operator lists: element types and opset versions.
+CANN = {
+    "ReduceL1": ("float16 float double", range(8, 17)),
+    "ReduceL2": ("float16 float", range(8, 19)),
+    "ReduceLogSum": ("float16 float", (11, 13, 14, 15, 16)),
+    "ReduceLogSumExp": ("float16 float", range(8, 17)),
+    "ReduceMax": ("float16 float int8 int32 int64 double", range(8, 19)),
+    "ReduceMean": ("float16 float", range(8, 17)),
+    "ReduceMin": ("uint8 int32 float16 float", range(8, 19)),
+    "ReduceProd": ("int8 uint8 int32 float float16 int64", range(8, 19)),
+    "ReduceSum": ("float16 float", range(8, 19)),
+    "ReduceSumSquare": ("uint32 uint64 int32 int64 float16 float double", range(8, 19)),
+}
+
+
+def newest(runtime: Runtime) -> int:
+    return max(opset for opset in range(1, 100) if opset in runtime.reads)
+
+
+def model(body: str, opset: int, element: str = "float", inputs: str = "") -> ModelProto:
+    return parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : {opset}]>
+        g ({element}[2,3,4] x{inputs}) => (y) <int64[1] one = {{1}}, int64[0] none = {{}}> {{ {body} }}
+    """)
+
+
+def reduction(op_type: str, opset: int, element: str = "float") -> ModelProto:
+    """The operator over axis 1, with the axes in the opset version's own form."""
+    has_attribute = "axes" in defs.get_schema(op_type, opset, "").attributes
+    call = f"{op_type} <axes = [1]> (x)" if has_attribute else f"{op_type} (x, one)"
+    return model(f"y = {call}", opset, element)
+
+
+@cache
+def types_of(op_type: str, opset: int) -> frozenset[str]:
+    (constraint,) = (
+        each for each in defs.get_schema(op_type, opset, "").type_constraints if each.type_param_str == "T"
+    )
+    return frozenset(each[len("tensor(") : -1] for each in constraint.allowed_type_strs)
+
+
+def is_taken(source: ModelProto, target: str) -> bool:
+    """Whether a model of one node stays as it is at its opset version."""
+    opset = source.opset_import[0].version
+    try:
+        fitted = legalize(source, Target(opset, runtime=load_runtime(target))).model
+    except ConversionError:
+        return False
+    return list(fitted.graph.node) == list(source.graph.node)
+
+
+def fitted_operators(source: ModelProto, target: str) -> list[str]:
+    opset = source.opset_import[0].version
+    return [node.op_type for node in legalize(source, Target(opset, runtime=load_runtime(target))).model.graph.node]
+
+
+# Every file
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_a_shipped_file_is_named_after_its_runtime(name: str) -> None:
+    runtime = load_runtime(name)
+    assert runtime.name == name
+    assert runtime.about
+    assert runtime.facts
+    assert runtime.prefer in runtime.reads
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_fact_is_a_sentence(name: str) -> None:
+    for fact in load_runtime(name).facts:
+        assert fact.says.endswith("."), fact.says
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_a_documented_target_has_documented_facts_only(name: str) -> None:
+    for fact in load_runtime(name).facts:
+        assert fact.evidence.documented.startswith("https://"), fact.says
+        assert not fact.evidence.measured
+
+
+# onnxruntime
+
+
+def test_releases_of_onnxruntime_never_read_less_than_the_one_before() -> None:
+    read = [load_runtime(f"onnxruntime@{release}") for release in RELEASES]
+    opsets = [newest(runtime) for runtime in read]
+    ir_versions = [runtime.ir_version for runtime in read]
+    assert opsets == sorted(opsets)
+    assert ir_versions == sorted(ir_versions)
+    assert all(7 in runtime.reads and 6 not in runtime.reads for runtime in read)
+
+
+@pytest.mark.parametrize("release", BUILT_WITH)
+def test_a_release_of_onnxruntime_reads_what_its_table_says(release: str) -> None:
+    onnx_release, ir_version = BUILT_WITH[release]
+    # Rows of onnx's table: release, IR version, opset version, those of other domains.
+    opset = next(row[2] for row in helper.VERSION_TABLE if row[0] == onnx_release)
+    runtime = load_runtime(f"onnxruntime@{release}")
+    assert (newest(runtime), runtime.prefer, runtime.ir_version) == (opset, opset, ir_version)
+    assert str(runtime) == f"onnxruntime {release}"
+
+
+def is_loaded(source: ModelProto) -> bool:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        onnxruntime.InferenceSession(source.SerializeToString(), options)
+    except Exception:  # onnxruntime has no common class of its errors.
+        return False
+    return True
+
+
+def installed() -> Runtime:
+    release = onnxruntime.__version__.rpartition(".")[0]
+    if release not in RELEASES:
+        pytest.skip(f"no entry for onnxruntime {release}")
+    return load_runtime(f"onnxruntime@{release}")
+
+
+def test_the_installed_onnxruntime_reads_what_its_entry_says() -> None:
+    runtime = installed()
+    plain = model("y = Relu(x)", newest(runtime))
+    assert is_loaded(plain)
+    plain.opset_import[0].version += 1
+    assert not is_loaded(plain)
+    plain.opset_import[0].version -= 1
+    assert runtime.ir_version is not None
+    plain.ir_version = runtime.ir_version
+    assert is_loaded(plain)
+    plain.ir_version += 1
+    assert not is_loaded(plain)
+
+
+@pytest.mark.parametrize("opset", [11, 13, 17, 18, 19, 20])
+@pytest.mark.parametrize("op_type", REDUCTIONS)
+def test_reductions_that_onnxruntime_cannot_load_are_the_ones_listed(op_type: str, opset: int) -> None:
+    if onnxruntime.__version__ != load_runtime("onnxruntime").version:
+        pytest.skip("the facts are about another version")
+    for element in types_of(op_type, opset):
+        source = reduction(op_type, opset, element)
+        if op_type == "ReduceLogSumExp" and opset == 18:
+            assert is_loaded(source)  # Where there is no kernel by the function body, which is wrong.
+            expected = element not in ("uint32", "uint64", "bfloat16")
+        else:
+            expected = is_loaded(source)
+        facts = [fact for fact in load_runtime("onnxruntime").facts if fact.outcome in ("absent", "wrong")]
+        listed = any(fact.concerns(op_type, opset) and element in (fact.when.element_types or ()) for fact in facts)
+        assert listed != expected, element
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL2", "ReduceLogSum"])
+@pytest.mark.parametrize(("element", "dtype"), [("float", np.float32), ("double", np.float64)])
+def test_for_onnxruntime_large_values_do_not_overflow(op_type: str, element: str, dtype: type[np.generic]) -> None:
+    source = reduction(op_type, 18, element)
+    fitted = legalize(source, Target(runtime=load_runtime("onnxruntime"))).model
+    x = np.full((2, 3, 4), 0.9 * np.finfo(dtype).max / (2 if op_type == "ReduceL2" else 1), dtype)
+    (result,) = onnxruntime.InferenceSession(fitted.SerializeToString()).run(None, {"x": x})
+    size = x.astype(np.longdouble)
+    exact = np.sqrt(3) * size[:, :1] if op_type == "ReduceL2" else np.log(size[:, :1]) + np.log(3)
+    np.testing.assert_allclose(result, exact, rtol=1e-6)
+
+
+def test_clip_in_double_is_brought_to_an_opset_where_onnxruntime_has_it() -> None:
+    source = model("lo = Constant <value = double {0.0}> () y = Clip(x, lo)", 11, "double")
+    assert not is_loaded(source)
+    fitted = legalize(source, Target(runtime=load_runtime("onnxruntime"))).model
+    assert is_loaded(fitted)
+
+
+# Documented targets
+
+
+@pytest.mark.parametrize("opset", [9, 11, 12, 13, 16, 17, 18])
+@pytest.mark.parametrize("op_type", CANN)
+def test_for_ascend_a_reduction_stays_where_cann_lists_its_type_and_opset(op_type: str, opset: int) -> None:
+    types, opsets = CANN[op_type]
+    for element in types_of(op_type, opset):
+        taken = is_taken(reduction(op_type, opset, element), "ascend")
+        assert taken == (opset in opsets and element in types.split()), element
+
+
+@pytest.mark.parametrize("op_type", REDUCTIONS)
+def test_for_ascend_axes_are_listed_where_cann_takes_none_for_no_axis(op_type: str) -> None:
+    needs_axes = op_type in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
+    assert is_taken(model(f"y = {op_type} (x)", 16), "ascend") != needs_axes
+
+
+@pytest.mark.parametrize(
+    ("target", "absent"),
+    [
+        ("coreml", {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"}),
+        ("qnn", {"ReduceL1", "ReduceLogSum", "ReduceSumSquare"}),
+        (
+            "rknn",
+            {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare"},
+        ),
+        # These three overflow there.
+        ("tensorrt", {"ReduceL2", "ReduceLogSum", "ReduceLogSumExp"}),
+    ],
+)
+def test_reductions_that_a_target_takes_in_float(target: str, absent: set[str]) -> None:
+    assert {op_type for op_type in REDUCTIONS if not is_taken(reduction(op_type, 13), target)} == absent
+    assert {op_type for op_type in REDUCTIONS if not is_taken(reduction(op_type, 18), target)} == absent
+
+
+@pytest.mark.parametrize(
+    ("target", "op_type", "taken"),
+    [
+        ("coreml", "ReduceSum", "float16 float int32 int64 uint32 uint64 bfloat16"),
+        ("qnn", "ReduceLogSumExp", "float16 float bfloat16"),
+        ("tensorrt", "ReduceMax", "float16 float bfloat16 int32 int64"),
+        ("tensorrt", "ReduceSum", "float16 float bfloat16 int32 int64"),
+        ("rknn", "ReduceProd", "int32 int64 uint32 uint64 double bfloat16"),
+    ],
+)
+def test_element_types_that_a_target_takes(target: str, op_type: str, taken: str) -> None:
+    found = {element for element in types_of(op_type, 18) if is_taken(reduction(op_type, 18, element), target)}
+    assert found == set(taken.split())
+
+
+@pytest.mark.parametrize(
+    ("target", "op_type", "axes", "expected"),
+    [
+        ("tensorrt", "ReduceL1", "", ["Abs"]),
+        ("tensorrt", "ReduceL1", ", none", ["Abs"]),
+        ("tensorrt", "ReduceSumSquare", "", ["Mul"]),
+        ("tensorrt", "ReduceMax", "", ["ReduceMax"]),
+        ("qnn", "ReduceL2", "", ["Abs"]),
+        ("qnn", "ReduceMax", "", ["Identity"]),
+        ("qnn", "ReduceMax", ", none", ["Identity"]),
+    ],
+)
+def test_reducing_no_axis(target: str, op_type: str, axes: str, expected: list[str]) -> None:
+    source = model(f"y = {op_type} <noop_with_empty_axes = 1> (x{axes})", 18)
+    assert fitted_operators(source, target) == expected
+
+
+def test_for_tensorrt_axes_are_constant() -> None:
+    source = model("y = ReduceMax(x, axes)", 18, inputs=", int64[1] axes")
+    with pytest.raises(ConversionError, match="The axes must be constant"):
+        legalize(source, Target(18, runtime=load_runtime("tensorrt")))
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "element", "reason"),
+    [
+        ("tensorrt", "y = Mul(x, x)", "double", "Double is cast down to float"),
+        ("tensorrt", "a, i = Unique(x) y = Identity(a)", "float", "The parser does not have the operator"),
+        ("coreml", "y = ReduceSum(x)", "double", "not in double"),
+        ("rknn", "y = Abs(x)", "float", "RKNN-Toolkit2 lists"),
+        ("rknn", "y = RandomNormal <shape = [2]> ()", "float", "RKNN-Toolkit2 lists"),
+    ],
+)
+def test_a_refusal_says_which_fact_is_in_the_way(target: str, body: str, element: str, reason: str) -> None:
+    with pytest.raises(ConversionError, match=reason):
+        legalize(model(body, 17, element), Target(runtime=load_runtime(target)))
+
+
+@pytest.mark.parametrize("target", DOCUMENTED)
+def test_a_double_constant_that_becomes_float_is_no_obstacle(target: str) -> None:
+    source = model("c = Constant <value = double {8.0}> () d = Cast <to = 1> (c) y = Div(x, d)", 17)
+    assert fitted_operators(source, target) == ["Constant", "Cast", "Div"]
+
+
+@pytest.mark.parametrize("target", DOCUMENTED)
+def test_arithmetic_on_shapes_is_left_alone(target: str) -> None:
+    source = model("s = Shape(x) y = ReduceProd <keepdims = 1> (s)", 13)
+    assert fitted_operators(source, target) == ["Shape", "ReduceProd"]
+
+
+@pytest.mark.parametrize("opset", [17, 18, 20])
+def test_onnxruntime_overflows_in_float16_at_opset_18_only(opset: int) -> None:
+    """Values whose logarithm of the sum of exponentials is 1000.3, by the identity that subtracts the maximum."""
+    source = model("y = ReduceLogSumExp <keepdims = 1> (x)", opset, "float16")
+    x = np.full((2, 3, 4), 0, np.float16)
+    x[0, 0, :2] = [1000, 999]
+    as_it_is = onnxruntime.InferenceSession(source.SerializeToString()).run(None, {"x": x})[0]
+    fitted = legalize(source, Target(opset, runtime=load_runtime("onnxruntime"))).model
+    assert (fitted.graph.node[0].op_type == "ReduceLogSumExp") == bool(np.isfinite(as_it_is).all())
+    found = onnxruntime.InferenceSession(fitted.SerializeToString()).run(None, {"x": x})[0]
+    np.testing.assert_allclose(found.ravel(), [1000 + np.log1p(np.exp(-1.0))], rtol=1e-3)

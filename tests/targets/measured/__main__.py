@@ -1,8 +1,0 @@
-"""Write the record of a runtime."""
-
-import sys
-from pathlib import Path
-
-from tests.targets.measured import write
-
-print(write(sys.argv[1], Path(sys.argv[2])), "cases")
