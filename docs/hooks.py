@@ -33,7 +33,7 @@ def code_block(path: str) -> str:
 
 def operators() -> str:
     """What converts, operator by operator."""
-    from reducelower.legalize.support import support_table
+    from reducelower.legalization.support import support_table
 
     return support_table()
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from onnx import ModelProto
 
-from reducelower.legalize.draft import Source
-from reducelower.legalize.drafting import fits, legal_draft, refused, suspecting
-from reducelower.legalize.oldest_fitting import name_oldest_fitting
-from reducelower.legalize.run import Book, IrVersion, Settings, attempt, attempt_in_place, source_opset
+from reducelower.legalization.draft import Source
+from reducelower.legalization.drafting import fits, legal_draft, refused, suspecting
+from reducelower.legalization.oldest_fitting import name_oldest_fitting
+from reducelower.legalization.run import Book, IrVersion, Settings, attempt, attempt_in_place, source_opset
 from reducelower.model.inference import skeleton
 from reducelower.plan import Plan
 from reducelower.rulebook.bodies import Rules

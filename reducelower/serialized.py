@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Mapping
 
 from reducelower.api import expansion
-from reducelower.legalize.draft import Source
-from reducelower.legalize.drafting import legal_draft
-from reducelower.legalize.run import Book, IrVersion, Settings
+from reducelower.legalization.draft import Source
+from reducelower.legalization.drafting import legal_draft
+from reducelower.legalization.run import Book, IrVersion, Settings
 from reducelower.target import Target
 
 __all__ = ["convert_bytes", "expand_bytes"]

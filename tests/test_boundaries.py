@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import reducelower.legalize.driver  # registers every rewrite  # noqa: F401
+import reducelower.legalization.driver  # registers every rewrite  # noqa: F401
 from reducelower.adapters import registry as crossings
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, SAME_IN_PRACTICE, TAKES_MORE
 from reducelower.adapters.registry import Crossing

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from reducelower.api import check
 from reducelower.batch.diagnosis import what_is_wrong
-from reducelower.batch.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.batch.settings import Settings
+from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model
 from reducelower.files.urls import is_url
 from reducelower.model.validate import what_is_odd

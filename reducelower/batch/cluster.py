@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from reducelower import __version__
-from reducelower.batch.failures import SettingError
 from reducelower.batch.settings import Settings
+from reducelower.failures import SettingError
 from reducelower.files.urls import as_path, is_url
 
 __all__ = ["PATIENCE", "anchored", "anchored_settings", "dask_executor"]

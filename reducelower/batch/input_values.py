@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from reducelower.batch.failures import SettingError
+from reducelower.failures import SettingError
 
 if TYPE_CHECKING:
     from reducelower.batch.settings import Settings

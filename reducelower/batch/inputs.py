@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from reducelower.batch.failures import SettingError
 from reducelower.batch.settings import Task
 from reducelower.errors import UnreadableModelError
+from reducelower.failures import SettingError
 from reducelower.files import ExternalFile, read_model
 from reducelower.files.urls import as_path, beside, is_url, join
 from reducelower.files.writing import is_there

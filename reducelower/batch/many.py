@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from reducelower.batch.checking import Checked, check_file
 from reducelower.batch.conversion import Outcome, converter
-from reducelower.batch.failures import FAULT
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.batch.running import run_all
 from reducelower.batch.settings import Settings
+from reducelower.failures import FAULT
 from reducelower.files.pending import sync_folder
 from reducelower.files.urls import is_url
 from reducelower.target import Target

@@ -10,10 +10,10 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from reducelower.batch.conversion import Outcome, convert_file, convert_here
-from reducelower.batch.failures import DONE
 from reducelower.batch.records import Record, content_of, external_facts, origin_of, read_record, write_record
 from reducelower.batch.settings import Settings, Task
 from reducelower.errors import UnreadableModelError
+from reducelower.failures import DONE
 from reducelower.files import read_model
 from reducelower.files.remote import fetch_model, holds_the_same, put, remote_size
 from reducelower.files.urls import beside, is_url

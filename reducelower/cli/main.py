@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import click
 
-from reducelower.batch.failures import BAD_USAGE, INTERRUPTED, SettingError, describe, wants_trace
 from reducelower.cli import console
+from reducelower.failures import BAD_USAGE, INTERRUPTED, SettingError, describe, wants_trace
 
 __all__ = ["main", "run"]
 

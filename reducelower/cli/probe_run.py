@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from reducelower.batch.failures import DONE, SettingError
 from reducelower.cli.console import message, result
 from reducelower.cli.progress import progress
 from reducelower.conformance.distilling import Distilled, NothingRightError, distil
@@ -21,6 +20,7 @@ from reducelower.conformance.running import Probed, probe
 from reducelower.conformance.runtimes import RUNTIMES
 from reducelower.conformance.suite import suite
 from reducelower.conformance.target_file import target_text
+from reducelower.failures import DONE, SettingError
 from reducelower.files.pending import PendingFile
 from reducelower.model.suggestions import did_you_mean
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from reducelower.batch.conversion import Outcome
-from reducelower.batch.failures import DONE, REFUSED
 from reducelower.cli.console import one_line
+from reducelower.failures import DONE, REFUSED
 from reducelower.plan import Plan, Site
 
 __all__ = ["columns", "describe_plan", "full_report", "short_report", "site_lines", "summary"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reducelower.batch import Checked, Outcome
-from reducelower.batch.failures import DONE, FAULT, REFUSED, SettingError
+from reducelower.failures import DONE, FAULT, REFUSED, SettingError
 from reducelower.report import FORMATS, ModelReport, Report, write_report
 from reducelower.report.facts import Command, Verdict
 

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from reducelower.batch.conversion import Outcome
-from reducelower.batch.failures import DONE, REFUSED
 from reducelower.cli.console import one_line
+from reducelower.failures import DONE, REFUSED
 from reducelower.verification import Verification
 
 __all__ = ["findings", "models"]

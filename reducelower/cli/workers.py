@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from reducelower.batch.failures import SettingError
+from reducelower.failures import SettingError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -12,7 +12,7 @@ from reducelower.api import convert_version, expand
 from reducelower.ir.light import lighten
 
 if TYPE_CHECKING:
-    from reducelower.legalize.run import Book, IrVersion
+    from reducelower.legalization.run import Book, IrVersion
 
 __all__ = ["ConvertVersionPass", "ExpandPass", "RaisePass"]
 

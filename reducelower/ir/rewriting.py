@@ -18,7 +18,7 @@ from reducelower.rulebook import RuleBook, RuleError, load_book
 from reducelower.target import Target
 
 if TYPE_CHECKING:
-    from reducelower.legalize.run import Book
+    from reducelower.legalization.run import Book
 
 __all__ = ["rewrite_rules"]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, helper
 
 from reducelower.adapters.constants import remove_unused
-from reducelower.legalize.edits import Edit
+from reducelower.legalization.edits import Edit
 from reducelower.model.build import copy_marks
 from reducelower.model.inference import GraphKey, function_key, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS

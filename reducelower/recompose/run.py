@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from reducelower.api import Legalized, check
 from reducelower.errors import ConversionError
-from reducelower.legalize.run import Book
+from reducelower.legalization.run import Book
 from reducelower.model.inference import Inference, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import parse_element_type

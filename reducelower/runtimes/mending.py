@@ -15,7 +15,7 @@ from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:
-    from reducelower.legalize.settling import Settler
+    from reducelower.legalization.settling import Settler
 
 __all__ = ["Mender"]
 

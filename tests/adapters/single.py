@@ -9,7 +9,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 
 import reducelower
-from tests.legalize.running import run
+from tests.legalization.running import run
 
 __all__ = ["converted", "model_of", "operators_of", "yields"]
 

@@ -12,8 +12,8 @@ from onnx import ModelProto, parser
 
 import reducelower
 from reducelower.rulebook import RuleBook, RuleError
-from tests.legalize.models import FORMS, Case, sample
-from tests.legalize.running import run
+from tests.legalization.models import FORMS, Case, sample
+from tests.legalization.running import run
 from tests.recompose.listed import operators_by_graph
 
 rewriter = pytest.importorskip("onnxscript.rewriter")

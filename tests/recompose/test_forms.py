@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 import reducelower
 from reducelower.recompose import raise_with_plan
-from tests.legalize.running import run
+from tests.legalization.running import run
 from tests.recompose.listed import operators_by_graph
 
 DATA = np.random.default_rng(5).uniform(0.5, 2.5, (2, 3, 4)).astype(np.float32)

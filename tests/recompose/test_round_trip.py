@@ -12,8 +12,8 @@ from onnx import ModelProto
 
 import reducelower
 from reducelower.recompose import raise_with_plan
-from tests.legalize.models import FORMS, Case, sample
-from tests.legalize.running import run
+from tests.legalization.models import FORMS, Case, sample
+from tests.legalization.running import run
 from tests.recompose.listed import operators_by_graph
 
 MODELS = sorted((Path(__file__).parents[1] / "data" / "models").glob("*.onnx"))

@@ -11,7 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from onnx import ModelProto
 
-from tests.legalize.models import FORMS, OPERATORS, PLACES, Case
+from tests.legalization.models import FORMS, OPERATORS, PLACES, Case
 
 __all__ = ["mutated", "seeds"]
 

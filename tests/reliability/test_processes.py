@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.legalize.models import FORMS, OPERATORS, Case
+from tests.legalization.models import FORMS, OPERATORS, Case
 from tests.reliability.hostile import model, node
 
 COMMAND = [sys.executable, "-m", "reducelower"]

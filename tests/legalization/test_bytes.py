@@ -12,7 +12,7 @@ from onnx import GraphProto, ModelProto, TensorProto, checker, helper, numpy_hel
 
 import reducelower
 from reducelower.errors import UnreadableModelError
-from tests.legalize.running import run
+from tests.legalization.running import run
 
 STORED = sorted((Path(__file__).parents[1] / "data" / "models").glob("*.onnx"))
 

@@ -7,7 +7,7 @@ from onnx import ModelProto, TensorProto, helper
 
 import reducelower
 from reducelower import ConversionError
-from reducelower.legalize.oldest_fitting import oldest_fitting
+from reducelower.legalization.oldest_fitting import oldest_fitting
 
 
 def model_of(*nodes: tuple[str, dict[str, object]], opset: int) -> ModelProto:

@@ -8,7 +8,7 @@ from onnx import ModelProto, checker
 
 import reducelower
 from tests.backend.node_cases import Case, cases
-from tests.legalize.running import run
+from tests.legalization.running import run
 
 CASES = {case.name: case for case in cases() if case.operator.startswith("Reduce")}
 

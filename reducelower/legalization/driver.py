@@ -14,12 +14,12 @@ from onnx import FunctionProto, NodeProto
 from reducelower.adapters import constants, reductions
 from reducelower.adapters import ops as operators
 from reducelower.errors import Refusal, RefusedError
-from reducelower.legalize.draft import Draft
-from reducelower.legalize.edits import Edit
-from reducelower.legalize.legality import HOLDING_GRAPHS, Treatment
-from reducelower.legalize.occurring_types import Occurring
-from reducelower.legalize.settling import Settler
-from reducelower.legalize.templates import SerializedNode, Template, coded_text, read_node
+from reducelower.legalization.draft import Draft
+from reducelower.legalization.edits import Edit
+from reducelower.legalization.legality import HOLDING_GRAPHS, Treatment
+from reducelower.legalization.occurring_types import Occurring
+from reducelower.legalization.settling import Settler
+from reducelower.legalization.templates import SerializedNode, Template, coded_text, read_node
 from reducelower.model.census import graph_from
 from reducelower.model.inference import function_key, subgraphs
 from reducelower.model.nodelist import nodes_of

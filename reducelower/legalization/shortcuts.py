@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
-from reducelower.legalize.templates import SerializedNode, Template, picking
+from reducelower.legalization.templates import SerializedNode, Template, picking
 from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.model.nodelist import Replacement
 from reducelower.scope.scope import Scope

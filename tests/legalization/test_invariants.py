@@ -11,8 +11,8 @@ from onnx import ModelProto, TensorProto, TypeProto, checker, helper, numpy_help
 
 import reducelower
 from reducelower import ConversionError
-from tests.legalize.models import OPERATORS, Case
-from tests.legalize.running import run
+from tests.legalization.models import OPERATORS, Case
+from tests.legalization.running import run
 
 
 def parse(text: str) -> ModelProto:
@@ -146,7 +146,7 @@ def test_converting_twice_changes_nothing(op_type: str, target: int) -> None:
 
 def test_the_same_model_gives_the_same_bytes_whatever_the_hash_seed() -> None:
     script = (
-        "import sys, hashlib, reducelower; from tests.legalize.models import Case;"
+        "import sys, hashlib, reducelower; from tests.legalization.models import Case;"
         "model = Case('ReduceL2', 20, 'several', place='nested If').model();"
         "data = reducelower.expand(reducelower.convert_version(model, 13), rules='stable').SerializeToString();"
         "print(hashlib.sha256(data).hexdigest())"

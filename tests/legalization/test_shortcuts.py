@@ -8,7 +8,7 @@ from onnx import ModelProto, NodeProto, TensorProto, checker, helper
 
 import reducelower
 from reducelower.api import legalize
-from reducelower.legalize.templates import Template
+from reducelower.legalization.templates import Template
 from reducelower.target import Target
 
 from .running import run

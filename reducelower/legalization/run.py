@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from onnx import FunctionProto, GraphProto, ModelProto, shape_inference
 
 from reducelower.errors import Refusal
-from reducelower.legalize.draft import Draft, Source
-from reducelower.legalize.driver import Legalizer
-from reducelower.legalize.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
+from reducelower.legalization.draft import Draft, Source
+from reducelower.legalization.driver import Legalizer
+from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.model.census import Census
 from reducelower.model.inference import Inference, skeleton, subgraphs
 from reducelower.model.names import Names
@@ -106,7 +106,7 @@ def _in_functions(plan: Plan) -> set[str]:
 
 def _specialize(model: ModelProto, plan: Plan, settings: Settings) -> None:
     """Give functions in which something was refused a copy for each way they are called."""
-    from reducelower.legalize.monomorphize import specialize
+    from reducelower.legalization.monomorphize import specialize
 
     specialize(model, _in_functions(plan), _ground(model, Source.of_message(model), plan.target, settings))
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto
 
 import reducelower
-from tests.legalize.models import Case, sample
+from tests.legalization.models import Case, sample
 
 openvino = pytest.importorskip("openvino")
 

@@ -10,8 +10,8 @@ from onnx import ModelProto, checker, helper, numpy_helper, parser
 
 import reducelower
 from reducelower import ConversionError
-from tests.legalize.models import OPERATORS, operators_of, reduced, sample
-from tests.legalize.running import run
+from tests.legalization.models import OPERATORS, operators_of, reduced, sample
+from tests.legalization.running import run
 
 
 def parse(text: str) -> ModelProto:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reducelower.adapters.registry import Crossing, crossings
-from reducelower.legalize.occurring_types import dropped_types
+from reducelower.legalization.occurring_types import dropped_types
 from reducelower.model.schemas import is_deprecated, schema, versions, withdrawn_at_once
 from reducelower.target import Target
 

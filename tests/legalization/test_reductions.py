@@ -9,8 +9,8 @@ import pytest
 from onnx import checker
 
 import reducelower
-from tests.legalize.models import FORMS, OPERATORS, PLACES, Case, operators_of, sample
-from tests.legalize.running import run
+from tests.legalization.models import FORMS, OPERATORS, PLACES, Case, operators_of, sample
+from tests.legalization.running import run
 
 PAIRS = [
     (source, target)

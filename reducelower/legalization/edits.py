@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from onnx import GraphProto, NodeProto, TypeProto
 
-from reducelower.legalize.shortcuts import Shortcuts
+from reducelower.legalization.shortcuts import Shortcuts
 from reducelower.model.nodelist import Replacement, count_of
 from reducelower.model.value_info import entry, stated
 from reducelower.scope.scope import Scope

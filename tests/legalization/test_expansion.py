@@ -10,9 +10,9 @@ from onnx import ModelProto, TensorProto, checker, helper, numpy_helper, parser
 
 import reducelower
 from reducelower import ConversionError
-from tests.legalize.models import PLACES, Case, operators_of, sample
-from tests.legalize.running import run
-from tests.legalize.test_hard_axes import AXES, dynamic_model
+from tests.legalization.models import PLACES, Case, operators_of, sample
+from tests.legalization.running import run
+from tests.legalization.test_hard_axes import AXES, dynamic_model
 
 COMPOSITES = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare")
 BOOKS = ("spec", "stable")

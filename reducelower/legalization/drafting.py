@@ -10,9 +10,9 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from reducelower.errors import ConversionError, Refusal, UnreadableModelError
-from reducelower.legalize.draft import Draft, Source
-from reducelower.legalize.oldest_fitting import name_oldest_fitting
-from reducelower.legalize.run import Settings, attempt
+from reducelower.legalization.draft import Draft, Source
+from reducelower.legalization.oldest_fitting import name_oldest_fitting
+from reducelower.legalization.run import Settings, attempt
 from reducelower.model.inference import skeleton
 from reducelower.model.validate import what_is_odd
 from reducelower.plan import Plan

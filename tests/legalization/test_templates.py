@@ -7,9 +7,9 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, checker, helper, parser
 
 import reducelower
-from reducelower.legalize.templates import read_node
-from tests.legalize.models import reduced, sample
-from tests.legalize.running import run
+from reducelower.legalization.templates import read_node
+from tests.legalization.models import reduced, sample
+from tests.legalization.running import run
 
 
 def parse(text: str) -> ModelProto:
