@@ -69,7 +69,7 @@ def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodePro
     Args:
         node: the node; written for `opset`.
         opset: opset version the node is written for.
-        scope: where it stands; `scope.ground.opset` is the target's.
+        scope: where it stands; `scope.target_opset` is the target's.
 
     Returns:
         The nodes, the opset version they are written for, and what the report calls this.
@@ -98,7 +98,7 @@ def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodePro
 
 
 def _refusal(node: NodeProto, opset: int, scope: Scope) -> RefusedError:
-    first, goal = versions(node.op_type)[0], scope.ground.opset
+    first, goal = versions(node.op_type)[0], scope.target_opset
     if goal >= first:
         return RefusedError(f"opset {goal} withdrew {node.op_type}", f"stay at opset {opset}")
     return RefusedError(f"opset {goal} does not have {node.op_type}", f"opset {first} is the oldest that has it")
@@ -118,7 +118,7 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
         known = scope.type(name) if name else TypeProto()
         if known is None:
             raise RefusedError(
-                f"opset {scope.ground.opset} does not have {node.op_type}, and the type of {name!r}, which its "
+                f"opset {scope.target_opset} does not have {node.op_type}, and the type of {name!r}, which its "
                 "function body depends on, is not known",
                 f"declare it with --type {name}=float32, or infer shapes first",
             )
@@ -129,7 +129,7 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
     except Exception as error:  # the operators raise several kinds
         reason = " ".join(str(error).split())
         raise RefusedError(
-            f"opset {scope.ground.opset} does not have {node.op_type}, and its function body cannot be made: {reason}"
+            f"opset {scope.target_opset} does not have {node.op_type}, and its function body cannot be made: {reason}"
         ) from error
     return FunctionProto.FromString(text) if text else None
 

@@ -33,8 +33,7 @@ class Writer:
 
     def add_many(self, op_type: str, inputs: Sequence[str], tails: Sequence[str], **attributes: Any) -> list[str]:
         """Append a node of several outputs, one per tail and none where the tail is empty; returns their names."""
-        names = self.scope.ground.names
-        outputs = [names.fresh(self._stem, f"/{self.node.op_type}/{tail}") if tail else "" for tail in tails]
+        outputs = [self.scope.fresh(self._stem, f"/{self.node.op_type}/{tail}") if tail else "" for tail in tails]
         made = make_node(op_type, inputs, outputs, **attributes)
         made.name = next(filter(None, outputs), "")
         self.nodes.append(made)

@@ -84,13 +84,13 @@ def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> F
     container = scope.type(node.input[0]) if hold is not None else None
     fitted = None if hold is None or container is None else hold(node, scope, container, goal)
     if fitted is None:
-        raise RefusedError(f"{node.op_type} takes no {misfit} at opset {scope.ground.opset}")
+        raise RefusedError(f"{node.op_type} takes no {misfit} at opset {scope.target_opset}")
     return fitted
 
 
 def refusal(node: NodeProto, scope: Scope, element_type: int) -> RefusedError:
     """What to raise where no wider type does; names the oldest opset version that takes the type, if any does."""
-    name, goal = element_type_name(element_type), scope.ground.opset
+    name, goal = element_type_name(element_type), scope.target_opset
     reason = f"{node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
     for version in versions(node.op_type):
         found = schema(node.op_type, version)
@@ -166,27 +166,27 @@ def cast_around(
     for index in _places(node.input, list(goal.inputs), variables):
         name = node.input[index]
         if name not in cast_names:
-            cast = scope.ground.names.fresh(stem, f"/{node.op_type}/{element_type_name(wide)}")
+            cast = scope.fresh(stem, f"/{node.op_type}/{element_type_name(wide)}")
             scope.declare(cast, wide)
             before.append(make_node("Cast", [name], [cast], to=wide))
             cast_names[name] = cast
         node.input[index] = cast_names[name]
     for index in _places(node.output, list(goal.outputs), variables):
         name = node.output[index]
-        result = scope.ground.names.fresh(stem, f"/{node.op_type}/result")
+        result = scope.fresh(stem, f"/{node.op_type}/result")
         node.output[index] = result
         scope.declare(result, wide)
         if clamp:
             result = _clamped(result, node, scope, element_type, wide, after)
         last = make_node("Cast", [result], [name], to=element_type)
-        last.name = scope.ground.names.fresh(stem, f"/{node.op_type}/{element_type_name(element_type)}")
+        last.name = scope.fresh(stem, f"/{node.op_type}/{element_type_name(element_type)}")
         after.append(last)
     return before, node, after
 
 
 def _clamped(name: str, node: NodeProto, scope: Scope, element_type: int, wide: int, after: list[NodeProto]) -> str:
     lowest, highest = _range(element_type)
-    clamped = scope.ground.names.fresh(node.name or name, f"/{node.op_type}/clamped")
+    clamped = scope.fresh(node.name or name, f"/{node.op_type}/clamped")
     dtype = helper.tensor_dtype_to_np_dtype(wide)
     bounds = [
         scope.add_constant(np.array(bound, dtype), f"{element_type_name(element_type)}_{end}")

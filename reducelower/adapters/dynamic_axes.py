@@ -40,7 +40,7 @@ def reduce_by_condition(node: NodeProto, scope: Scope) -> list[NodeProto]:
         RefusedError: the rank is not known, or the target is below `OLDEST`.
     """
     data, axes = node.input[0], node.input[1]
-    if scope.ground.opset < OLDEST:
+    if scope.target_opset < OLDEST:
         raise RefusedError(
             f"its axes {axes!r} are computed at run time, which takes opset {OLDEST} at least",
             f"aim at opset {OLDEST} or above, or make {axes!r} a constant",
@@ -69,7 +69,7 @@ class _Writer:
         if not self.rank:
             last = make_node("Identity", [self.node.input[0]], [self.node.output[0]])
             self.made.append(last)
-        elif self.scope.ground.opset >= 11:
+        elif self.scope.target_opset >= 11:
             last = self._by_if(self._mask())
         else:
             last = self._by_reshape(self._mask())
@@ -77,7 +77,7 @@ class _Writer:
         return self.made
 
     def _name(self, tail: str) -> str:
-        return self.scope.ground.names.fresh(self.node.name or self.node.output[0], f"/{self.node.op_type}/{tail}")
+        return self.scope.fresh(self.node.name or self.node.output[0], f"/{self.node.op_type}/{tail}")
 
     def _add(self, op_type: str, inputs: list[str], tail: str, **attributes: object) -> str:
         name = self._name(tail)

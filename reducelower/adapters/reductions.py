@@ -7,7 +7,7 @@ negative axes, which opset 11 made valid.
 from __future__ import annotations
 
 import numpy as np
-from onnx import FunctionProto, NodeProto, TensorProto
+from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.dynamic_axes import BodyWantedError, reduce_by_condition
 from reducelower.adapters.registry import Outcome, Replacement, lowers, raises
@@ -105,8 +105,7 @@ def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
 
 def _ask_the_callers(node: NodeProto, scope: Scope) -> None:
     """Refuse axes that a function is handed, as long as its calls may show them to be constant."""
-    holder = scope.root.holder
-    if isinstance(holder, FunctionProto) and node.input[1] in holder.input and not scope.ground.is_last_attempt:
+    if scope.is_handed_by_callers(node.input[1]) and not scope.is_last_attempt:
         raise RefusedError(
             f"its axes {node.input[1]!r} are handed to the function by its callers", "inline the function first"
         )
@@ -133,8 +132,8 @@ def elementwise(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if op_type == "Log" and scope.element_type(data) in _INTEGERS:
         # Log takes floats only; the reduction of integers computes in double and truncates.
         stem = node.name or output
-        wide = scope.ground.names.fresh(stem, f"/{node.op_type}/double")
-        log = scope.ground.names.fresh(stem, f"/{node.op_type}/log")
+        wide = scope.fresh(stem, f"/{node.op_type}/double")
+        log = scope.fresh(stem, f"/{node.op_type}/log")
         nodes = [
             make_node("Cast", [data], [wide], to=TensorProto.DOUBLE),
             make_node("Log", [wide], [log]),

@@ -62,7 +62,7 @@ class Rules:
 
         # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken
         # where they can be: their ReduceMax takes a known rank below opset 18.
-        is_ranked = scope.rank(node.input[0]) is not None or scope.ground.opset >= 18
+        is_ranked = scope.rank(node.input[0]) is not None or scope.target_opset >= 18
         books = [load_book("stable" if is_ranked else "spec"), load_book("core")]
         if self.book.name != "spec":
             books.insert(0, self.book)
@@ -180,7 +180,7 @@ class _Instance:
 
     def _name(self, name: str) -> str:
         if name not in self.names:
-            self.names[name] = self.scope.ground.names.fresh(self.stem, f"/{self.node.op_type}/{name}")
+            self.names[name] = self.scope.fresh(self.stem, f"/{self.node.op_type}/{name}")
         return self.names[name]
 
     def _constant(self, inner: NodeProto) -> str | None:
@@ -217,7 +217,7 @@ class _Instance:
             name = self.names.get(value.name, value.name)
             if name not in inside:
                 # A graph yields only what it computes itself.
-                outer, name = name, self.scope.ground.names.fresh(self.stem, f"/{self.node.op_type}/{value.name}")
+                outer, name = name, self.scope.fresh(self.stem, f"/{self.node.op_type}/{value.name}")
                 made.append(NodeProto(op_type="Identity", name=name, input=[outer], output=[name]))
             value.name = name
         del graph.node[:]

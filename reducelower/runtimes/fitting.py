@@ -157,5 +157,5 @@ def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Way]:
 
 
 def _other_operators(node: NodeProto, scope: Scope) -> Written:
-    nodes, opset, _ = absent.replacement(node, scope.ground.opset, scope)
+    nodes, opset, _ = absent.replacement(node, scope.target_opset, scope)
     return nodes, opset

@@ -66,7 +66,7 @@ class _Reduction:
 
     def name(self, tail: str) -> str:
         """A fresh name for a value that comes in between."""
-        return self.scope.ground.names.fresh(self.node.name or self.node.output[0], f"/{self.node.op_type}/{tail}")
+        return self.scope.fresh(self.node.name or self.node.output[0], f"/{self.node.op_type}/{tail}")
 
     def written(self, data: str, output: str, axes: tuple[int, ...] | None, keepdims: int) -> NodeProto:
         """A node of the same operator with everything said, for `_OPSET`; without axes where they are None."""
@@ -88,7 +88,7 @@ def _write_keepdims(node: NodeProto, scope: Scope) -> Written | None:
     if attribute_of(node, "keepdims") is not None:
         return None
     set_attribute(node, "keepdims", 1)
-    return [node], scope.ground.opset
+    return [node], scope.target_opset
 
 
 def _reduce_nothing(node: NodeProto, scope: Scope) -> Written | None:

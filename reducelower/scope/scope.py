@@ -126,6 +126,16 @@ class Scope:
         """The main graph or function body around everything here."""
         return self if self.parent is None else self.parent.root
 
+    @property
+    def target_opset(self) -> int:
+        """Opset version of the target."""
+        return self.ground.opset
+
+    @property
+    def is_last_attempt(self) -> bool:
+        """Whether functions have been copied for their calls, so that what they are handed is taken as it comes."""
+        return self.ground.is_last_attempt
+
     # What is known about a value
 
     def home(self, name: str) -> Scope:
@@ -237,6 +247,10 @@ class Scope:
         places = (place for place, other in enumerate(self._source_nodes()) if other.output == node.output)
         return self.ground.source.types((*self.key, next(places), number)).get(name)
 
+    def is_handed_by_callers(self, name: str) -> bool:
+        """Whether a value is an input of the function around."""
+        return isinstance(self.root.holder, FunctionProto) and name in self.root.holder.input
+
     def written_as(self, name: str) -> str:
         """How a value comes about: ``initializer``, ``constant`` (a Constant node) or ``dynamic``, at run time."""
         home = self.home(name)
@@ -284,6 +298,10 @@ class Scope:
         return found
 
     # What a rule adds
+
+    def fresh(self, stem: str, tail: str) -> str:
+        """A name for a new value, made of a name that the node has or a new one, and a tail such as ``/Pow/product``."""
+        return self.ground.names.fresh(stem, tail)
 
     def add_constant(self, value: Array, tail: str) -> str:
         """The name of a constant with this value: one initializer per value and graph, a Constant node in functions.

@@ -74,7 +74,7 @@ def _spread(body: Writer, nodes: list[NodeProto], ndim: int, scope: Scope, base:
     element_type = scope.needed_element_type(base)
     one = body.constant(np.ones([1] * ndim), element_type, "one")
     made = nodes[-1]
-    inner = scope.ground.names.fresh(node.name or node.output[0], "/Pow/product")
+    inner = scope.fresh(node.name or node.output[0], "/Pow/product")
     made.output[0] = inner
     made.name = inner
     return body.yields("Mul", inner, one)

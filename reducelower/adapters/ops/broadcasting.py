@@ -97,7 +97,7 @@ def _lower_many(node: NodeProto, scope: Scope) -> Outcome:
 
 def _lower_extreme(node: NodeProto, scope: Scope) -> Outcome:
     """Max and Min of two: with a constant bound they are Clip, else both operands take on the common shape first."""
-    if len(node.input) != 2 or scope.ground.opset < 7:
+    if len(node.input) != 2 or scope.target_opset < 7:
         raise RefusedError(
             "its inputs are of different shapes, or of shapes not known", "opset 8 is the oldest that broadcasts them"
         )

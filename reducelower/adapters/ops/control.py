@@ -55,8 +55,8 @@ def _lower_loop(node: NodeProto, scope: Scope) -> Outcome:
         return False
     body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
     stem = node.name or next(filter(None, node.output), "Loop")
-    carried = scope.ground.names.fresh(stem, "/Loop/carried")
-    yielded = scope.ground.names.fresh(stem, "/Loop/carried_on")
+    carried = scope.fresh(stem, "/Loop/carried")
+    yielded = scope.fresh(stem, "/Loop/carried_on")
     for values, name, place in ((body.input, carried, len(body.input)), (body.output, yielded, 1)):
         kept = list(values)[place:]
         del values[place:]
@@ -69,7 +69,7 @@ def _lower_loop(node: NodeProto, scope: Scope) -> Outcome:
         node.input.append("")
     node.input.append(scope.add_constant(np.array(0, np.float32), "zero"))
     # It has a name, because onnxruntime crashes on a state that has none.
-    node.output.insert(0, scope.ground.names.fresh(stem, "/Loop/last_carried"))
+    node.output.insert(0, scope.fresh(stem, "/Loop/last_carried"))
     return True
 
 
@@ -104,21 +104,20 @@ def _raise_batches(node: NodeProto, scope: Scope) -> Outcome:
     if node.input[0]:
         raise RefusedError("it uses sequence_lens, which Scan does not have since opset 9", "stay at opset 8")
     body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
-    names = scope.ground.names
     stem = node.name or next(filter(None, node.output), "Scan")
     count = int(value_of(node, "num_scan_inputs"))
     states = len(node.input) - 1 - count
     batch = GraphProto(name=f"{body.name or stem}_batch")
-    inner = NodeProto(op_type="Scan", name=names.fresh(stem, "/Scan/one"))
+    inner = NodeProto(op_type="Scan", name=scope.fresh(stem, "/Scan/one"))
     for attribute in node.attribute:
         inner.attribute.add().CopyFrom(attribute)
         if attribute.name == "directions":
             inner.attribute[-1].name = "scan_input_directions"
     for index, value in enumerate(body.input):
-        inner.input.append(_one_of_batch(batch.input.add(), value.type, names.fresh(stem, "/Scan/in"), index >= states))
+        inner.input.append(_one_of_batch(batch.input.add(), value.type, scope.fresh(stem, "/Scan/in"), index >= states))
     for index, value in enumerate(body.output):
         inner.output.append(
-            _one_of_batch(batch.output.add(), value.type, names.fresh(stem, "/Scan/out"), index >= states)
+            _one_of_batch(batch.output.add(), value.type, scope.fresh(stem, "/Scan/out"), index >= states)
         )
     batch.node.append(inner)
     outer = make_node("Scan", list(node.input)[1:], list(node.output), body=batch, num_scan_inputs=states + count)

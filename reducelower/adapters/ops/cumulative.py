@@ -30,7 +30,7 @@ def _cumulative(node: NodeProto, scope: Scope) -> list[NodeProto]:
     axes = body.constant_input(1)
     if axes is None:
         raise RefusedError(
-            f"its axis is computed at run time, and opset {scope.ground.opset} has no {node.op_type}",
+            f"its axis is computed at run time, and opset {scope.target_opset} has no {node.op_type}",
             f"make {node.input[1]!r} a constant",
         )
     rank, element_type = scope.needed_rank(data), scope.needed_element_type(data)
@@ -53,10 +53,9 @@ def _cumulative(node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 def _step_graph(body: Writer, step: str, element_type: int, exclusive: bool, rank: int) -> GraphProto:
     """One step of the Scan: the state and an element in, the new state and a result out."""
-    names = body.scope.ground.names
     stem = body.node.name or body.node.output[0]
     before, element, after, yielded = (
-        names.fresh(stem, f"/{body.node.op_type}/{tail}") for tail in ("before", "element", "after", "yielded")
+        body.scope.fresh(stem, f"/{body.node.op_type}/{tail}") for tail in ("before", "element", "after", "yielded")
     )
     graph = GraphProto(name=f"{stem}_step")
     graph.node.append(make_node(step, [before, element], [after]))

@@ -84,7 +84,7 @@ def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodePro
     coordinates = _COORDINATES.get(transformation)
     if coordinates is None or value_of(node, "antialias", 0):
         what = "antialias=1" if coordinates is not None else transformation
-        raise RefusedError(f"it uses {what}, which opset {scope.ground.opset} does not have")
+        raise RefusedError(f"it uses {what}, which opset {scope.target_opset} does not have")
     element_type = scope.needed_element_type(node.input[0])
     if mode != "nearest" and element_type not in _FLOATS:
         raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")

@@ -106,7 +106,7 @@ def _raise_group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]
     """Scale and bias per group become per channel: each is repeated for the channels of its group."""
     shape = scope.shape(node.input[0])
     channels = None if shape is None or len(shape) < 2 else shape[1]
-    if scope.opset >= 21 or scope.ground.opset < 21 or channels is None:
+    if scope.opset >= 21 or scope.target_opset < 21 or channels is None:
         return None
     body = Writer(node, scope)
     groups = int(value_of(node, "num_groups"))

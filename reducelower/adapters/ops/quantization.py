@@ -217,7 +217,7 @@ def _quantized(node: NodeProto, scope: Scope, beside: Callable[[Writer, str], st
     goal = int(value_of(node, "output_dtype", 0)) or goal
     if goal not in _BYTES + _SHORTS:
         raise RefusedError(
-            f"it quantizes to {element_type_name(goal)}, and opset {scope.ground.opset} has no such type"
+            f"it quantizes to {element_type_name(goal)}, and opset {scope.target_opset} has no such type"
         )
     body = Writer(node, scope)
     data = node.input[0]

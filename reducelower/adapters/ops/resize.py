@@ -357,7 +357,7 @@ def _as_upsample(node: NodeProto, scope: Scope, scales: str) -> list[NodeProto]:
 @expresses("Upsample", opset=11, reads=9)
 def _upsample_by_coordinates(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
     """It only ever enlarges, so that asymmetric coordinates are rounded down."""
-    if scope.ground.opset < 11:
+    if scope.target_opset < 11:
         return None
     body = Writer(node, scope)
     attributes = list(node.attribute)
