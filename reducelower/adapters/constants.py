@@ -14,7 +14,9 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.inference import subgraphs
 from reducelower.model.nodelist import Replacement, nodes_of
-from reducelower.scope.scope import Scope, tensor_of
+from reducelower.scope.graph import GraphScope
+from reducelower.scope.scope import Scope
+from reducelower.scope.values import tensor_of
 
 __all__ = ["Edited", "remove_unused"]
 
@@ -77,14 +79,14 @@ def _lower_element_type(node: NodeProto, scope: Scope) -> Outcome:
 class Edited(Protocol):
     """A graph or function body and what becomes of its nodes."""
 
-    scope: Scope
+    scope: GraphScope
     replaced: dict[int, Replacement]
     sites: dict[int, tuple[str, str]]
 
 
 def remove_unused(
-    released: Sequence[tuple[Scope, str]],
-    folded: Iterable[tuple[Scope, str]],
+    released: Sequence[tuple[GraphScope, str]],
+    folded: Iterable[tuple[GraphScope, str]],
     edits: Sequence[Edited],
 ) -> None:
     """Remove constants that rewritten nodes read and nothing reads any more, and what only they were computed from.
@@ -98,7 +100,7 @@ def remove_unused(
     computed = set(folded)
     open_ones = _settled_in_one_graph(released, computed, edits)
     while open_ones:
-        wanted: dict[Scope, set[str]] = {}
+        wanted: dict[GraphScope, set[str]] = {}
         for home, name in open_ones:
             wanted.setdefault(home, set()).add(name)
         uses = _count_uses(wanted, edits)
@@ -112,11 +114,11 @@ def remove_unused(
                 open_ones += further
 
 
-def _count_uses(wanted: Mapping[Scope, set[str]], edits: Sequence[Edited]) -> Mapping[Scope, Counter[str]]:
+def _count_uses(wanted: Mapping[GraphScope, set[str]], edits: Sequence[Edited]) -> Mapping[GraphScope, Counter[str]]:
     """How often what is in the model now reads each name, in the graph that defines it and those inside."""
     uses = {home: Counter[str]() for home in wanted}
     for edit in edits:
-        scope: Scope | None = edit.scope
+        scope: GraphScope | None = edit.scope
         counters = []
         while scope is not None:
             if scope in wanted:
@@ -131,8 +133,8 @@ def _count_uses(wanted: Mapping[Scope, set[str]], edits: Sequence[Edited]) -> Ma
 
 
 def _settled_in_one_graph(
-    released: Sequence[tuple[Scope, str]], folded: Container[tuple[Scope, str]], edits: Sequence[Edited]
-) -> Sequence[tuple[Scope, str]]:
+    released: Sequence[tuple[GraphScope, str]], folded: Container[tuple[GraphScope, str]], edits: Sequence[Edited]
+) -> Sequence[tuple[GraphScope, str]]:
     """Remove what is unused in a model of one graph where no node was replaced; returns what is still open."""
     if len(edits) != 1 or edits[0].replaced or any(pair in folded for pair in set(released)):
         return released
@@ -175,15 +177,15 @@ def _read_by(node: NodeProto) -> Iterator[str]:
 
 
 def _remove(
-    names: set[str], home: Scope, edit: Edited, folded: Container[tuple[Scope, str]]
-) -> list[tuple[Scope, str]]:
+    names: set[str], home: GraphScope, edit: Edited, folded: Container[tuple[GraphScope, str]]
+) -> list[tuple[GraphScope, str]]:
     """Remove what yields the names; returns what it read, which may be unused now in turn."""
     holder = home.holder
     # An initializer that is a graph input stays, since graph inputs do.
     names = names - {value if isinstance(value, str) else value.name for value in holder.input}
     if isinstance(holder, GraphProto):
         _remove_named(holder.initializer, names)
-    released: list[tuple[Scope, str]] = []
+    released: list[tuple[GraphScope, str]] = []
     nodes: Mapping[str, tuple[int, NodeProto]] = home.constant_nodes
     for name in sorted(names & nodes.keys()):
         index, _ = nodes[name]

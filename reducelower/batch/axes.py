@@ -13,7 +13,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.scope.scope import tensor_of
+from reducelower.scope.values import tensor_of
 
 __all__ = ["what_is_wrong_with_axes"]
 

@@ -1,50 +1,50 @@
 """The engine: one pass over a model that makes every node legal for the target, or collects why it cannot.
 
-What becomes of one node is settled by `settling`, once for all nodes of its kind. Source nodes are edited where they
-stand; replacements are put in place at the very end, so that positions mean the same all along. What changes only in
-the element types an operator takes is decided last, and only for the types that can occur in the model at all.
+What becomes of one node is settled by `settling`, and done to all nodes like it by `memo`. Source nodes are edited
+where they stand; replacements are put in place at the very end, so that positions mean the same all along. What changes
+only in the element types an operator takes is decided last, and only for the types that can occur in the model at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeAlias
 
 from onnx import FunctionProto, NodeProto
 
-from reducelower.adapters import constants, reductions
-from reducelower.adapters import ops as operators
+from reducelower.adapters import constants, ops, reductions
 from reducelower.errors import Refusal, RefusedError
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.legality import HOLDING_GRAPHS, Treatment
+from reducelower.legalization.legality import Treatment
+from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, in_blanks, put_in_own_names, scope_of
 from reducelower.legalization.occurring_types import Occurring
 from reducelower.legalization.settling import Settler
-from reducelower.legalization.templates import SerializedNode, Template, coded_text, read_node
-from reducelower.model.census import graph_from
 from reducelower.model.inference import function_key, subgraphs
-from reducelower.model.nodelist import nodes_of
-from reducelower.model.schemas import (
-    DEFAULT_DOMAINS,
-    element_type_name,
-    parse_element_type,
-)
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
 from reducelower.model.sole_type import reads_and_yields_one_type
 from reducelower.plan import Label, Site
 from reducelower.rulebook import bodies
+from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
-from reducelower.scope.scope import Scope
+from reducelower.scope.node import NodeScope
 from reducelower.target import Target
 
 __all__ = ["Legalizer"]
 
-_REGISTERING = (constants, operators, reductions)
+_Settled: TypeAlias = "tuple[bool | list[NodeProto], str]"
+_Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
+"""What makes one node legal: whether it changed, or what replaces it; and the name of what did it."""
+
+_REGISTERING = (constants, ops, reductions)
 """Modules that register rewrites when they are imported."""
 
 
 class Legalizer:
     """One run over one model."""
 
-    def __init__(self, draft: Draft, target: Target, ground: Ground, rules: bodies.Rules) -> None:
+    def __init__(self, draft: Draft, target: Target, ground: Ground, rules: bodies.Rules, memo: Memo) -> None:
         """Prepare a run.
 
         Args:
@@ -52,31 +52,33 @@ class Legalizer:
             target: what to make it legal for; its opset is a number here.
             ground: what all scopes share.
             rules: the rule book.
+            memo: what is done to nodes that are alike.
         """
         assert target.opset is not None
         self.draft = draft
         self.target = target
         self.goal: int = target.opset
         self.ground = ground
-        self._settler = Settler(target, ground, rules)
         self.refusals: list[Refusal] = []
         self.occurring = Occurring()
         self.nodes = 0
+        self._settler = Settler(target, rules)
+        self._memo = memo
         self._edits: list[Edit] = []
-        self._refused: list[tuple[Edit, int, Refusal]] = []
-        self._templates: dict[Hashable, dict[bytes | None, Template]] = {}
 
     def run(self, source_opset: int) -> None:
         """Make the model legal; `refusals` says what cannot be, and the model is of no use then."""
         draft = self.draft
-        self._walk(Scope(self.ground, draft.model.graph, source_opset, "graph", key=(), nodes=draft.nodes))
+        self._walk(GraphScope(self.ground, draft.model.graph, source_opset, "graph", key=(), nodes=draft.nodes))
         for number, function in enumerate(draft.model.functions):
             self._walk_function(function, number)
         constants.remove_unused(self.ground.released, self.ground.folded, self._edits)
         self._treat_constants()
         self._fit_types()
-        # A node that went, because nothing reads it any more, need not be legal.
-        self.refusals += [refusal for edit, index, refusal in self._refused if edit.replaced.get(index) != []]
+        for edit in self._edits:
+            # A node that went, because nothing reads it any more, need not be legal.
+            gone = {index for index, nodes in edit.replaced.items() if not nodes}
+            self.refusals += [refusal for index, refusal in sorted(edit.refused.items()) if index not in gone]
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:
         overload = f":{function.overload}" if function.overload else ""
@@ -90,7 +92,7 @@ class Legalizer:
             reason = "the function stands in the default domain, where it would shadow or be taken for an operator"
             self.refusals.append(Refusal(path, "", "", f"{path}: {reason}", "give the function a domain of its own"))
         elif opset is not None:
-            self._walk(Scope(self.ground, function, opset, path, key=function_key(number)))
+            self._walk(GraphScope(self.ground, function, opset, path, key=function_key(number)))
 
     @property
     def unmended(self) -> tuple[str, ...]:
@@ -99,130 +101,96 @@ class Legalizer:
 
     # One pass over the nodes
 
-    def _walk(self, scope: Scope) -> None:
+    def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope)
         self._edits.append(edit)
         nodes, table = scope.node_list, self._settler.table(scope.opset)
         self.nodes += len(nodes)
-        positions = nodes.positions(lambda op_type: table[op_type] is not None)
-        for index, data in edit.shortcuts.walk(positions):
-            # However it is laid out, protobuf itself writes names first.
-            read = read_node(NodeProto.FromString(data).SerializeToString())
-            if self._repeat(read, index, edit):
-                continue
-            node = nodes[index]
-            try:
-                if node.domain and node.domain not in DEFAULT_DOMAINS:
-                    self.occurring.foreign.add((node.domain, node.op_type))
-                    self._walk_subgraphs(node, index, scope)
-                else:
-                    self._treat(node, index, edit, read)
-            except RefusedError as refused:
-                self._refuse(edit, node, index, refused)
-
-    def _treat(self, node: NodeProto, index: int, edit: Edit, read: SerializedNode) -> None:
-        scope = edit.scope
-        op_type = node.op_type
-        if node.domain:
-            node.domain = ""
-        treatment = self._settler.table(scope.opset)[op_type]
-        if treatment is None:
-            return
-        if op_type == "Constant":
-            # It waits until it is known which constants are still read.
-            self._note_constant(node, index, scope)
-            return
-        if op_type in HOLDING_GRAPHS:
-            self._walk_subgraphs(node, index, scope)
-        if not treatment.is_nothing:
-            self._treat_and_learn(node, index, treatment, edit, read)
-
-    # Nodes of the same kind
-
-    def _treat_and_learn(
-        self, node: NodeProto, index: int, treatment: Treatment, edit: Edit, read: SerializedNode
-    ) -> None:
-        """Treat the first node of a kind, and keep what came of it for the others."""
-        ground, source = self.ground, NodeProto.FromString(node.SerializeToString())
-        ground.asked_values.clear()
-        ground.asked_types.clear()
-        derived = len(ground.names.derived)
-        self._apply(node, index, treatment, edit)
-        nodes = list(nodes_of(edit.replaced.get(index, [node])))
-        if index not in edit.sites and node != source:
-            return  # names that say nothing were left out at its end, which is no rewrite to tell of
-        tail = source.input[1:]
-        if not _can_be_template(source, nodes) or not all(
-            name in tail or ground.names.is_new(name) for name in ground.asked_values
+        # They wait until it is known which of them are still read.
+        for index, node in nodes.constants():
+            scope.constant_nodes[node.output[0]] = (index, node)
+            self.occurring.note_constant(node)
+        positions = nodes.positions(lambda op_type: op_type != "Constant" and table[op_type] is not None)
+        for index, read in self._memo.repeat(
+            "operators", edit, zip(positions, map(nodes.original, positions), strict=True)
         ):
-            return
-        template = Template(
-            edit.sites[index][1] if index in edit.sites else "",
-            nodes,
-            source,
-            ground.names,
-            in_place=index not in edit.replaced,
-            derived=ground.names.derived[derived:],
-            types=self._settler.new_types.get(edit.scope, {}),
-        )
-        is_any_type = ground.asked_types.issubset(tail)
-        data_type = None if is_any_type else edit.scope.type_at_hand(source.input[0])
-        self._templates.setdefault(read.kind(edit), {})[data_type] = template
-        edit.shortcuts.add(template, read, data_type)
+            node = in_blanks(read)
+            is_foreign = node.domain not in DEFAULT_DOMAINS
+            if is_foreign:
+                self.occurring.foreign.add((node.domain, node.op_type))
+            treatment = None if is_foreign else table[node.op_type]
+            if any(True for _ in subgraphs(node)):
+                self._walk_inside(edit, index)
+                if treatment is not None and not treatment.is_nothing:
+                    self._work_out_holder(edit, index, partial(self._settle, treatment))
+            elif treatment is None or treatment.is_nothing:
+                if is_foreign or node.op_type != "Constant":
+                    self._memo.learn("operators", scope, read, None, NOTHING)
+            elif node.op_type != "Constant":
+                self._treat("operators", edit, index, read, treatment)
 
-    def _repeat(self, node: SerializedNode, index: int, edit: Edit) -> bool:
-        """Do to a node what was done to one of its kind; False if there was none."""
-        templates = self._templates.get(node.kind(edit))
-        if templates is None:
-            return False
-        template = templates.get(None)
-        if template is None:
-            template = templates.get(edit.scope.type_at_hand(coded_text(node.inputs[0])))
-        if template is None:
-            return False
-        if template.label:
-            made, types = template.replacement(node)
-            if template.in_place:
-                edit.scope.node_list.overwrite(index, graph_from(made).node[0])
-            else:
-                edit.replaced[index] = made
-                if types:
-                    edit.types[index] = types
-            edit.sites[index] = template.site
-        return True
+    def _treat(self, stage: str, edit: Edit, index: int, read: ReadNode, treatment: Treatment) -> None:
+        self._work_out(stage, edit, index, read, partial(self._settle, treatment))
 
-    def _apply(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
-        scope = edit.scope
+    def _settle(self, treatment: Treatment, node: NodeProto, scope: NodeScope) -> _Settled:
+        operands = [name for name in (*node.input, *node.output) if name]
         outcome, label = self._settler.settle(node, scope.opset, scope, treatment)
         if isinstance(outcome, list) and self.target.without_types:
-            self._check_added(node, outcome, scope)
-        if outcome is not False:
-            edit.sites[index] = (node.op_type, label)
-            if isinstance(outcome, list):
-                edit.replaced[index] = outcome
+            self._check_added(outcome, operands, scope)
+        return outcome, label
 
-    def _walk_subgraphs(self, node: NodeProto, index: int, scope: Scope) -> None:
-        for number, attribute, graph in subgraphs(node):
-            path = f"{scope.path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
-            key = None if scope.key is None else (*scope.key, index, number)
-            self._walk(Scope(self.ground, graph, scope.opset, path, scope, key))
+    def _fit(self, node: NodeProto, scope: NodeScope) -> _Settled:
+        fitted = self._settler.fit(node, scope)
+        return (False, "") if fitted is None else (fitted, "element type")
 
-    def _note_constant(self, node: NodeProto, index: int, scope: Scope) -> None:
-        if node.output:
-            scope.constant_nodes[node.output[0]] = (index, node)
-        self.occurring.note_constant(node)
+    def _work_out(self, stage: str, edit: Edit, index: int, read: ReadNode, settle: _Settle) -> None:
+        """Settle what becomes of a node, keep it for others like it, and do it."""
+        node, scope = in_blanks(read), scope_of(read, edit.scope)
+        op_type, before = node.op_type, node.SerializeToString()
+        try:
+            settled, label = settle(node, scope)
+            if isinstance(settled, list):
+                outcome = Outcome.of(scope, op_type, label, settled, in_place=False)
+            elif settled or node.SerializeToString() != before:
+                # Names that say nothing may be left out at the end of one, which is no rewrite to tell of.
+                outcome = Outcome.of(scope, op_type, label if settled else "", [node], in_place=True)
+            else:
+                outcome = Outcome.of(scope, op_type, "", None, in_place=True)
+        except RefusedError as refused:
+            outcome = Outcome(op_type, refusal=refused)
+        self._memo.learn(stage, edit.scope, read, scope, outcome)
+        self._memo.put(outcome, edit, index, read)
 
-    def _refuse(self, edit: Edit, node: NodeProto, index: int, refused: RefusedError) -> None:
-        name = node.name or f"{node.op_type}#{index}"
-        refusal = Refusal(edit.scope.path, name, node.op_type, refused.reason, refused.hint)
-        self._refused.append((edit, index, refusal))
+    def _walk_inside(self, edit: Edit, index: int) -> None:
+        """Make the graphs inside a node legal."""
+        graph, node = edit.scope, edit.scope.node_list[index]
+        for number, attribute, inner in subgraphs(node):
+            path = f"{graph.path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
+            key = None if graph.key is None else (*graph.key, index, number)
+            self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key))
 
-    def _check_added(self, node: NodeProto, added: list[NodeProto], scope: Scope) -> None:
+    def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
+        """Settle what becomes of a node that holds graphs, which goes by the names of the model, and do it."""
+        node, scope = edit.scope.node_list[index], NodeScope(edit.scope, None)
+        if node.domain:
+            node.domain = ""
+        op_type = node.op_type
+        try:
+            settled, label = settle(node, scope)
+            nodes = settled if isinstance(settled, list) else [node]
+            outcome = Outcome.of(scope, op_type, label, nodes, in_place=not isinstance(settled, list))
+        except RefusedError as refused:
+            edit.refuse(index, node.name, op_type, refused.reason, refused.hint)
+            return
+        if settled is not False:
+            put_in_own_names(outcome, edit, index)
+
+    def _check_added(self, added: Iterable[NodeProto], operands: Iterable[str], scope: NodeScope) -> None:
         """Refuse replacements that bring in an element type the target does without."""
-        own = {scope.element_type(name) for name in (*node.input, *node.output) if name}
+        own = {scope.element_type(name) for name in operands}
         forbidden = {parse_element_type(name) for name in self.target.without_types} - own
         for made in added:
-            used = {scope.element_type(name) for name in made.input if self.ground.names.is_new(name)}
+            used = {scope.element_type(name) for name in made.input if scope.is_new(name)}
             if made.op_type == "Cast":
                 used |= {attribute.i for attribute in made.attribute if attribute.name == "to"}
             for element_type in sorted(forbidden & used):
@@ -231,6 +199,19 @@ class Legalizer:
                     f"its replacement computes in {name}, which the target does without",
                     f"allow {name}, or choose other rules with --rules",
                 )
+
+    # After the pass
+
+    def _treat_constants(self) -> None:
+        for edit in self._edits:
+            scope = edit.scope
+            treatment = self._settler.table(scope.opset)["Constant"]
+            if treatment is None or treatment.is_nothing:
+                continue
+            positions = [index for index, _ in scope.constant_nodes.values() if index not in edit.replaced]
+            nodes = zip(positions, map(scope.node_list.original, positions), strict=True)
+            for index, read in self._memo.repeat("constants", edit, nodes):
+                self._treat("constants", edit, index, read, treatment)
 
     # Element types, decided last
 
@@ -249,7 +230,7 @@ class Legalizer:
             if suspects:
                 self._fit_edit(edit, suspects)
 
-    def _is_fit(self, op_type: str, scope: Scope) -> bool:
+    def _is_fit(self, op_type: str, scope: GraphScope) -> bool:
         """Whether every node of an operator in a graph is of an element type that the target takes."""
         sole = self.ground.source.sole_element_type if scope.key == () and not self.ground.element_types else None
         if sole is None or not reads_and_yields_one_type(op_type, scope.opset):
@@ -257,33 +238,16 @@ class Legalizer:
         return f"tensor({element_type_name(sole)})" not in self._settler.table(scope.opset).dropped[op_type]
 
     def _fit_edit(self, edit: Edit, suspects: set[str]) -> None:
-        scope = edit.scope
-        for index, node in scope.node_list.of(suspects.__contains__):
-            if index in edit.replaced or node.domain not in DEFAULT_DOMAINS:
-                continue
-            try:
-                fitted = self._settler.fit(node, scope)
-            except RefusedError as refused:
-                self._refuse(edit, node, index, refused)
-                continue
-            if fitted is not None:
-                label = edit.sites.get(index, ("", ""))[1]
-                edit.sites[index] = (node.op_type, f"{label}; element type" if label else "element type")
-                edit.replaced[index] = fitted
-
-    # After the pass
-
-    def _treat_constants(self) -> None:
-        for edit in self._edits:
-            treatment = self._settler.table(edit.scope.opset)["Constant"]
-            if treatment is None or treatment.is_nothing:
-                continue
-            for index, node in list(edit.scope.constant_nodes.values()):
-                if index >= 0 and index not in edit.replaced:
-                    try:
-                        self._apply(node, index, treatment, edit)
-                    except RefusedError as refused:
-                        self._refuse(edit, node, index, refused)
+        nodes = edit.scope.node_list
+        found = [(index, node) for index, node in nodes.of(suspects.__contains__) if index not in edit.replaced]
+        of_default_domain = [
+            (index, node.SerializeToString()) for index, node in found if node.domain in DEFAULT_DOMAINS
+        ]
+        for index, read in self._memo.repeat("element types", edit, of_default_domain):
+            if any(True for _ in subgraphs(in_blanks(read))):
+                self._work_out_holder(edit, index, self._fit)
+            else:
+                self._work_out("element types", edit, index, read, self._fit)
 
     def splice(self, *, report: bool) -> list[Site]:
         """Put every replacement in place; returns all sites if a report is wanted, else nothing."""
@@ -293,7 +257,6 @@ class Legalizer:
         for edit in reversed(self._edits):
             path, nodes = edit.scope.path, edit.scope.node_list
             names = {index: nodes.name(index) for index in edit.sites} if report else {}
-            edit.state_types(self._settler.new_types.get(edit.scope, {}))
             edit.splice()
             if not report:
                 continue
@@ -312,10 +275,3 @@ class Legalizer:
 def _site(graph: str, node: str, op_type: str, label: str, index: int, position: tuple[int, int]) -> Site:
     because = label.because if isinstance(label, Label) else ""
     return Site(graph, node, op_type, str(label), index, *position, because)
-
-
-def _can_be_template(source: NodeProto, nodes: list[NodeProto]) -> bool:
-    """Whether what came of a node can be told apart from its names, and none are inside graphs."""
-    if not source.input or not source.input[0] or source.input[0] in (*source.input[1:], *source.output):
-        return False
-    return bool(nodes) and not any(True for node in nodes for _ in subgraphs(node))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnx import GraphProto, NodeProto, TypeProto
+from onnx import GraphProto
 
-from reducelower.legalization.shortcuts import Shortcuts
+from reducelower.errors import Refusal
 from reducelower.model.nodelist import Replacement, count_of
-from reducelower.model.value_info import entry, stated
-from reducelower.scope.scope import Scope
+from reducelower.scope.graph import GraphScope
 
 __all__ = ["Edit"]
 
@@ -23,21 +21,31 @@ class Edit:
         scope: where the nodes stand.
         replaced: by position of the source node, the nodes that come in its place; itself may be among them.
         sites: by position, what was done: operator and label.
-        types: by position, what the graph is to state of the values that replacements which are bytes yield.
-        shortcuts: what is known to do to the commonest nodes.
+        types: by position, what the graph is to state of the values that come in, as bytes of a GraphProto.
+        refused: by position, why a node cannot be made legal.
     """
 
-    scope: Scope
+    scope: GraphScope
     replaced: dict[int, Replacement] = field(default_factory=dict)
     sites: dict[int, tuple[str, str]] = field(default_factory=dict)
     types: dict[int, bytes] = field(default_factory=dict)
-    shortcuts: Shortcuts = field(init=False)
+    refused: dict[int, Refusal] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.shortcuts = Shortcuts(self.scope, self.replaced, self.types, self.sites)
+    def refuse(self, index: int, node: str, op_type: str, reason: str, hint: str) -> None:
+        """Note that a node cannot be made legal, the first reason that was found."""
+        name = node or f"{op_type}#{index}"
+        self.refused.setdefault(index, Refusal(self.scope.path, name, op_type, reason, hint))
+
+    def tell(self, index: int, op_type: str, label: str) -> None:
+        """Note what was done to a node, beside what was done to it before."""
+        if label:
+            before = self.sites.get(index)
+            self.sites[index] = (op_type, label if before is None else f"{before[1]}; {label}")
 
     def splice(self) -> None:
-        """Put replacements in place without moving any other node."""
+        """Put replacements in place without moving any other node, and state what is known of new values."""
+        if isinstance(self.scope.holder, GraphProto) and self.types:
+            self.scope.holder.MergeFromString(b"".join([self.types[index] for index in sorted(self.types)]))
         if self.scope.added_nodes:
             self.replaced[-1] = self.scope.added_nodes
         self.scope.node_list.splice(self.replaced)
@@ -52,19 +60,3 @@ class Edit:
                 positions[index] = (index + shift, count)
             shift += count - (index >= 0)
         return positions
-
-    def state_types(self, types: Mapping[str, TypeProto]) -> None:
-        """Add value_info for new values of a graph."""
-        if not isinstance(self.scope.holder, GraphProto) or not (types or self.types):
-            return
-        entries = []
-        for index in sorted(self.replaced):
-            nodes = self.replaced[index]
-            entries.append(self.types.get(index, b"") if isinstance(nodes, bytes) else _entries(nodes, types))
-        self.scope.holder.MergeFromString(b"".join(entries))
-
-
-def _entries(nodes: Sequence[NodeProto], types: Mapping[str, TypeProto]) -> bytes:
-    """What is to be stated of the outputs of nodes whose types are known."""
-    known = [name for node in nodes for name in node.output if name in types]
-    return b"".join([entry(name.encode(), stated(types[name])) for name in known])

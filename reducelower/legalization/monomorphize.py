@@ -13,8 +13,8 @@ from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, numpy_hel
 
 from reducelower.model.inference import GraphKey, function_key, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
-from reducelower.scope.scope import Scope
 
 __all__ = ["specialize"]
 
@@ -68,18 +68,18 @@ class _Specializer:
             self.affected |= callers
 
     def run(self) -> None:
-        self._calls(Scope(self.ground, self.model.graph, 0, "graph", key=()), self.model.graph.node)
+        self._calls(GraphScope(self.ground, self.model.graph, 0, "graph", key=()), self.model.graph.node)
         for number, function in enumerate(list(self.model.functions)):
             if _id(function) not in self.affected:
                 key = function_key(number)
-                self._calls(Scope(self.ground, function, 0, "function", key=key), function.node)
+                self._calls(GraphScope(self.ground, function, 0, "function", key=key), function.node)
         made = list(self.copies.values())
         kept = [function for function in self.model.functions if _id(function) not in self.affected]
         kept = [FunctionProto.FromString(function.SerializeToString()) for function in kept]
         del self.model.functions[:]
         self.model.functions.extend([*kept, *made])
 
-    def _calls(self, scope: Scope, nodes: Iterable[NodeProto]) -> None:
+    def _calls(self, scope: GraphScope, nodes: Iterable[NodeProto]) -> None:
         """Turn every call in a graph, and the graphs inside it, to a copy of the function called."""
         for index, node in enumerate(nodes):
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
@@ -92,9 +92,9 @@ class _Specializer:
                 del node.attribute[:]
             for number, _, graph in subgraphs(node):
                 key: GraphKey | None = None if scope.key is None else (*scope.key, index, number)
-                self._calls(Scope(self.ground, graph, 0, "graph", scope, key), graph.node)
+                self._calls(GraphScope(self.ground, graph, 0, "graph", scope, key), graph.node)
 
-    def _copy(self, function: FunctionProto, call: NodeProto, scope: Scope) -> FunctionProto:
+    def _copy(self, function: FunctionProto, call: NodeProto, scope: GraphScope) -> FunctionProto:
         """The copy of a function for a call: the one made for an earlier call that is no different, or a new one."""
         given: dict[str, AttributeProto] = {attribute.name: attribute for attribute in function.attribute_proto}
         given.update((attribute.name, attribute) for attribute in call.attribute)
@@ -119,7 +119,7 @@ class _Specializer:
             self.copies[key] = copy
             _bind(copy.node, given)
             self._write_constants(copy, {name: tensor.SerializeToString() for name, tensor in constants.items()})
-            self._calls(Scope(self.ground, copy, 0, "function"), copy.node)
+            self._calls(GraphScope(self.ground, copy, 0, "function"), copy.node)
         return self.copies[key]
 
     def _free_name(self, function: FunctionProto) -> str:

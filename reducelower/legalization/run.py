@@ -15,6 +15,7 @@ from reducelower.errors import Refusal
 from reducelower.legalization.draft import Draft, Source
 from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
+from reducelower.legalization.memo import Memo
 from reducelower.model.census import Census
 from reducelower.model.inference import Inference, skeleton, subgraphs
 from reducelower.model.names import Names
@@ -41,7 +42,10 @@ _BRANCHES_MAY_DIFFER = 11
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is told besides the target; see `reducelower.api.legalize`."""
+    """What a run is told besides the target; see `reducelower.api.legalize`.
+
+    Without `memo` every node is worked out by itself. The result is the same; it takes longer.
+    """
 
     rules: Book = "spec"
     ir_version: IrVersion = "auto"
@@ -49,6 +53,7 @@ class Settings:
     element_types: Mapping[str, str] | None = None
     ranks: Mapping[str, int] | None = None
     base_dir: str | os.PathLike[str] | None = None
+    memo: bool = True
 
 
 def attempt(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
@@ -136,7 +141,8 @@ def _run(
     assert goal.opset is not None
     sole_type = partial(_sole_type, census, opset)
     ground = _ground(model, source, goal, settings, sole_type, is_last_attempt=is_last_attempt)
-    legalizer = Legalizer(draft, goal, ground, Rules(settings.rules))
+    memo = Memo(remembers=settings.memo)
+    legalizer = Legalizer(draft, goal, ground, Rules(settings.rules), memo)
     legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
     unmended = legalizer.unmended

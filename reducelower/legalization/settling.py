@@ -7,9 +7,9 @@ wrong. Nodes that come in its place are settled in turn, from the opset version 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from onnx import GraphProto, NodeProto, TypeProto, defs
+from onnx import NodeProto, defs
 
 from reducelower.adapters import absent, casts
 from reducelower.adapters.dynamic_axes import BodyWantedError
@@ -20,9 +20,8 @@ from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
 from reducelower.plan import Label
 from reducelower.rulebook import bodies
-from reducelower.scope.body import BodyScope
-from reducelower.scope.ground import Ground
-from reducelower.scope.scope import Scope
+from reducelower.scope.body import BodyScope, InnerScope
+from reducelower.scope.node import NodeScope
 from reducelower.target import Target
 
 if TYPE_CHECKING:
@@ -30,7 +29,10 @@ if TYPE_CHECKING:
     from reducelower.runtimes import Fact
     from reducelower.runtimes.mending import Mender
 
-__all__ = ["Settler"]
+__all__ = ["AnyScope", "Settler"]
+
+AnyScope: TypeAlias = "NodeScope | BodyScope | InnerScope"
+"""Where a node stands that is to be made legal: in the model, or among those that replace one of it."""
 
 _TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64", "bool"))
 """Types that an operator which ever took them, or the like of them, always took."""
@@ -46,24 +48,20 @@ class Settler:
 
     Attributes:
         tables: what the nodes of each operator need, by the opset version they are written for.
-        new_types: types of the values that replacements bring in, where they are known, by scope.
     """
 
-    def __init__(self, target: Target, ground: Ground, rules: bodies.Rules) -> None:
+    def __init__(self, target: Target, rules: bodies.Rules) -> None:
         """Prepare a run.
 
         Args:
             target: what to make nodes legal for; its opset is a number here.
-            ground: what all scopes share.
             rules: the rule book.
         """
         assert target.opset is not None
         self.target = target
         self.goal: int = target.opset
-        self.ground = ground
         self.rules = rules
         self.tables: dict[int, Treatments] = {}
-        self.new_types: dict[Scope, dict[str, TypeProto]] = {}
         self._expanding: list[str] = []
         self._expressing: list[str] = []
         self._mender: Mender | None = None
@@ -80,7 +78,7 @@ class Settler:
         return self.tables[opset]
 
     def settle(
-        self, node: NodeProto, opset: int, scope: Scope, treatment: Treatment, *, mistyped: bool = False
+        self, node: NodeProto, opset: int, scope: AnyScope, treatment: Treatment, *, mistyped: bool = False
     ) -> tuple[bool | list[NodeProto], str]:
         """Make one node legal: whether it changed, or what replaces it, and the name of what did it.
 
@@ -120,7 +118,7 @@ class Settler:
                 return outcome, _joined(labels, label)
         return changed, labels
 
-    def _mend(self, node: NodeProto, scope: Scope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
+    def _mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
         if self._mender is None:
             from reducelower.runtimes.mending import Mender
 
@@ -128,7 +126,7 @@ class Settler:
         return self._mender.mend(node, scope, facts)
 
     def settle_all(
-        self, nodes: list[NodeProto], opset: int, around: Scope, *, mistyped: bool = False
+        self, nodes: list[NodeProto], opset: int, around: AnyScope, *, mistyped: bool = False
     ) -> list[NodeProto]:
         """Make nodes that replace another legal, from the opset version they are written for."""
         if not nodes:
@@ -152,21 +150,21 @@ class Settler:
                 settled.extend(self.fit(node, scope, strict=node.op_type in table.dropped) or [node])
             else:
                 settled.append(node)
-        self._note_types(scope)
+        is_outermost = not isinstance(around, InnerScope) and scope.node_scope.graph.is_graph
+        if is_outermost and all(map(around.has_type_at_hand, sorted(scope.read()))):
+            # The graph is to state types that are to be had for little.
+            scope.note_types()
         return settled
 
     def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool = False) -> None:
         for number, _, graph in subgraphs(node):
-            stated = len(graph.value_info)
-            graph.value_info.extend(scope.types_inside(node, number))
             nodes = [NodeProto.FromString(inner.SerializeToString()) for inner in graph.node]
-            inner_scope = Scope(self.ground, graph, scope.opset, scope.path, scope)
-            settled = self.settle_all(nodes, scope.opset, inner_scope, mistyped=mistyped)
-            del graph.value_info[stated:]
+            inside = InnerScope(scope, graph, scope.types_inside(node, number))
+            settled = self.settle_all(nodes, scope.opset, inside, mistyped=mistyped)
             del graph.node[:]
-            graph.node.extend([*inner_scope.added_nodes, *settled])
+            graph.node.extend(settled)
 
-    def expand(self, node: NodeProto, opset: int, scope: Scope, rule: Rule) -> tuple[list[NodeProto], str]:
+    def expand(self, node: NodeProto, opset: int, scope: AnyScope, rule: Rule) -> tuple[list[NodeProto], str]:
         """Replace a node by the body of a rule, moved first to the opset version the rule is written for."""
         if node.op_type in self._expanding:
             raise RefusedError(f"the rule for {node.op_type} leads back to {node.op_type}", "change the rule")
@@ -184,7 +182,7 @@ class Settler:
         finally:
             self._expanding.pop()
 
-    def _naming_a_book(self, refused: RefusedError, node: bytes, opset: int, scope: Scope) -> RefusedError:
+    def _naming_a_book(self, refused: RefusedError, node: bytes, opset: int, scope: AnyScope) -> RefusedError:
         """The refusal of a rule with a shipped rule book in its hint that can do what the chosen one cannot."""
         for name in bodies.SHIPPED:
             copy = NodeProto.FromString(node)
@@ -196,7 +194,7 @@ class Settler:
             return RefusedError(refused.reason, f"{refused.hint}; {hint}" if refused.hint else hint)
         return refused
 
-    def _replace_absent(self, node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], str]:
+    def _replace_absent(self, node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], str]:
         # They are written for an opset version that may not take all the types which the operator takes at its own.
         mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
         if self._expressing.count(node.op_type) == _OFTEN:
@@ -208,7 +206,7 @@ class Settler:
         finally:
             self._expressing.pop()
 
-    def fit(self, node: NodeProto, scope: Scope, *, strict: bool = True) -> list[NodeProto] | None:
+    def fit(self, node: NodeProto, scope: AnyScope, *, strict: bool = True) -> list[NodeProto] | None:
         """Cast around a node whose element type the target's version does not take; None if it takes it.
 
         What is of unknown type is refused where `strict`, else trusted to be taken.
@@ -227,21 +225,6 @@ class Settler:
             *self.settle_all(after, casts.CAST_OPSET, scope),
         ]
 
-    def _note_types(self, body: BodyScope) -> None:
-        """Keep the types of new values, for the graph to state, where they are to be had for little."""
-        home: Scope = body
-        while isinstance(home, BodyScope) and home.parent is not None:
-            home = home.parent
-        read = {name for node in body.nodes for name in node.input if name and not body.defines(name)}
-        if not isinstance(home.holder, GraphProto) or not all(map(home.has_type_at_hand, read)):
-            return
-        noted = self.new_types.setdefault(home, {})
-        for node in body.nodes:
-            for name in filter(self.ground.names.is_new, node.output):
-                found = body.type(name)
-                if found is not None:
-                    noted[name] = found
-
 
 def _joined(label: str, further: str) -> str:
     """Both labels in one, with the reason that the further one has."""
@@ -250,7 +233,7 @@ def _joined(label: str, further: str) -> str:
     return Label(f"{label}; {further}", further.because) if isinstance(further, Label) else f"{label}; {further}"
 
 
-def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema, *, strict: bool) -> str | None:
+def _misfit(node: NodeProto, scope: AnyScope, goal: defs.OpSchema, *, strict: bool) -> str | None:
     """The first type among inputs and outputs that a schema does not take, as schemas spell it."""
     for names, formals in ((node.input, goal.inputs), (node.output, goal.outputs)):
         for index, name in enumerate(names):
@@ -262,7 +245,7 @@ def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema, *, strict: bool)
                 if formals is goal.outputs or not strict:
                     continue
                 raise RefusedError(
-                    f"the element type of {name!r} is not known, and opset {scope.ground.opset} takes fewer types",
+                    f"the element type of {name!r} is not known, and opset {scope.target_opset} takes fewer types",
                     f"declare it with --type {name}=float32",
                 )
             if found not in taken_types(goal, formal):

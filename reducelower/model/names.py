@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
@@ -34,9 +34,7 @@ class Names:
         self._taken: set[str] | None = None
         self._given: set[str] = set()
         self._families: dict[str, dict[bytes, Collection[bytes]]] = {}
-        self._ends: list[bytes] = []
-        self.derived: list[tuple[str, str, str]] = []
-        """Names made from a stem, in order: the stem, the tail, the name."""
+        self._ends: tuple[bytes, ...] = ()
 
     def fresh(self, stem: str, tail: str) -> str:
         """A name made of a stem, such as the name of a node, and a tail, such as ``/ReduceL2/square``."""
@@ -49,13 +47,7 @@ class Names:
         self._given.add(name)
         for family in self._families:
             self._note(name, family)
-        if stem:
-            self.derived.append((stem, tail, name))
         return name
-
-    def is_new(self, name: str) -> bool:
-        """Whether the name was given out here rather than found in the model."""
-        return name in self._given or any(family in name for family in self._families)
 
     # Names by the thousand
 
@@ -76,28 +68,31 @@ class Names:
             if any(stem.endswith(end) for stems in self._families.values() for stem in stems):
                 return ""
             self._families[family] = {}
-            self._ends.append(end + b"\0")
+            self._ends += (end,)
             for name in self._given:
                 self._note(name, family)
         return family
 
-    def take(self, family: str, stems: Sequence[bytes], tails: Collection[bytes]) -> bool:
-        """Give out the names that each of some stems has with all of some tails of one family.
+    def claim(self, family: str, stem: bytes, tails: Collection[bytes]) -> bool:
+        """Give out the names that a stem has with all of some tails of one family.
 
         Args:
             family: the family.
-            stems: names of the model, in UTF-8.
+            stem: a name of the model, in UTF-8.
             tails: the tails, in UTF-8.
 
         Returns:
             False where one of them may have been given before; then none is given.
         """
-        known, new = self._families[family], dict.fromkeys(stems, tails)
-        joined = b"\0".join((*stems, b""))
-        if len(new) < len(stems) or not known.keys().isdisjoint(new) or any(end in joined for end in self._ends):
+        known = self._families[family]
+        if stem in known or stem.endswith(self._ends):
             return False
-        known.update(new)
+        known[stem] = tails
         return True
+
+    def disclaim(self, family: str, stem: bytes) -> None:
+        """Take back what was just claimed."""
+        del self._families[family][stem]
 
     def _note(self, name: str, family: str) -> None:
         """Note the stem of a name, if it is of a family, so that nobody takes it again without asking."""

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from onnx import NodeProto
 
 from reducelower.model.census import Census, Columns, field_head, graph_from, graph_of
+from reducelower.model.schemas import DEFAULT_DOMAINS
 
 __all__ = ["NodeList", "ParsedNodes", "Replacement", "SerializedNodes", "count_of", "nodes_of"]
 
@@ -37,6 +38,10 @@ def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
 def count_of(replacement: Replacement) -> int:
     """How many nodes a replacement has."""
     return len(graph_from(replacement).node if isinstance(replacement, bytes) else replacement)
+
+
+def _is_constant(node: NodeProto) -> bool:
+    return node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and bool(node.output and node.output[0])
 
 
 def _serialized(replacement: Replacement) -> bytes:
@@ -76,6 +81,10 @@ class ParsedNodes:
     def positions(self, is_wanted: Callable[[str], bool]) -> Iterable[int]:
         """Positions of all nodes: asking each for its operator takes as long as looking at it."""
         return range(len(self._nodes))
+
+    def constants(self) -> Iterator[tuple[int, NodeProto]]:
+        """The Constant nodes that yield something, each with its position."""
+        return ((index, node) for index, node in enumerate(self._nodes) if _is_constant(node))
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """The nodes of some operators as they are now, each with its position."""
@@ -162,6 +171,13 @@ class SerializedNodes:
     def positions(self, is_wanted: Callable[[str], bool]) -> Iterable[int]:
         """Positions of the nodes of some operators; of all nodes where operators do not tell what nodes are."""
         return self._census.positions(is_wanted) if self._census.is_plain else range(len(self))
+
+    def constants(self) -> Iterator[tuple[int, NodeProto]]:
+        """The Constant nodes that yield something, each with its position; before any was edited."""
+        for index in self.positions("Constant".__eq__):
+            data = self.original(index)
+            if b"Constant" in data and _is_constant(node := NodeProto.FromString(data)):
+                yield index, node
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """The nodes of some operators as they are now, each with its position."""

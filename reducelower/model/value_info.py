@@ -6,20 +6,27 @@ from onnx import GraphProto, TypeProto
 
 from reducelower.model.wire import LENGTH, varint
 
-__all__ = ["entry", "stated"]
+__all__ = ["entry", "without_made_up_symbols"]
 
 _ENTRY = varint(GraphProto.VALUE_INFO_FIELD_NUMBER << 3 | LENGTH)
 _NAME, _TYPE = 0x0A, 0x12
 
+_MADE_UP = "unk__"
 
-def stated(value_type: TypeProto) -> bytes:
-    """The bytes of a type as a graph is to state it: symbols that inference makes up mean nothing to anybody else."""
+
+def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
+    """A type without the symbols that inference makes up for sizes it does not know; the type itself if it has none.
+
+    They mean nothing to anybody else, and every value has its own.
+    """
+    if not any(dim.dim_param.startswith(_MADE_UP) for dim in value_type.tensor_type.shape.dim):
+        return value_type
     kept = TypeProto()
     kept.CopyFrom(value_type)
     for dim in kept.tensor_type.shape.dim:
-        if dim.dim_param.startswith("unk__"):
+        if dim.dim_param.startswith(_MADE_UP):
             dim.Clear()
-    return kept.SerializeToString()
+    return kept
 
 
 def entry(name: bytes, value_type: bytes) -> bytes:
@@ -27,7 +34,7 @@ def entry(name: bytes, value_type: bytes) -> bytes:
 
     Args:
         name: name of the value, in UTF-8.
-        value_type: its type, from `stated`.
+        value_type: its type, serialized, from `without_made_up_symbols`.
     """
     value = b"".join((bytes([_NAME]), varint(len(name)), name, bytes([_TYPE]), varint(len(value_type)), value_type))
     return _ENTRY + varint(len(value)) + value

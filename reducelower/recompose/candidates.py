@@ -12,7 +12,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.recompose.forms import Manner
 from reducelower.recompose.matching import Surroundings, constant_axes
-from reducelower.scope.scope import Scope
+from reducelower.scope.graph import GraphScope
 
 __all__ = ["manner_of", "nodes_after", "with_count"]
 
@@ -40,7 +40,7 @@ def nodes_after(reduction: int, surroundings: Surroundings, farthest: int) -> li
     return [index for index in list(found)[:_MOST] if len(surroundings.nodes[index].output) == 1]
 
 
-def manner_of(node: NodeProto, scope: Scope, element_type: int) -> Manner | None:
+def manner_of(node: NodeProto, scope: GraphScope, element_type: int) -> Manner | None:
     """How a Reduce node reduces; None where that is not known here."""
     try:
         keepdims, noop = value_of(node, "keepdims", 1), value_of(node, "noop_with_empty_axes", 0)
@@ -55,7 +55,7 @@ def manner_of(node: NodeProto, scope: Scope, element_type: int) -> Manner | None
     return Manner(scope.opset, element_type, keepdims, noop, False)
 
 
-def with_count(manner: Manner, node: NodeProto, scope: Scope) -> Manner | None:
+def with_count(manner: Manner, node: NodeProto, scope: GraphScope) -> Manner | None:
     """The manner with the number of elements that one output is made of; None where the shape does not tell it."""
     shape = scope.shape(node.input[0])
     if shape is None or (manner.has_axes and manner.axes is None):

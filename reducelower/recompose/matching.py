@@ -13,7 +13,7 @@ from onnx import FunctionProto, GraphProto, NodeProto, helper
 from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.recompose.forms import AXES, DATA, Pattern
-from reducelower.scope.scope import Scope
+from reducelower.scope.graph import GraphScope
 
 __all__ = ["Match", "Surroundings", "constant_axes", "find"]
 
@@ -86,7 +86,7 @@ class Match:
         self.region, self.values, self.constants = other.region, other.values, other.constants
 
 
-def find(pattern: Pattern, last: int, surroundings: Surroundings, scope: Scope) -> Match | None:
+def find(pattern: Pattern, last: int, surroundings: Surroundings, scope: GraphScope) -> Match | None:
     """Match a pattern whose result the node at a position yields.
 
     Two nodes of a pattern that compute the same may be one node of the graph. Everything in between is read by the
@@ -102,7 +102,7 @@ def find(pattern: Pattern, last: int, surroundings: Surroundings, scope: Scope) 
     return match
 
 
-def constant_axes(name: str, scope: Scope) -> tuple[int, ...] | None:
+def constant_axes(name: str, scope: GraphScope) -> tuple[int, ...] | None:
     """Axes that are an input, where they are constant."""
     value = scope.constant(name)
     if value is None or value.dtype != np.int64 or value.ndim > 1:
@@ -114,7 +114,7 @@ def constant_axes(name: str, scope: Scope) -> tuple[int, ...] | None:
 class _Search:
     pattern: Pattern
     surroundings: Surroundings
-    scope: Scope
+    scope: GraphScope
 
     def node(self, wanted: NodeProto, index: int, match: Match) -> bool:
         """Whether the node at a position is the one wanted, and what it reads is what that reads."""

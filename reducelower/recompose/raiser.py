@@ -16,8 +16,8 @@ from reducelower.recompose.candidates import manner_of, nodes_after, with_count
 from reducelower.recompose.forms import AXES, DATA
 from reducelower.recompose.index import FormIndex, Shape
 from reducelower.recompose.matching import Match, Surroundings, find
+from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
-from reducelower.scope.scope import Scope
 
 __all__ = ["Raiser"]
 
@@ -39,7 +39,7 @@ class Raiser:
 
     def run(self, model: ModelProto, opset: int) -> tuple[Site, ...]:
         """Fold what there is to fold; the sites in graph order."""
-        self._walk(Scope(self._ground, model.graph, opset, "graph", key=()))
+        self._walk(GraphScope(self._ground, model.graph, opset, "graph", key=()))
         for number, function in enumerate(model.functions):
             self._walk_function(function, number)
         remove_unused(self._ground.released, self._ground.folded, self._edits)
@@ -50,9 +50,9 @@ class Raiser:
         path = f"functions/{function.domain}::{function.name}{overload}"
         imported = [entry.version for entry in function.opset_import if entry.domain in DEFAULT_DOMAINS]
         if imported:
-            self._walk(Scope(self._ground, function, imported[0], path, key=function_key(number)))
+            self._walk(GraphScope(self._ground, function, imported[0], path, key=function_key(number)))
 
-    def _walk(self, scope: Scope) -> None:
+    def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope)
         self._edits.append(edit)
         nodes = scope.holder.node
@@ -70,7 +70,7 @@ class Raiser:
             for number, attribute, graph in subgraphs(node):
                 path = f"{scope.path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
                 key: GraphKey | None = None if scope.key is None else (*scope.key, index, number)
-                self._walk(Scope(self._ground, graph, scope.opset, path, scope, key))
+                self._walk(GraphScope(self._ground, graph, scope.opset, path, scope, key))
 
     # One graph
 
@@ -92,7 +92,7 @@ class Raiser:
         )
 
     def _candidates(
-        self, reductions: Iterable[int], surroundings: Surroundings, scope: Scope
+        self, reductions: Iterable[int], surroundings: Surroundings, scope: GraphScope
     ) -> list[tuple[int, int, Shape]]:
         """What could be a form: its last node, a reduction in it, and what it would look like; the largest first.
 
@@ -105,7 +105,7 @@ class Raiser:
         found.sort(key=lambda item: (item[0], item[2].pattern.size), reverse=True)
         return found
 
-    def _shapes(self, reduction: int, last: int, surroundings: Surroundings, scope: Scope) -> Iterable[Shape]:
+    def _shapes(self, reduction: int, last: int, surroundings: Surroundings, scope: GraphScope) -> Iterable[Shape]:
         node, end = surroundings.nodes[reduction], surroundings.nodes[last]
         if end.domain not in DEFAULT_DOMAINS:
             return

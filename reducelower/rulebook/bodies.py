@@ -12,7 +12,8 @@ from reducelower.errors import RefusedError
 from reducelower.model.build import copy_marks
 from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
-from reducelower.scope.scope import Scope, tensor_of
+from reducelower.scope.scope import Scope
+from reducelower.scope.values import tensor_of
 
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule, RuleBook

@@ -12,10 +12,9 @@ from reducelower.plan import Label
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.fitting import Misfit, Way, misfit, ways_out
 from reducelower.runtimes.runtime import Runtime
-from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:
-    from reducelower.legalization.settling import Settler
+    from reducelower.legalization.settling import AnyScope, Settler
 
 __all__ = ["Mender"]
 
@@ -40,7 +39,7 @@ class Mender:
         self._further_steps = _STEPS
         self._excused: dict[str, None] | None = None
 
-    def mend(self, node: NodeProto, scope: Scope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
+    def mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
         """Replace a node that the runtime gets wrong or refuses by what it gets right, if it is such a node.
 
         Raises:
@@ -62,7 +61,7 @@ class Mender:
             self._excused = None
         return outcome
 
-    def _mended(self, node: NodeProto, scope: Scope, found: Misfit) -> tuple[bool | list[NodeProto], str]:
+    def _mended(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[bool | list[NodeProto], str]:
         """What comes in place of a node, or False where it stays because only its overflow cannot be mended."""
         reasons: list[str] = []
         data = node.SerializeToString()
@@ -76,7 +75,7 @@ class Mender:
             raise found.refusal(self._runtime, reasons)
         return nodes, Label(f"{nodes.label} for {self._runtime.name}", found.says)
 
-    def _way_round(self, node: bytes, scope: Scope, found: Misfit, reasons: list[str]) -> Replacement | None:
+    def _way_round(self, node: bytes, scope: AnyScope, found: Misfit, reasons: list[str]) -> Replacement | None:
         """The first equivalent form that is right on the runtime; why others are not is added to the reasons."""
         allowed, excused = self._further_steps, self._excused
         try:
@@ -85,12 +84,12 @@ class Mender:
                 for way in ways_out(NodeProto.FromString(node), scope, found, self._settler.rules, self._runtime):
                     if way.caveat and excused is None:
                         continue
-                    mark = scope.mark()
+                    mark = scope.node_scope.mark()
                     self._excused = None if excused is None else dict(excused)
                     try:
                         nodes = self._go(way, NodeProto.FromString(node), scope)
                     except RefusedError as refused:
-                        scope.roll_back(mark)
+                        scope.node_scope.roll_back(mark)
                         reasons.append(f"{way.name}: {refused.reason}")
                         continue
                     if nodes is not None:
@@ -102,7 +101,7 @@ class Mender:
             self._further_steps, self._excused = allowed, excused
         return None
 
-    def _go(self, way: Way, node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+    def _go(self, way: Way, node: NodeProto, scope: AnyScope) -> list[NodeProto] | None:
         if way.rule is not None:
             return self._settler.expand(node, self._settler.goal, scope, way.rule)[0]
         assert way.remedy is not None

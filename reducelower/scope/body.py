@@ -1,23 +1,20 @@
-"""The scope of the few nodes that replace one node."""
+"""The scope of the few nodes that replace one node, and of the graphs inside them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import (
-    AttributeProto,
-    FunctionProto,
-    GraphProto,
-    NodeProto,
-    TensorProto,
-    TypeProto,
-    ValueInfoProto,
-    numpy_helper,
-)
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
 
 from reducelower.model.inference import infer_body, subgraphs
+from reducelower.model.schemas import element_type_name, type_string
+from reducelower.model.value_info import without_made_up_symbols
+from reducelower.scope.fold import Folding
+from reducelower.scope.node import NodeScope
 from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:
@@ -25,55 +22,231 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-__all__ = ["BodyScope"]
+__all__ = ["BodyScope", "InnerScope"]
 
 # Inference reads shapes and axes, which are smaller still.
 _LARGEST_SHAPE = 64
 
 
-class BodyScope(Scope):
-    """The few nodes that replace one node, standing in the scope of the node they replace.
+class _Inside(Scope):
+    """A scope inside another: it answers for the values it defines, and hands on every other question."""
+
+    parent: Scope
+    node_scope: NodeScope
+    """The scope of the node of the model that all this comes in place of."""
+
+    def __init__(self, parent: NodeScope | _Inside, opset: int) -> None:
+        self.parent = parent
+        self.node_scope = parent if isinstance(parent, NodeScope) else parent.node_scope
+        self.opset = opset
+        self.target_opset = parent.target_opset
+        self.is_last_attempt = parent.is_last_attempt
+
+    @abstractmethod
+    def defines(self, name: str) -> bool:
+        """Whether a value is brought about here."""
+
+    @abstractmethod
+    def own_type(self, name: str) -> TypeProto | None:
+        """The type of a value that is defined here; None where that is not known."""
+
+    # Types
+
+    def type(self, name: str) -> TypeProto | None:
+        """The type of a value."""
+        # The last nodes yield the outputs of the node they replace, whose types the graph around knows.
+        found = self.own_type(name) if self.defines(name) else None
+        return found if found is not None else self.parent.type(name)
+
+    def type_string(self, name: str) -> str | None:
+        """The type of a value as schemas spell it."""
+        declared = self.node_scope.declared_element_type(name)
+        if declared is not None:
+            return f"tensor({element_type_name(declared)})"
+        found = self.own_type(name) if self.defines(name) else None
+        spelt = None if found is None else type_string(found)
+        return self.parent.type_string(name) if spelt is None else spelt
+
+    def element_type(self, name: str) -> int | None:
+        """The element type of a tensor."""
+        declared = self.node_scope.declared_element_type(name)
+        if declared is not None:
+            return declared
+        found = self.own_type(name) if self.defines(name) else None
+        if found is not None and found.WhichOneof("value") == "tensor_type" and found.tensor_type.elem_type:
+            return found.tensor_type.elem_type
+        return self.parent.element_type(name)
+
+    def shape(self, name: str) -> tuple[int | None, ...] | None:
+        """The shape of a tensor."""
+        found = self.own_type(name) if self.defines(name) else None
+        if found is None or found.WhichOneof("value") != "tensor_type" or not found.tensor_type.HasField("shape"):
+            return self.parent.shape(name)
+        return tuple(
+            dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in found.tensor_type.shape.dim
+        )
+
+    def rank(self, name: str) -> int | None:
+        """The number of dimensions of a tensor."""
+        declared = self.node_scope.declared_rank(name)
+        if declared is not None:
+            return declared
+        if not self.defines(name):
+            return self.parent.rank(name)
+        found = self.shape(name)
+        return None if found is None else len(found)
+
+    # All else
+
+    def constant(self, name: str) -> Array | None:
+        """The value of a constant."""
+        return self.parent.constant(name)
+
+    def reference(self, name: str) -> AttributeProto | None:
+        """The attribute of the function that a Constant node yields."""
+        return self.parent.reference(name)
+
+    def written_as(self, name: str) -> str:
+        """How a value comes about."""
+        return "dynamic" if self.defines(name) else self.parent.written_as(name)
+
+    def is_read(self, name: str) -> bool:
+        """Whether anything reads a value."""
+        return self.parent.is_read(name)
+
+    def is_handed_by_callers(self, name: str) -> bool:
+        """Whether a value is an input of the function around."""
+        return self.parent.is_handed_by_callers(name)
+
+    def has_type_at_hand(self, name: str) -> bool:
+        """Whether the type of a value is to be had for little."""
+        return self.parent.has_type_at_hand(name)
+
+    def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
+        """The inferred type of a value in a subgraph of a node."""
+        return self.parent.type_inside(node, number, name)
+
+    def fresh(self, stem: str, tail: str) -> str:
+        """A name for a new value."""
+        return self.node_scope.fresh(stem, tail)
+
+    def add_constant(self, value: Array, tail: str) -> str:
+        """Add the constant to the graph around."""
+        return self.node_scope.add_constant(value, tail)
+
+    def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
+        """Add the Constant node to the function around."""
+        return self.node_scope.add_reference(attribute, value, tail)
+
+    def adopt_initializer(self, name: str, tensor: TensorProto) -> None:
+        """Let an initializer of the graph around hold a value."""
+        self.node_scope.adopt_initializer(name, tensor)
+
+    def declare(self, name: str, element_type: int) -> None:
+        """State the element type of a value that a rewrite makes."""
+        self.node_scope.declare(name, element_type)
+
+    def state_type(self, name: str) -> None:
+        """Let the graph around state the type of a value."""
+        self.node_scope.state_type(name)
+
+    def release(self, name: str) -> None:
+        """Note that a constant of the graph around is no longer read."""
+        if not self.defines(name):
+            self.parent.release(name)
+
+
+class BodyScope(_Inside):
+    """The nodes that replace one node, standing in the scope of the node they replace.
 
     What they add goes to the graph around them; the types of what they compute come from inference over just them.
     """
 
-    def __init__(self, around: Scope, nodes: list[NodeProto], opset: int) -> None:
+    def __init__(self, around: NodeScope | _Inside, nodes: list[NodeProto], opset: int) -> None:
         """Open the scope of replacement nodes written for an opset version."""
-        super().__init__(around.ground, FunctionProto(), opset, around.path, around)
+        super().__init__(around, opset)
         # As they were written: making them legal edits them in place.
         self.nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-        self._defined = {name for node in nodes for name in node.output if name}
-        self._body: GraphProto | None = None
-        self._body_types: Mapping[str, TypeProto] = {}
-        self.constant_nodes = {node.output[0]: (-1, node) for node in nodes if node.op_type == "Constant"}
+        self._producers = {name: node for node in self.nodes for name in node.output if name}
+        self._constants: dict[str, Array | None] = {}
 
-    def _writing(self) -> Scope:
-        assert self.parent is not None
-        return self.parent._writing()
+    def defines(self, name: str) -> bool:
+        """Whether one of the nodes yields a value."""
+        return name in self._producers
 
-    def _source_nodes(self) -> Iterable[NodeProto]:
-        return self.nodes
+    # Constants among the nodes
 
-    def add_constant(self, value: Array, tail: str) -> str:
-        """Add the constant to the graph around the nodes."""
-        assert self.parent is not None
-        return self.parent.add_constant(value, tail)
+    def constant(self, name: str) -> Array | None:
+        """The value of a constant, which the nodes may compute."""
+        if not self.defines(name):
+            return self.parent.constant(name)
+        if name not in self._constants:
+            self._constants[name] = Folding().value(name, self)
+        return self._constants[name]
 
-    def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
-        """Add the Constant node to the function around the nodes."""
-        assert self.parent is not None
-        return self.parent.add_reference(attribute, value, tail)
+    def home(self, name: str) -> BodyScope:
+        """Here: what comes from around the nodes is known whole, or not at all."""
+        return self
 
-    def _type(self, name: str) -> TypeProto | None:
-        assert self.parent is not None
-        self._inferred()
-        # The last nodes yield the outputs of the node they replace, whose types the graph around knows.
-        found = self._body_types.get(name)
-        return found if found is not None else self.parent.type(name)
+    def whole(self, name: str) -> Array | None:
+        """The value of a Constant node here, or of any constant around; None where the nodes compute it."""
+        node = self.producer(name)
+        if node is None:
+            return self.parent.constant(name)
+        values = self.node_scope.graph.ground.values
+        return values[values.number_of_attribute(node.attribute[0])] if _is_constant(node) else None
+
+    def producer(self, name: str) -> NodeProto | None:
+        """The node that yields a value."""
+        return self._producers.get(name)
+
+    def reference(self, name: str) -> AttributeProto | None:
+        """The attribute of the function that a Constant node yields."""
+        node = self.producer(name)
+        if node is None:
+            return self.parent.reference(name)
+        return next((each for each in node.attribute if each.ref_attr_name), None) if _is_constant(node) else None
+
+    def written_as(self, name: str) -> str:
+        """How a value comes about."""
+        node = self.producer(name)
+        if node is None:
+            return self.parent.written_as(name)
+        return "constant" if _is_constant(node) else "dynamic"
+
+    def is_read(self, name: str) -> bool:
+        """Whether one of the nodes reads a value, or anything outside."""
+        return any(name in _read_by(node) for node in self.nodes) or self.parent.is_read(name)
+
+    def is_handed_by_callers(self, name: str) -> bool:
+        """Whether a value is an input of the function around."""
+        return not self.defines(name) and self.parent.is_handed_by_callers(name)
+
+    def has_type_at_hand(self, name: str) -> bool:
+        """Whether the type of a value is to be had for little."""
+        node = self.producer(name)
+        return (node is not None and _is_constant(node)) or self.parent.has_type_at_hand(name)
+
+    # Types
+
+    def own_type(self, name: str) -> TypeProto | None:
+        """The type that inference over the nodes finds."""
+        return self._types.get(name)
+
+    def note_types(self) -> None:
+        """Keep the types of the new values among what the nodes compute, for the graph to state."""
+        for name in filter(self.node_scope.is_new, self._producers):
+            found = self.type(name)
+            if found is not None:
+                self.node_scope.types[name] = without_made_up_symbols(found)
+
+    def read(self) -> set[str]:
+        """The values that the nodes read and do not bring about themselves; not what graphs inside them read."""
+        return {name for node in self.nodes for name in node.input if name} - self._producers.keys()
 
     def types_inside(self, node: NodeProto, number: int) -> list[ValueInfoProto]:
         """The types of what a subgraph of one of the nodes, by its number among them, takes and computes."""
-        for inferred in self._inferred().node:
+        for inferred in self._inferred.node:
             if inferred.op_type == node.op_type and list(inferred.output) == list(node.output):
                 graph = next(graph for index, _, graph in subgraphs(inferred) if index == number)
                 return [*graph.input, *graph.value_info]
@@ -83,26 +256,50 @@ class BodyScope(Scope):
         """The inferred type of a value in a subgraph of one of the nodes."""
         return next((value.type for value in self.types_inside(node, number) if value.name == name), None)
 
+    @cached_property
+    def _types(self) -> Mapping[str, TypeProto]:
+        return {value.name: value.type for value in self._inferred.value_info}
+
+    @cached_property
     def _inferred(self) -> GraphProto:
-        assert self.parent is not None
-        if self._body is None:
-            read = {name for node in self.nodes for name in _read_by(node)} - {"", *(self._defined or ())}
-            known = {outer: found for outer in read if (found := self.parent.type(outer)) is not None}
-            constants = []
-            for outer in sorted(known):
-                # Inference reads the values of shapes and axes, which are integers.
-                if known[outer].tensor_type.elem_type not in (TensorProto.INT32, TensorProto.INT64):
-                    continue
-                value = self.parent.constant(outer)
+        read = {name for node in self.nodes for name in _read_by(node)} - {"", *self._producers}
+        known = {outer: found for outer in sorted(read) if (found := self.parent.type(outer)) is not None}
+        constants = list(self._shapes_among(known))
+        for constant in constants:
+            del known[constant.output[0]]
+        return infer_body([*constants, *self.nodes], known, self.opset)
+
+    def _shapes_among(self, known: Mapping[str, TypeProto]) -> Iterator[NodeProto]:
+        """Constant nodes for what inference reads the values of: shapes and axes, which are integers."""
+        for name, found in known.items():
+            if found.tensor_type.elem_type in (TensorProto.INT32, TensorProto.INT64):
+                value = self.parent.constant(name)
                 if value is not None and value.size <= _LARGEST_SHAPE:
-                    constant = NodeProto(op_type="Constant", output=[outer])
+                    constant = NodeProto(op_type="Constant", output=[name])
                     tensor = numpy_helper.from_array(value)
                     constant.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
-                    constants.append(constant)
-                    del known[outer]
-            self._body = infer_body([*constants, *self.nodes], known, self.opset)
-            self._body_types = {value.name: value.type for value in self._body.value_info}
-        return self._body
+                    yield constant
+
+
+class InnerScope(_Inside):
+    """A graph inside one of the nodes that replace another."""
+
+    def __init__(self, around: BodyScope, graph: GraphProto, types: list[ValueInfoProto]) -> None:
+        """Open the scope of a graph, given the types that inference finds in it."""
+        super().__init__(around, around.opset)
+        self._known = {value.name: value.type for value in (*graph.input, *graph.value_info, *types)}
+
+    def defines(self, name: str) -> bool:
+        """Whether the type of a value is known from the graph itself."""
+        return name in self._known
+
+    def own_type(self, name: str) -> TypeProto | None:
+        """The type of a value as the graph or inference states it."""
+        return self._known[name]
+
+
+def _is_constant(node: NodeProto) -> bool:
+    return node.op_type == "Constant" and len(node.attribute) > 0
 
 
 def _read_by(node: NodeProto) -> set[str]:

@@ -7,7 +7,7 @@ size of what they yield.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper
@@ -17,7 +17,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from reducelower.scope.scope import Scope
+    from reducelower.scope.scope import Foldable
 
     Array = NDArray[np.generic]
 
@@ -31,10 +31,8 @@ _MOST_NODES = 256
 _SELECTING = frozenset(
     {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
 )
-"""They pass on some of their input's elements, whatever these are."""
-
-_UNKNOWN = np.iinfo(np.int64).min
-"""Stands for the size of a dimension that is not known; no dimension has it."""
+"""They pass on some elements of their first input, or of all inputs of Concat, whatever these are. Every other operand
+decides what is computed, so it has to be known whole."""
 
 # The input that says how large the result is, checked before it is made.
 _SIZES = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1, "Reshape": None}
@@ -51,25 +49,34 @@ _COMPUTABLE = frozenset(
 )  # fmt: skip
 
 
+class _Value(NamedTuple):
+    """A value that is known as far as `unknown` does not mark its elements; None where it is known whole."""
+
+    data: Array
+    unknown: Array | None = None
+
+
 class Folding:
-    """Computes values from constants; one object answers for one value and what it is made of."""
+    """Computes values from constants; one object answers for one value and what it is made of.
+
+    Attributes:
+        folded: the values computed on the way, each with the scope it stands in; empty unless the answer was one.
+    """
 
     def __init__(self) -> None:
         self._left = _MOST_NODES
-        self.folded: list[tuple[Scope, str]] = []
-        """The values computed on the way, each with the scope it stands in; empty unless the answer was one."""
+        self.folded: list[tuple[Any, str]] = []
 
-    def value(self, name: str, scope: Scope) -> Array | None:
+    def value(self, name: str, scope: Foldable) -> Array | None:
         """The value of a name; None if it depends on more than constants and static shapes, or goes beyond bounds."""
         found = self._value(name, scope)
-        return None if found is None or _is_partial(found) else found
+        return None if found is None or found.unknown is not None else found.data
 
-    def _value(self, name: str, scope: Scope) -> Array | None:
-        """The value of a name, with `_UNKNOWN` for sizes that are not known."""
+    def _value(self, name: str, scope: Foldable) -> _Value | None:
         home = scope.home(name)
-        known = home.stated_constant(name)
+        known = home.whole(name)
         if known is not None:
-            return known
+            return _Value(known)
         node = home.producer(name)
         if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in _COMPUTABLE or self._left <= 0:
             return None
@@ -79,36 +86,57 @@ class Folding:
         inputs = [self._input(node, given, home) if given else None for given in node.input]
         if any(given and found is None for given, found in zip(node.input, inputs, strict=True)):
             return None
-        if node.op_type not in _SELECTING and any(given is not None and _is_partial(given) for given in inputs):
+        if any(found is not None and found.unknown is not None for found in inputs[_data_operands(node) :]):
             return None
-        if not _is_small(node, inputs):
+        data = [None if found is None else found.data for found in inputs]
+        if not _is_small(node, data):
             return None
-        result = _evaluate(node, name, inputs, home.opset)
-        if result is not None:
-            self.folded.append((home, name))
-        return result
+        result = _evaluate(node, name, data, home.opset)
+        if result is None:
+            return None
+        self.folded.append((home, name))
+        if all(found is None or found.unknown is None for found in inputs):
+            return _Value(result)
+        # What is known of the result goes the way its elements went.
+        marked = _data_operands(node)
+        marks = [
+            _marks(found) if at < marked else given for at, (found, given) in enumerate(zip(inputs, data, strict=True))
+        ]
+        unknown = _evaluate(node, name, marks, home.opset)
+        return None if unknown is None else _Value(result, unknown if unknown.any() else None)
 
-    def _input(self, node: NodeProto, name: str, home: Scope) -> Array | None:
+    def _input(self, node: NodeProto, name: str, home: Foldable) -> _Value | None:
         if node.op_type != "Size":
             return self._value(name, home)
         shape = home.shape(name)
         if shape is None or None in shape:
             return None
         # A zero of that shape takes no memory.
-        return np.broadcast_to(np.float32(0), [size or 0 for size in shape])
+        return _Value(np.broadcast_to(np.float32(0), [size or 0 for size in shape]))
 
-    def _shape(self, node: NodeProto, name: str, home: Scope) -> Array | None:
+    def _shape(self, node: NodeProto, name: str, home: Foldable) -> _Value | None:
         shape = home.shape(node.input[0])
         if shape is None:
             return None
         given = {attribute.name: attribute.i for attribute in node.attribute}
-        sizes = [_UNKNOWN if size is None else size for size in shape]
+        sizes = shape[given.get("start", 0) : given.get("end", len(shape))]
         self.folded.append((home, name))
-        return np.array(sizes[given.get("start", 0) : given.get("end", len(sizes))], np.int64)
+        unknown = np.array([size is None for size in sizes], np.int64)
+        return _Value(np.array([size or 0 for size in sizes], np.int64), unknown if unknown.any() else None)
 
 
-def _is_partial(value: Array) -> bool:
-    return value.dtype == np.int64 and bool((value == _UNKNOWN).any())
+def _data_operands(node: NodeProto) -> int:
+    """How many operands of a node, from the first, only carry data, so that they may be known in part."""
+    if node.op_type not in _SELECTING:
+        return 0
+    return len(node.input) if node.op_type == "Concat" else 1
+
+
+def _marks(found: _Value | None) -> Array | None:
+    """Which elements of a value are unknown, as ones among zeros."""
+    if found is None:
+        return None
+    return np.zeros(found.data.shape, np.int64) if found.unknown is None else found.unknown
 
 
 def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
+from reducelower.scope.values import Values
 
 if TYPE_CHECKING:
-    from reducelower.scope.scope import Scope
+    from reducelower.scope.graph import GraphScope
 
 __all__ = ["Ground"]
 
@@ -58,7 +59,6 @@ class Ground:
         self.is_last_attempt = is_last_attempt
         self.opset = opset
         self.frozen: set[str] = set()
-        self.released: list[tuple[Scope, str]] = []
-        self.folded: set[tuple[Scope, str]] = set()
-        self.asked_values: set[str] = set()
-        self.asked_types: set[str] = set()
+        self.released: list[tuple[GraphScope, str]] = []
+        self.folded: set[tuple[GraphScope, str]] = set()
+        self.values = Values()

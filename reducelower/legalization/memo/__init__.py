@@ -1,0 +1,170 @@
+"""The memo: what became of one node, done to every node about which the same questions have the same answers.
+
+Nodes of a large model are few kinds over and over. While rules work on a node, its scope writes down each question they
+ask about its surroundings, with the answer. Operator, attributes and the way operands stand in a node (its signature)
+lead to the first question; each answer leads to the next, and at last to what became of a node that was answered in the
+same way. A node that gets an answer nobody got before is worked out by rules, and adds a branch.
+
+Two entry points: `Memo.repeat` does what is known, `Memo.learn` takes up what is not. Whatever the memo holds, the
+bytes that come of a model are the same; without it they only take longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from reducelower.errors import RefusedError
+from reducelower.legalization.edits import Edit
+from reducelower.legalization.memo.outcome import NOTHING, Outcome, in_blanks, scope_of
+from reducelower.legalization.memo.reading import INPUT, NAME, OUTPUT, ReadNode, Signature, read_node
+from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
+from reducelower.scope.graph import GraphScope
+from reducelower.scope.node import NodeScope, Question
+
+__all__ = ["NOTHING", "Memo", "Outcome", "ReadNode", "in_blanks", "put_in_own_names", "scope_of"]
+
+
+class _Branch:
+    """A question about an operand, and where each answer to it leads."""
+
+    __slots__ = ("answers", "number", "question")
+
+    def __init__(self, question: Question, number: int) -> None:
+        self.question = question
+        self.number = number
+        self.answers: dict[Hashable, _Known] = {}
+
+
+_Known: TypeAlias = "_Branch | Outcome"
+
+_UNCOMMON = 128
+"""A length that takes more than one byte."""
+
+# The common form: one or two inputs and one output, no two alike, with or without a name.
+_COMMON: Mapping[tuple[bool, bool], Signature] = {
+    (two, named): (2, (0, 1, 2), named) if two else (1, (0, 1), named)
+    for two in (True, False)
+    for named in (True, False)
+}
+
+
+class Memo:
+    """What became of nodes, in one run over one model."""
+
+    def __init__(self, *, remembers: bool = True) -> None:
+        """Begin with nothing known.
+
+        Args:
+            remembers: whether what is learned is kept; without that every node is worked out by itself.
+        """
+        self._remembers = remembers
+        self._known: dict[Hashable, dict[Signature, dict[bytes, _Known]]] = {}
+        self._writings: dict[GraphScope, dict[Outcome, Writing]] = {}
+
+    def _known_in(self, stage: str, graph: GraphScope) -> dict[Signature, dict[bytes, _Known]]:
+        # What a function may refer to hangs on the function.
+        function = graph.root if graph.is_function else None
+        return self._known.setdefault((stage, graph.opset, function, graph.is_graph), {})
+
+    def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
+        """Do what is known to nodes of one graph or function body.
+
+        Args:
+            stage: what is being done; each stage has a memory of its own.
+            edit: the graph, and what becomes of its nodes.
+            nodes: positions and bytes of nodes that nobody has edited since.
+
+        Yields:
+            Position and names of every other node; `learn` may be told of one before the next is asked for.
+        """
+        graph = edit.scope
+        known = self._known_in(stage, graph)
+        common = {form: known.setdefault(signature, {}) for form, signature in _COMMON.items()}
+        for index, data in nodes:
+            found: _Known | None = None
+            try:
+                # What `read_node` does, for the common form alone, in a third of the time.
+                first = data[1]
+                lengths = first or _UNCOMMON
+                first_end = inputs_end = first + 2
+                two = data[first_end] == INPUT
+                if two:
+                    second = data[first_end + 1]
+                    lengths |= second or _UNCOMMON
+                    inputs_end += 2 + second
+                output = data[inputs_end + 1]
+                lengths |= output or _UNCOMMON
+                names_end = output_end = inputs_end + 2 + output
+                named = data[output_end] == NAME
+                if named:
+                    name = data[output_end + 1]
+                    lengths |= name or _UNCOMMON
+                    names_end += 2 + name
+                rest = data[names_end:]
+                found = common[two, named].get(rest)
+            except IndexError:
+                pass
+            # The ends are right only where every length is a single byte and every field the one expected.
+            if found is None or lengths >= _UNCOMMON or data[0] != INPUT or data[inputs_end] != OUTPUT:
+                read = read_node(data)
+            else:
+                names = [data[2:first_end]]
+                if two:
+                    names.append(data[first_end + 2 : inputs_end])
+                names += data[inputs_end + 2 : output_end], data[output_end + 2 : names_end]
+                read = ReadNode(names, _COMMON[two, named], rest, b"")
+                if two and names[0] == names[1]:
+                    read = read_node(data)
+            outcome = _follow(known, graph, read)
+            if outcome is None:
+                yield index, read
+                continue
+            self.put(outcome, edit, index, read)
+
+    def learn(self, stage: str, graph: GraphScope, read: ReadNode, scope: NodeScope | None, outcome: Outcome) -> None:
+        """Take up what became of a node.
+
+        Args:
+            stage: what was being done.
+            graph: where the node stands.
+            read: the node.
+            scope: what was asked about it; None where nothing was.
+            outcome: what became of it.
+        """
+        if not self._remembers or not (scope is None or scope.is_repeatable):
+            return
+        place: dict[Any, _Known] = self._known_in(stage, graph).setdefault(read.signature, {})
+        key: Hashable = read.rest
+        for (question, number), answer in () if scope is None else scope.trail.items():
+            branch = place.setdefault(key, _Branch(question, number))
+            if not isinstance(branch, _Branch) or (branch.question, branch.number) != (question, number):
+                return  # the same answers led to another question: something else decides here, so nothing is reused
+            place, key = branch.answers, answer
+        place[key] = outcome
+
+    def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
+        """Do to a node what an outcome says."""
+        if outcome is NOTHING:
+            return
+        if outcome.refusal is not None:
+            put_refusal(outcome, edit, index, read)
+            return
+        writings = self._writings.setdefault(edit.scope, {})
+        writing = writings.get(outcome)
+        if writing is None:
+            writing = writings[outcome] = Writing(outcome, edit.scope, len(read.names) - 1)
+        writing.put(edit, index, read)
+
+
+def _follow(known: Mapping[Signature, Mapping[bytes, _Known]], graph: GraphScope, read: ReadNode) -> Outcome | None:
+    """What became of a node that was answered as this one is; None where none was."""
+    alike = known.get(read.signature)
+    found = None if alike is None else alike.get(read.rest)
+    try:
+        while isinstance(found, _Branch):
+            operand = read.names[found.number].decode() if found.number >= 0 else ""
+            found = found.answers.get(found.question(graph, operand))
+    except RefusedError:
+        return None
+    return found

@@ -1,0 +1,140 @@
+"""What became of one node, told with blanks for names, so that it can be done to others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto, TensorProto
+
+from reducelower.model.inference import subgraphs
+from reducelower.scope.node import NodeScope, blank
+
+if TYPE_CHECKING:
+    from reducelower.errors import RefusedError
+    from reducelower.legalization.memo.reading import ReadNode
+    from reducelower.scope.graph import GraphScope
+    from reducelower.scope.node import Added
+
+__all__ = ["MARKS", "NAME_BLANK", "NOTHING", "Outcome", "fill", "in_blanks", "is_in_blanks", "names_in", "scope_of"]
+
+_BLANK = re.compile(r"⟦\w+⟧")
+
+NAME_BLANK = blank("n")
+"""What stands for the node's own name."""
+
+MARKS = blank("marks")
+"""The doc string of a node in blanks: where it ends up, the doc string and the metadata of the node belong."""
+
+
+@dataclass(eq=False, frozen=True)
+class Outcome:
+    """What became of a node.
+
+    Attributes:
+        op_type: operator of the node.
+        label: what reports call it; empty where there is nothing to tell of.
+        nodes: what stands in the node's place; None where it stays as it is.
+        in_place: whether that is the node itself, changed.
+        refusal: why it cannot be made legal, if it cannot.
+        added: constants and references that the nodes read, by the blanks they go by.
+        released: numbers of operands that are no longer read.
+        stated: types to be stated of operands, by number.
+        adopted: tensors that operands become, by number.
+        derived: new names, in order: stem, tail, name.
+        types: types of new values, to be stated, in the order of the nodes.
+    """
+
+    op_type: str
+    label: str = ""
+    nodes: Sequence[NodeProto] | None = None
+    in_place: bool = False
+    refusal: RefusedError | None = None
+    added: Sequence[tuple[str, Added]] = ()
+    released: Sequence[int] = ()
+    stated: Sequence[tuple[int, bytes]] = ()
+    adopted: Sequence[tuple[int, TensorProto]] = ()
+    derived: Sequence[tuple[str, str, str]] = ()
+    types: Sequence[tuple[str, bytes]] = ()
+
+    @classmethod
+    def of(
+        cls, scope: NodeScope, op_type: str, label: str, nodes: Sequence[NodeProto] | None, *, in_place: bool
+    ) -> Outcome:
+        """What became of a node, with what was brought in for it and is of use.
+
+        Raises:
+            RefusedError: a constant that the nodes read may not be held by what they stand in.
+        """
+        for node in nodes or ():
+            for attribute in node.attribute:
+                # A tensor there may be named after an operand; nobody reads that name.
+                if is_in_blanks(attribute.t.name):
+                    attribute.t.ClearField("name")
+        outputs = [name for node in nodes or () for name in node.output]
+        read = {name for node in nodes or () for name in names_in(node)}
+        added = [(name, each) for name, each in scope.added.items() if name in read]
+        for _, each in added:
+            if each.attribute is None:
+                scope.check_constant(each.tensor.data_type)
+        if nodes is None and not (scope.released or scope.stated):
+            return NOTHING
+        return cls(
+            op_type,
+            label,
+            nodes,
+            in_place,
+            None,
+            added,
+            scope.released,
+            scope.stated,
+            scope.adopted,
+            scope.derived,
+            [(name, scope.types[name].SerializeToString()) for name in outputs if name in scope.types],
+        )
+
+
+def is_in_blanks(text: str) -> bool:
+    """Whether something in a text stands for a name."""
+    return _BLANK.search(text) is not None
+
+
+def fill(text: str, real: Mapping[str, str]) -> str:
+    """Put names in the place of the blanks in a text."""
+    return _BLANK.sub(lambda found: real.get(found[0], found[0]), text)
+
+
+NOTHING = Outcome("")
+"""What becomes of a node that is legal."""
+
+
+def in_blanks(read: ReadNode) -> NodeProto:
+    """A node with blanks for its names."""
+    inputs, places, has_name = read.signature
+    node = NodeProto.FromString(read.rest)
+    names = ["" if place < 0 else blank(place) for place in places]
+    node.input.extend(names[:inputs])
+    node.output.extend(names[inputs:])
+    if has_name:
+        node.name = NAME_BLANK
+    node.doc_string = MARKS
+    # The two spellings of the default domain mean the same.
+    if node.domain == "ai.onnx":
+        node.ClearField("domain")
+    return node
+
+
+def scope_of(read: ReadNode, graph: GraphScope) -> NodeScope:
+    """The scope of a node in blanks."""
+    return NodeScope(graph, {blank(number): (number, name.decode()) for number, name in enumerate(read.names[:-1])})
+
+
+def names_in(node: NodeProto) -> Iterator[str]:
+    """The names of all that a node and graphs inside it read."""
+    yield from node.input
+    for _, _, graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from names_in(inner)

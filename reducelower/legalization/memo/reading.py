@@ -1,0 +1,137 @@
+"""Reading the bytes of a node as far as it takes to see what it is like: its names apart from all else."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from onnx import NodeProto
+
+from reducelower.model.wire import LENGTH
+
+__all__ = ["INPUT", "NAME", "OUTPUT", "ReadNode", "Signature", "read_node"]
+
+INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
+"""What stands in front of the first fields of a NodeProto, as protobuf writes it."""
+
+_DOC_STRING, _METADATA = 0x32, 0x4A
+_LAST = 0x52
+"""The highest tag of a NodeProto; what else stands behind its names is not known, and is left as it is."""
+
+Signature: TypeAlias = "tuple[int, tuple[int, ...], bool]"
+"""What nodes that fare alike share, beside operator and attributes: how many inputs, which operand each input and
+output is, and whether they have a name. Operands are numbered as they come; -1 is one that is not given."""
+
+
+class ReadNode(NamedTuple):
+    """A node, its names apart.
+
+    Attributes:
+        names: its operands, each once, inputs before outputs; then its name.
+        signature: how the operands stand in it.
+        rest: operator, attributes and domain, as bytes.
+        marks: doc string and metadata, as bytes; they go where the node's first output is yielded.
+    """
+
+    names: list[bytes]
+    signature: Signature
+    rest: bytes
+    marks: bytes
+
+
+def read_node(data: bytes) -> ReadNode:
+    """Read a serialized node."""
+    try:
+        found = _read(data)
+    except IndexError:
+        found = None
+    if found is None:
+        # However it was laid out, protobuf itself writes fields in the order of their numbers.
+        found = _read(NodeProto.FromString(data).SerializeToString())
+        if found is None:
+            raise ValueError("a node with fields of wire types that onnx.proto does not have")
+    return found
+
+
+def _length(data: bytes, position: int) -> tuple[int, int]:
+    """The length at a position, and where what is that long begins."""
+    length = data[position]
+    position += 1
+    if length > 127:
+        length &= 127
+        shift = 7
+        while data[position] > 127:
+            length |= (data[position] & 127) << shift
+            shift += 7
+            position += 1
+        length |= data[position] << shift
+        position += 1
+    return length, position
+
+
+def _read(data: bytes) -> ReadNode | None:
+    """Read a node; None where its fields are not in the order of their numbers."""
+    names: list[bytes] = []
+    inputs = 0
+    name = b""
+    position, size = 0, len(data)
+    last = INPUT
+    while position < size:
+        tag = data[position]
+        if tag > NAME:
+            break
+        if tag < last or tag & 7 != LENGTH:
+            return None
+        last = tag
+        length = data[position + 1]
+        start = position + 2
+        if length > 127:
+            length, start = _length(data, position + 1)
+        position = start + length
+        if tag == INPUT:
+            inputs += 1
+            names.append(data[start:position])
+        elif tag == OUTPUT:
+            names.append(data[start:position])
+        else:
+            name = data[start:position]
+    spans = _marks(data, position)
+    if spans is None:
+        return None
+    rest, marks = spans
+    places: tuple[int, ...] = _PLAIN[len(names)] if len(names) < len(_PLAIN) else tuple(range(len(names)))
+    if len(set(names)) < len(names) or b"" in names:
+        numbers: dict[bytes, int] = {}
+        places = tuple(numbers.setdefault(each, len(numbers)) if each else -1 for each in names)
+        names = list(numbers)
+    names.append(name)
+    return ReadNode(names, (inputs, places, bool(name)), rest, marks)
+
+
+_PLAIN = [tuple(range(count)) for count in range(16)]
+
+
+def _marks(data: bytes, position: int) -> tuple[bytes, bytes] | None:
+    """What follows the names of a node from a position, without and with the doc string and metadata only."""
+    start, size = position, len(data)
+    last = 0
+    rest: list[bytes] = []
+    marks: list[bytes] = []
+    while position < size:
+        tag = data[position]
+        if tag > _LAST:
+            break
+        if tag < last or tag & 7 != LENGTH:
+            return None
+        last = tag
+        begin = position
+        length = data[position + 1]
+        position += 2
+        if length > 127:
+            length, position = _length(data, begin + 1)
+        position += length
+        if tag in (_DOC_STRING, _METADATA):
+            rest.append(data[start:begin])
+            marks.append(data[begin:position])
+            start = position
+    rest.append(data[start:])
+    return b"".join(rest), b"".join(marks)

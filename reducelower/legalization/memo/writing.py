@@ -1,0 +1,312 @@
+"""Writing what became of one node for another, with the names of that one in the blanks.
+
+What is written is bytes, so that thousands of nodes are written as one format that names go into.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from onnx import GraphProto, NodeProto
+
+from reducelower.legalization.edits import Edit
+from reducelower.legalization.memo.outcome import MARKS, NAME_BLANK, Outcome, fill, is_in_blanks
+from reducelower.legalization.memo.reading import INPUT, NAME, OUTPUT, ReadNode
+from reducelower.model.census import field_head
+from reducelower.model.inference import subgraphs
+from reducelower.model.value_info import entry
+from reducelower.model.wire import varint
+from reducelower.scope.graph import GraphScope
+from reducelower.scope.node import Added, blank
+
+__all__ = ["Writing", "put_in_own_names", "put_refusal"]
+
+_Piece: TypeAlias = "bytes | int | str"
+"""A part of a node: bytes as they are, the number of one of its names or of its marks, or a new name in blanks."""
+
+_Text: TypeAlias = tuple[bytes, Callable[[tuple[bytes, ...]], Any]]
+"""A format, and what picks out of names and marks what goes into it."""
+
+
+def _real_names(read: ReadNode) -> dict[str, str]:
+    real = {blank(number): name.decode() for number, name in enumerate(read.names[:-1])}
+    real[NAME_BLANK] = read.names[-1].decode()
+    return real
+
+
+def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
+    """Note why a node cannot be made legal, in its own names."""
+    assert outcome.refusal is not None
+    real = _real_names(read)
+    reason, hint = fill(outcome.refusal.reason, real), fill(outcome.refusal.hint, real)
+    edit.refuse(index, real[NAME_BLANK], outcome.op_type, reason, hint)
+
+
+def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
+    """Do to a node what an outcome says that knows the node by the names of the model, not by blanks."""
+    graph = edit.scope
+    added = {name: _add(each, graph) for name, each in outcome.added}
+    for node in outcome.nodes or ():
+        if added:
+            _rename(node, added)
+    if not outcome.in_place:
+        edit.replaced[index] = list(outcome.nodes or ())
+    if outcome.types:
+        edit.types[index] = b"".join([entry(name.encode(), value_type) for name, value_type in outcome.types])
+    edit.tell(index, outcome.op_type, outcome.label)
+
+
+def _add(added: Added, graph: GraphScope) -> str:
+    if added.attribute is not None:
+        return graph.add_reference(added.attribute, added.written, added.tail)
+    assert added.value is not None
+    return graph.add_constant(added.value, added.tensor, added.tail)
+
+
+class Writing:
+    """What one outcome writes in one graph."""
+
+    def __init__(self, outcome: Outcome, graph: GraphScope, operands: int) -> None:
+        """Prepare to write, and add what the nodes read to the graph.
+
+        Args:
+            outcome: what became of a node.
+            graph: where the nodes stand that it is written for.
+            operands: how many operands these have.
+        """
+        self.outcome = outcome
+        self._names = graph.ground.names
+        self._name_at = operands
+        self._marks_at = operands + 1
+        self._fixed = {name: _add(each, graph) for name, each in outcome.added}
+        self._tails: dict[str, tuple[int, str]] = {}
+        self._families: dict[int, tuple[str, frozenset[bytes]]] | None = self._find_families()
+        self._pieces: list[list[_Piece]] | None = self._take_apart()
+        self._texts: dict[tuple[int, ...], _Text] = {}
+
+    # New names
+
+    def _find_families(self) -> dict[int, tuple[str, frozenset[bytes]]] | None:
+        """By the number of a stem, the family of its tails and these; None where names have to be found one by one."""
+        numbers = {blank(number): number for number in range(self._name_at)} | {NAME_BLANK: self._name_at}
+        tails: dict[int, list[str]] = {}
+        for stem, tail, name in self.outcome.derived:
+            number, before = self._tails.get(stem) or (numbers.get(stem, -1), "")
+            if number < 0 or name != stem + tail:
+                return None
+            self._tails[name] = number, before + tail
+            tails.setdefault(number, []).append(before + tail)
+        found = {}
+        for number, each in tails.items():
+            family = self._names.family(each)
+            if not family:
+                return None
+            found[number] = family, frozenset(tail.encode() for tail in each)
+        return found
+
+    def _claim_all(self, read: ReadNode) -> bool:
+        claimed: list[tuple[str, bytes]] = []
+        for number, (family, tails) in (self._families or {}).items():
+            if not self._names.claim(family, read.names[number], tails):
+                for pair in claimed:
+                    self._names.disclaim(*pair)
+                return False
+            claimed.append((family, read.names[number]))
+        return True
+
+    # One node
+
+    def put(self, edit: Edit, index: int, read: ReadNode) -> None:
+        """Do to a node what the outcome says."""
+        outcome = self.outcome
+        names = self._names_of_new(read)
+        if outcome.nodes is None:
+            pass
+        elif self._pieces is None:
+            nodes = [self._renamed(node, names, read.marks) for node in outcome.nodes or ()]
+            if outcome.in_place:
+                edit.scope.node_list.overwrite(index, nodes[0].SerializeToString())
+            else:
+                edit.replaced[index] = nodes
+        else:
+            given = (*read.names, read.marks)
+            lengths = tuple(map(len, given))
+            text, pick = self.text(lengths) if names is None else self._text_with(lengths, names)
+            if outcome.in_place:
+                edit.scope.node_list.overwrite(index, text % pick(given))
+            else:
+                edit.replaced[index] = text % pick(given)
+        if outcome.types:
+            edit.types[index] = self.types(read.names, names)
+        edit.tell(index, outcome.op_type, outcome.label)
+        graph = edit.scope
+        for number in outcome.released:
+            graph.release(read.names[number].decode())
+        for number, value_type in outcome.stated:
+            graph.state(read.names[number].decode(), value_type)
+        for number, tensor in outcome.adopted:
+            graph.adopt_constant(read.names[number].decode(), tensor)
+
+    def types(self, names: Sequence[bytes], new: Mapping[str, str] | None) -> bytes:
+        """What the graph is to state of new values, as bytes of a GraphProto."""
+        stated = []
+        for name, value_type in self.outcome.types:
+            if new is None:
+                number, tail = self._tails[name]
+                stated.append(entry(names[number] + tail.encode(), value_type))
+            else:
+                stated.append(entry(new[name].encode(), value_type))
+        return b"".join(stated)
+
+    def _names_of_new(self, read: ReadNode) -> dict[str, str] | None:
+        """All names, by what stands for them; None where new names are but a stem and a tail, and were free."""
+        is_claimed = self._families is not None and self._claim_all(read)
+        if is_claimed and self._pieces is not None:
+            return None
+        real = {**_real_names(read), **self._fixed}
+        for stem, tail, name in self.outcome.derived:
+            if is_claimed:
+                number, whole = self._tails[name]
+                real[name] = read.names[number].decode() + whole
+            else:
+                # A replacement of a replacement takes its stem from a name that is itself derived.
+                real[name] = self._names.fresh(real.get(stem, stem), tail)
+        return real
+
+    # Bytes with blanks
+
+    def _take_apart(self) -> list[list[_Piece]] | None:
+        """The nodes in pieces; None where names stand inside graphs, or where they are made otherwise than usual."""
+        pieces = []
+        for node in self.outcome.nodes or ():
+            apart = None if any(True for _ in subgraphs(node)) else self._pieces_of(node)
+            if apart is None:
+                return None
+            pieces.append(apart)
+        return pieces
+
+    def _pieces_of(self, node: NodeProto) -> list[_Piece] | None:
+        pieces: list[_Piece] = []
+        named = [*((INPUT, name) for name in node.input), *((OUTPUT, name) for name in node.output)]
+        named += [(NAME, node.name)] if node.name else []
+        for tag, name in named:
+            piece = self._piece_of(name)
+            if piece is None:
+                return None
+            pieces += [bytes([tag]), piece]
+        head = NodeProto(op_type=node.op_type, attribute=node.attribute)
+        behind = NodeProto.FromString(node.SerializeToString())
+        for field in ("input", "output", "name", "op_type", "attribute", "doc_string"):
+            behind.ClearField(field)
+        pieces.append(head.SerializeToString())
+        if node.doc_string == MARKS:
+            pieces.append(self._marks_at)
+        pieces.append(behind.SerializeToString())
+        return pieces
+
+    def _piece_of(self, name: str) -> _Piece | None:
+        if name in self._fixed:
+            return _coded(self._fixed[name])
+        if name == NAME_BLANK:
+            return self._name_at
+        if any(name == each for _, _, each in self.outcome.derived):
+            return name
+        if not is_in_blanks(name):
+            return _coded(name)
+        found = re.fullmatch(r"⟦(\d+)⟧", name)
+        return int(found[1]) if found else None
+
+    def text(self, lengths: tuple[int, ...]) -> _Text:
+        """What stands in the place of nodes whose names have some lengths, as a format.
+
+        Args:
+            lengths: the bytes of each operand, of the name, and of the marks.
+
+        Returns:
+            The format, for nodes as they stand in a GraphProto or, for one changed in place, the node itself; and what
+            picks out of the names, with the marks behind them, what goes into the blanks.
+        """
+        if lengths not in self._texts:
+            self._texts[lengths] = self._text_with(lengths, None)
+        return self._texts[lengths]
+
+    def _text_with(self, lengths: tuple[int, ...], new: Mapping[str, str] | None) -> _Text:
+        """The same, with new names spelled out where they are given."""
+        assert self._pieces is not None
+        text: list[bytes] = []
+        order: list[int] = []
+        for pieces in self._pieces:
+            parts: list[bytes] = []
+            size = 0
+            for piece in pieces:
+                if isinstance(piece, str) and new is not None:
+                    piece = _coded(new[piece])
+                if isinstance(piece, bytes):
+                    size += len(piece)
+                    parts.append(_plain(piece))
+                    continue
+                number, tail = (piece, "") if isinstance(piece, int) else self._tails[piece]
+                length = lengths[number] + len(tail.encode())
+                # Marks are whole fields, which have their lengths in them.
+                head = b"" if number == self._marks_at else varint(length)
+                size += len(head) + length
+                parts += [_plain(head), b"%b", _plain(tail.encode())]
+                order.append(number)
+            text += parts if self.outcome.in_place else [_plain(field_head(size)), *parts]
+        return b"".join(text), _picking(order)
+
+    # Messages
+
+    def _renamed(self, node: NodeProto, names: Mapping[str, str] | None, marks: bytes) -> NodeProto:
+        """A copy of a node, and of what is inside it, in real names."""
+        assert names is not None
+        copy = NodeProto.FromString(node.SerializeToString())
+        _rename(copy, names)
+        if copy.doc_string == MARKS:
+            copy.ClearField("doc_string")
+            copy.MergeFromString(marks)
+        return copy
+
+
+def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    for values in (node.input, node.output):
+        for index, name in enumerate(values):
+            values[index] = _renamed(name, names)
+    node.name = _renamed(node.name, names)
+    for _, _, graph in subgraphs(node):
+        _rename_graph(graph, names)
+
+
+def _rename_graph(graph: GraphProto, names: Mapping[str, str]) -> None:
+    graph.name = _renamed(graph.name, names)
+    for values in (graph.input, graph.output, graph.value_info, graph.initializer):
+        for value in values:
+            value.name = _renamed(value.name, names)
+    for node in graph.node:
+        _rename(node, names)
+
+
+def _renamed(name: str, names: Mapping[str, str]) -> str:
+    return names[name] if name in names else fill(name, names)
+
+
+def _picking(places: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
+    """A function that picks what is at some places, for a format to take."""
+    # With one place alone, itemgetter would hand out the item rather than a tuple.
+    if not places:
+        return lambda given: ()
+    return itemgetter(*places) if len(places) > 1 else lambda given: (given[places[0]],)
+
+
+def _coded(name: str) -> bytes:
+    """A name as protobuf writes it behind its tag: the length, then UTF-8."""
+    text = name.encode()
+    return varint(len(text)) + text
+
+
+def _plain(text: bytes) -> bytes:
+    """Text in a format that stands for itself."""
+    return text.replace(b"%", b"%%")

@@ -1,0 +1,435 @@
+"""A graph or function body of the model: what is known of its values, and where what is added goes.
+
+This is the engine's own view, under the names that values have in the model. Rules do not see it: what they may know,
+they ask a `Scope`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import cached_property
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+
+from reducelower.errors import RefusedError
+from reducelower.model.inference import GraphKey, subgraphs
+from reducelower.model.nodelist import NodeList, ParsedNodes
+from reducelower.model.schemas import element_type_name, type_string
+from reducelower.model.value_info import entry, without_made_up_symbols
+from reducelower.scope.fold import LARGEST, Folding
+from reducelower.scope.ground import Ground
+from reducelower.scope.values import tensor_of, value_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+__all__ = ["GraphScope", "tensor_type"]
+
+_CONSTANT_TAKES_ALL = 9
+"""Opset version from which on Constant takes every element type; below it takes floats only."""
+
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+
+
+def tensor_type(tensor: TensorProto) -> TypeProto:
+    """The type of a tensor: its element type and its shape."""
+    found = TypeProto()
+    found.tensor_type.elem_type = tensor.data_type
+    shape = found.tensor_type.shape
+    shape.SetInParent()  # A scalar has a shape as well: one without dimensions.
+    for size in tensor.dims:
+        shape.dim.add(dim_value=size)
+    return found
+
+
+class GraphScope:
+    """A graph or function body: its constants, the types of its values, the scope around it.
+
+    Names resolve the way ONNX resolves them: a subgraph sees the values of the graphs around it unless it defines the
+    name itself; a function sees nothing from outside.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        holder: GraphProto | FunctionProto,
+        opset: int,
+        path: str,
+        parent: GraphScope | None = None,
+        key: GraphKey | None = None,
+        nodes: NodeList | None = None,
+    ) -> None:
+        """Open the scope of a graph or function body.
+
+        Args:
+            ground: what all scopes of the run share.
+            holder: the graph or function body.
+            opset: opset version its nodes are written for.
+            path: graph path shown to people, such as ``graph/If_3.then_branch``.
+            parent: scope around a subgraph.
+            key: where shape inference keeps the types of this graph; None where it has none.
+            nodes: its nodes, where `holder` does not hold them.
+        """
+        self.ground = ground
+        self.holder = holder
+        self.node_list: NodeList = ParsedNodes(holder.node) if nodes is None else nodes
+        self.opset = opset
+        self.path = path
+        self.parent = parent
+        self.key = key
+        self.added_nodes: list[NodeProto] = []
+        self.constant_nodes: dict[str, tuple[int, NodeProto]] = {}
+        self._constants: dict[str, int] = {}
+        self._types: dict[str, TypeProto | None] = {}
+        self._added: dict[Hashable, str] = {}
+
+    @cached_property
+    def root(self) -> GraphScope:
+        """The main graph or function body around everything here."""
+        return self if self.parent is None else self.parent.root
+
+    @property
+    def is_function(self) -> bool:
+        """Whether this is the body of a model-local function, or a subgraph inside one."""
+        return isinstance(self.root.holder, FunctionProto)
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether this is a graph, which can state types; a function body cannot."""
+        return isinstance(self.holder, GraphProto)
+
+    # Who brings a value about
+
+    def home(self, name: str) -> GraphScope:
+        """The scope that defines a value: this one or one around it."""
+        scope = self
+        while scope.parent is not None and name not in scope._defined:
+            scope = scope.parent
+        return scope
+
+    @cached_property
+    def _defined(self) -> set[str]:
+        """The values that this graph itself brings into being."""
+        holder = self.holder
+        defined = {*self._initializers, *self._given}
+        if isinstance(holder, GraphProto):
+            defined.update(tensor.values.name for tensor in holder.sparse_initializer)
+        for node in self.node_list:
+            defined.update(node.output)
+        return defined
+
+    @cached_property
+    def _initializers(self) -> dict[str, TensorProto]:
+        tensors = self.holder.initializer if isinstance(self.holder, GraphProto) else ()
+        return dict(zip(map(attrgetter("name"), tensors), tensors, strict=True))
+
+    @cached_property
+    def _given(self) -> frozenset[str]:
+        """The inputs of the graph or function."""
+        return frozenset(value if isinstance(value, str) else value.name for value in self.holder.input)
+
+    @cached_property
+    def _producers(self) -> Mapping[str, NodeProto]:
+        return {output: node for node in self._source_nodes() for output in node.output if output}
+
+    def producer(self, name: str) -> NodeProto | None:
+        """The node of this very graph that yields a value, as it was before any rewrite."""
+        return self._producers.get(name)
+
+    def whole(self, name: str) -> Array | None:
+        """The value of an initializer or Constant node of this very graph; None for anything else."""
+        return self.ground.values[self.stated_constant(name)]
+
+    def _source_nodes(self) -> Iterable[NodeProto]:
+        return self.node_list if self.key is None else self.ground.source.holder(self.key).node
+
+    def is_overridable(self, name: str) -> bool:
+        """Whether an initializer is only the default of a graph input that the caller may override."""
+        is_main_graph = self.parent is None and isinstance(self.holder, GraphProto)
+        return self.ground.overridable and is_main_graph and name in self._given
+
+    # Questions about a value, each with an answer that can be compared
+
+    def constant(self, name: str) -> Array | None:
+        """The value of an initializer or Constant node, or of what small nodes compute from such; None for others."""
+        return self.ground.values[self.constant_number(name)]
+
+    def constant_number(self, name: str) -> int:
+        """The number of the value (see `Values`) of what is computed from constants alone; 0 where there is none.
+
+        There is none for anything that depends on the model's inputs, that a caller may override, or that is large.
+        """
+        home = self.home(name)
+        if name not in home._constants:
+            number = home.stated_constant(name)
+            if not number:
+                folding = Folding()
+                value = folding.value(name, home)
+                if value is not None:
+                    number = self.ground.values.number(value)
+                    self.ground.folded.update(folding.folded)
+            home._constants[name] = number
+        return home._constants[name]
+
+    def stated_constant(self, name: str) -> int:
+        """The number of the value of an initializer or Constant node of this very graph; 0 for anything else.
+
+        Raises:
+            RefusedError: it cannot be read.
+        """
+        tensor = self._initializers.get(name)
+        if tensor is None:
+            found = self.constant_nodes.get(name)
+            if found is None or not found[1].attribute:
+                return 0
+            attribute = found[1].attribute[0]
+            is_large = attribute.name == "value" and _size(attribute.t) > LARGEST
+            return 0 if is_large else self.ground.values.number_of_attribute(attribute)
+        if self.is_overridable(name):
+            if not self.ground.freeze_defaults:
+                return 0
+            self.ground.frozen.add(name)
+        if _size(tensor) > LARGEST:
+            return 0
+        folder = ""
+        if tensor.data_location == TensorProto.EXTERNAL:
+            if self.ground.base_dir is None:
+                return 0
+            folder = str(self.ground.base_dir)
+        return self.ground.values.number_of_tensor(tensor, folder)
+
+    def reference(self, name: str) -> bytes:
+        """The attribute of the Constant node that yields a value, where it refers to one of the function; else none."""
+        found = self.home(name).constant_nodes.get(name)
+        attributes = () if found is None else found[1].attribute
+        return next((each.SerializeToString() for each in attributes if each.ref_attr_name), b"")
+
+    def type_bytes(self, name: str) -> bytes | None:
+        """The type of a value, serialized; None if unknown."""
+        found = self.type(name)
+        return None if found is None else found.SerializeToString()
+
+    def type_string(self, name: str) -> str | None:
+        """The type of a value as schemas spell it, such as ``tensor(float)``; None if unknown."""
+        known = self._plain_element_type(name)
+        if known is not None:
+            return f"tensor({element_type_name(known)})"
+        found = self.type(name)
+        return None if found is None else type_string(found)
+
+    def element_type(self, name: str) -> int | None:
+        """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
+        known = self._plain_element_type(name)
+        if known is not None:
+            return known
+        found = self.type(name)
+        if found is None or found.WhichOneof("value") != "tensor_type":
+            return None
+        return found.tensor_type.elem_type or None
+
+    def declared_element_type(self, name: str) -> int | None:
+        """The element type that the user declared of a value; None if none."""
+        return self.ground.element_types.get(name)
+
+    def declared_rank(self, name: str) -> int | None:
+        """The rank that the user declared of a value; None if none."""
+        return self.ground.ranks.get(name)
+
+    def shape(self, name: str) -> tuple[int | None, ...] | None:
+        """The shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown."""
+        found = self.type(name)
+        if found is None or found.WhichOneof("value") != "tensor_type" or not found.tensor_type.HasField("shape"):
+            return None
+        return tuple(
+            dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in found.tensor_type.shape.dim
+        )
+
+    def rank(self, name: str) -> int | None:
+        """The number of dimensions of a tensor; None if unknown."""
+        declared = self.ground.ranks.get(name)
+        if declared is not None:
+            return declared
+        found = self.shape(name)
+        return None if found is None else len(found)
+
+    def written_as(self, name: str) -> str:
+        """How a value comes about: ``initializer``, ``constant`` (a Constant node) or ``dynamic``, at run time."""
+        home = self.home(name)
+        if name in home.constant_nodes:
+            return "constant"
+        return "initializer" if name in home._initializers and not home.is_overridable(name) else "dynamic"
+
+    def is_read(self, name: str) -> bool:
+        """Whether any node or graph output, here or in a graph inside, reads a value that this graph brings about."""
+        home = self.home(name)
+        holder = home.holder
+        outputs = [value.name for value in holder.output] if isinstance(holder, GraphProto) else holder.output
+        return name in outputs or any(_reads(node, name) for node in home.node_list.mentioning(name))
+
+    def is_handed_by_callers(self, name: str) -> bool:
+        """Whether a value is an input of the function around."""
+        return self.is_function and name in self.root._given
+
+    def has_type_at_hand(self, name: str) -> bool:
+        """Whether the type of a value is to be had without inferring the types of the whole model."""
+        home = self.home(name)
+        return self.ground.source.has_run or home._is_stated(name)
+
+    # Questions about the place
+
+    @property
+    def writes_initializers(self) -> bool:
+        """Whether constants that are added become initializers rather than Constant nodes."""
+        return self.is_graph and self.ground.initializers_stand_alone and not self.is_function
+
+    def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
+        """The inferred type of a value in a subgraph of a node of this graph, by its number among them."""
+        if self.key is None:
+            return None
+        places = (place for place, other in enumerate(self._source_nodes()) if other.output == node.output)
+        return self.ground.source.types((*self.key, next(places), number)).get(name)
+
+    # How types are found out
+
+    def type(self, name: str) -> TypeProto | None:
+        """The type of a value: as stated in the model, else as shape inference finds it; None if unknown.
+
+        Symbols that inference makes up for sizes it does not know are left out of it.
+        """
+        home = self.home(name)
+        if name not in home._types:
+            home._types[name] = home._find_type(name)
+        return home._types[name]
+
+    def _find_type(self, name: str) -> TypeProto | None:
+        value = self._known_values.get(name)
+        found = None if value is None else value.type
+        if found is not None and type_string(found) is not None and _has_shape(found):
+            return without_made_up_symbols(found)
+        tensor = self._initializers.get(name)
+        if tensor is None and name in self.constant_nodes:
+            tensor = tensor_of(self.constant_nodes[name][1])
+        if tensor is not None:
+            return tensor_type(tensor)
+        inferred = None if self.key is None else self.ground.source.types(self.key).get(name)
+        if inferred is None:
+            return found
+        return without_made_up_symbols(inferred)
+
+    def _plain_element_type(self, name: str) -> int | None:
+        """The element type of a value that the user declared, or that is plain without inference."""
+        ground = self.ground
+        declared = ground.element_types.get(name)
+        if declared is not None:
+            return declared
+        home = self.home(name)
+        if home.key != () or ground.source.has_run or home._is_stated(name):
+            return None
+        return ground.source.sole_element_type
+
+    def _is_stated(self, name: str) -> bool:
+        return name in self._known_values or name in self._initializers or name in self.constant_nodes
+
+    @cached_property
+    def _known_values(self) -> dict[str, ValueInfoProto]:
+        """Values whose types the graph itself states, by name."""
+        holder = self.holder
+        known = dict(zip(map(attrgetter("name"), holder.value_info), holder.value_info, strict=True))
+        if isinstance(holder, GraphProto):
+            known.update((value.name, value) for value in (*holder.output, *holder.input))
+            for sparse in holder.sparse_initializer:
+                dense = tensor_type(TensorProto(data_type=sparse.values.data_type, dims=sparse.dims))
+                known[sparse.values.name] = ValueInfoProto(name=sparse.values.name, type=dense)
+        return known
+
+    # What is added
+
+    def may_hold(self, element_type: int) -> bool:
+        """Whether a constant of an element type can be added: Constant takes floats only before opset 9."""
+        return self.writes_initializers or self.ground.opset >= _CONSTANT_TAKES_ALL or element_type in _FLOATS
+
+    def add_constant(self, value: Array, tensor: TensorProto, tail: str) -> str:
+        """The name of a constant with this value: one initializer per value and graph, a Constant node in functions."""
+        key = value_key(value)
+        name = self._added.get(key)
+        if name is None:
+            name = self._added[key] = self.ground.names.fresh("", tail)
+            self.adopt_constant(name, tensor)
+        return name
+
+    def adopt_constant(self, name: str, tensor: TensorProto) -> None:
+        """Let an initializer or Constant node that is added hold a value, under a name."""
+        kept = TensorProto()
+        kept.CopyFrom(tensor)
+        kept.name = name
+        if isinstance(self.holder, GraphProto) and self.writes_initializers:
+            self.holder.initializer.append(kept)
+        else:
+            node = NodeProto(op_type="Constant", name=name, output=[name])
+            node.attribute.add(name="value", type=AttributeProto.TENSOR, t=kept)
+            self.added_nodes.append(node)
+
+    def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
+        """The name of a Constant node that yields an attribute of the function around, as its ``value_ints`` or so."""
+        name = self.ground.names.fresh("", f"{tail}_{attribute.ref_attr_name}")
+        node = NodeProto(op_type="Constant", name=name, output=[name])
+        node.attribute.add(name=value, type=attribute.type, ref_attr_name=attribute.ref_attr_name)
+        self.added_nodes.append(node)
+        return name
+
+    def refuse_reference(self, attribute: AttributeProto) -> None:
+        """Find out whether a Constant node may yield an attribute of the function around.
+
+        Raises:
+            RefusedError: Constant has no such attribute below opset 12, or would have no value for some call.
+        """
+        if self.ground.opset < 12:
+            raise RefusedError(
+                f"it refers to {attribute.ref_attr_name!r} of the function, and Constant cannot before opset 12",
+                "inline the function first",
+            )
+        function = self.root.holder
+        if not isinstance(function, FunctionProto):
+            raise RefusedError(
+                f"it refers to an attribute {attribute.ref_attr_name!r}, and there is no function around it",
+                "mend the model",
+            )
+        if self.ground.source.omits(function, attribute.ref_attr_name):
+            raise RefusedError(
+                f"it refers to {attribute.ref_attr_name!r} of the function, which a call leaves out; "
+                "a Constant would then have no value",
+                "inline the function first",
+            )
+
+    def state(self, name: str, value_type: bytes) -> None:
+        """Let the graph state the type of a value, unless it does or is a function, which cannot."""
+        if isinstance(self.holder, GraphProto) and name not in self._known_values:
+            self.holder.MergeFromString(entry(name.encode(), value_type))
+
+    def release(self, name: str) -> None:
+        """Note that a node no longer reads a constant, which may go if nothing else reads it."""
+        self.ground.released.append((self.home(name), name))
+
+
+def _size(tensor: TensorProto) -> int:
+    return int(np.prod(tensor.dims, dtype=np.float64))
+
+
+def _reads(node: NodeProto, name: str) -> bool:
+    if name in node.input:
+        return True
+    for _, _, graph in subgraphs(node):
+        if any(value.name == name for value in graph.output) or any(_reads(inner, name) for inner in graph.node):
+            return True
+    return False
+
+
+def _has_shape(value_type: TypeProto) -> bool:
+    return value_type.WhichOneof("value") != "tensor_type" or value_type.tensor_type.HasField("shape")

@@ -1,0 +1,334 @@
+"""The scope of one node of the model: what rules ask about it is written down, with the answers.
+
+Operands go by blanks rather than by their names, such as ``⟦0⟧`` for the first input. So no rule can learn what a
+value is called, and what a rule writes is the same for every node about which its questions have the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from onnx import AttributeProto, TensorProto, TypeProto, numpy_helper
+
+from reducelower.errors import RefusedError
+from reducelower.model.schemas import element_type_name
+from reducelower.scope.graph import GraphScope, tensor_type
+from reducelower.scope.scope import Scope
+from reducelower.scope.values import value_key
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from onnx import NodeProto
+
+    Array = NDArray[np.generic]
+
+__all__ = ["Added", "Mark", "NodeScope", "Question", "blank"]
+
+Question: TypeAlias = Callable[[GraphScope, str], Any]
+"""What is asked about one value of a graph, by its name there; the answer can be compared and hashed."""
+
+
+def blank(what: int | str) -> str:
+    """What stands for a name: that of an operand by its number, ``n`` for the node's, ``c0`` for what is added."""
+    return f"⟦{what}⟧"
+
+
+_NO_OPERAND = -1
+"""The number under which a question about the place itself is written down."""
+
+
+def _has_inferred(graph: GraphScope, _: str) -> bool:
+    return graph.ground.source.has_run
+
+
+def _writes_initializers(graph: GraphScope, _: str) -> bool:
+    return graph.writes_initializers
+
+
+@cache
+def _may_hold(element_type: int) -> Question:
+    return lambda graph, _: graph.may_hold(element_type)
+
+
+class Added(NamedTuple):
+    """A constant, or a reference to an attribute of the function around, that a rule brings in."""
+
+    tail: str
+    tensor: TensorProto
+    value: Array | None = None
+    attribute: AttributeProto | None = None
+    written: str = ""
+
+
+class Mark(NamedTuple):
+    """How much a rule had brought in when something else was tried."""
+
+    added: int
+    released: int
+    stated: int
+    fresh: int
+
+
+class NodeScope(Scope):
+    """What rules may know about a node of a graph, and what they bring in for it.
+
+    Attributes:
+        trail: every question that was asked about an operand, by its number, with its answer.
+        is_repeatable: whether all that was asked is in the trail.
+        added: constants and references, by the blanks they go by.
+        released: numbers of operands that are no longer read.
+        stated: types that the graph is to state of operands, by their numbers.
+        adopted: tensors that operands become, by their numbers.
+        derived: new names, in order: stem, tail, name.
+        types: types of new values, where they are known.
+    """
+
+    def __init__(self, graph: GraphScope, operands: Mapping[str, tuple[int, str]] | None) -> None:
+        """Open the scope of a node.
+
+        Args:
+            graph: where it stands.
+            operands: number and name of each operand, by the blank that stands for it in the node; None where the
+                node goes by the names of the model, as one that holds graphs does.
+        """
+        self.graph = graph
+        self.opset = graph.opset
+        self.target_opset = graph.ground.opset
+        self.is_last_attempt = graph.ground.is_last_attempt
+        self.trail: dict[tuple[Question, int], Hashable] = {}
+        self.is_repeatable = operands is not None
+        self.added: dict[str, Added] = {}
+        self.released: list[int] = []
+        self.stated: list[tuple[int, bytes]] = []
+        self.adopted: list[tuple[int, TensorProto]] = []
+        self.derived: list[tuple[str, str, str]] = []
+        self.types: dict[str, TypeProto] = {}
+        self._operands = operands
+        self._numbers: dict[Hashable, str] = {}
+        self._declared: dict[str, int] = {}
+        self._made: set[str] = set()
+
+    @property
+    def node_scope(self) -> NodeScope:
+        """This scope; those inside it answer with it as well."""
+        return self
+
+    def _ask(self, question: Question, name: str) -> Any:
+        """The one way to the graph: what is asked here is written down."""
+        if self._operands is None:
+            return question(self.graph, name)
+        operand = self._operands.get(name)
+        if operand is None:
+            # A name of the model that the node itself does not have: what follows from it holds for this node only.
+            self.is_repeatable = False
+            return question(self.graph, name)
+        number, real = operand
+        key = question, number
+        if key not in self.trail:
+            self.trail[key] = question(self.graph, real)
+        return self.trail[key]
+
+    def _is_own(self, name: str) -> bool:
+        return name in self._made or name in self.added
+
+    # Questions
+
+    def constant(self, name: str) -> Array | None:
+        """The value of a constant."""
+        if self._is_own(name):
+            return self.added[name].value if name in self.added else None
+        return self.graph.ground.values[self._ask(GraphScope.constant_number, name)]
+
+    def reference(self, name: str) -> AttributeProto | None:
+        """The attribute of the function that a Constant node yields."""
+        if self._is_own(name):
+            return self.added[name].attribute if name in self.added else None
+        found = self._ask(GraphScope.reference, name)
+        return AttributeProto.FromString(found) if found else None
+
+    def type(self, name: str) -> TypeProto | None:
+        """The type of a value."""
+        if self._is_own(name):
+            return tensor_type(self.added[name].tensor) if name in self.added else None
+        found = self._ask(GraphScope.type_bytes, name)
+        return None if found is None else TypeProto.FromString(found)
+
+    def type_string(self, name: str) -> str | None:
+        """The type of a value as schemas spell it."""
+        if self._is_own(name):
+            found = self.element_type(name)
+            return None if found is None else f"tensor({element_type_name(found)})"
+        return self._ask(GraphScope.type_string, name)  # type: ignore[no-any-return]
+
+    def element_type(self, name: str) -> int | None:
+        """The element type of a tensor."""
+        if name in self._declared:
+            return self._declared[name]
+        if self._is_own(name):
+            return self.added[name].tensor.data_type if name in self.added else None
+        return self._ask(GraphScope.element_type, name)  # type: ignore[no-any-return]
+
+    def declared_element_type(self, name: str) -> int | None:
+        """The element type that a rule or the user declared of a value; None if nobody did."""
+        if name in self._declared:
+            return self._declared[name]
+        if self._is_own(name) or not self.graph.ground.element_types:
+            return None
+        return self._ask(GraphScope.declared_element_type, name)  # type: ignore[no-any-return]
+
+    def declared_rank(self, name: str) -> int | None:
+        """The rank that the user declared of a value; None if none."""
+        if self._is_own(name) or not self.graph.ground.ranks:
+            return None
+        return self._ask(GraphScope.declared_rank, name)  # type: ignore[no-any-return]
+
+    def shape(self, name: str) -> tuple[int | None, ...] | None:
+        """The shape of a tensor."""
+        if self._is_own(name):
+            return tuple(self.added[name].tensor.dims) if name in self.added else None
+        return self._ask(GraphScope.shape, name)  # type: ignore[no-any-return]
+
+    def rank(self, name: str) -> int | None:
+        """The number of dimensions of a tensor."""
+        if self._is_own(name):
+            return len(self.added[name].tensor.dims) if name in self.added else None
+        return self._ask(GraphScope.rank, name)  # type: ignore[no-any-return]
+
+    def written_as(self, name: str) -> str:
+        """How a value comes about."""
+        if self._is_own(name):
+            is_initializer = name in self.added and self.added[name].value is not None and self._writes_initializers()
+            return "initializer" if is_initializer else "constant" if name in self.added else "dynamic"
+        return self._ask(GraphScope.written_as, name)  # type: ignore[no-any-return]
+
+    def is_read(self, name: str) -> bool:
+        """Whether anything reads a value."""
+        return name not in self._made and bool(self._ask(GraphScope.is_read, name))
+
+    def is_handed_by_callers(self, name: str) -> bool:
+        """Whether a value is an input of the function around."""
+        return not self._is_own(name) and bool(self._ask(GraphScope.is_handed_by_callers, name))
+
+    def has_type_at_hand(self, name: str) -> bool:
+        """Whether the type of a value is to be had for little."""
+        if name in self.added:
+            return True
+        if name in self._made:
+            return self._ask_of_place(_has_inferred)
+        return bool(self._ask(GraphScope.has_type_at_hand, name))
+
+    def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
+        """The inferred type of a value in a subgraph of the node; such nodes go by the names of the model."""
+        return self.graph.type_inside(node, number, name)
+
+    def _ask_of_place(self, question: Question) -> bool:
+        """Ask what is no operand's."""
+        return bool(self.trail.setdefault((question, _NO_OPERAND), question(self.graph, "")))
+
+    def _writes_initializers(self) -> bool:
+        return self._ask_of_place(_writes_initializers)
+
+    # What a rule adds
+
+    def fresh(self, stem: str, tail: str) -> str:
+        """A name for a new value."""
+        if self._operands is None:
+            name = self.graph.ground.names.fresh(stem, tail)
+        else:
+            plain = name = stem + tail
+            number = 2
+            while name in self._made:
+                name = f"{plain}_{number}"
+                number += 1
+            self.derived.append((stem, tail, name))
+        self._made.add(name)
+        return name
+
+    def add_constant(self, value: Array, tail: str) -> str:
+        """The name of a constant with this value."""
+        key = value_key(value)
+        if key not in self._numbers:
+            tensor = numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape))
+            self._numbers[key] = self._add(Added(tail, tensor, value))
+        return self._numbers[key]
+
+    def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
+        """The name of a Constant node that yields an attribute of the function around."""
+        self.graph.refuse_reference(attribute)
+        return self._add(Added(tail, TensorProto(), attribute=attribute, written=value))
+
+    def _add(self, added: Added) -> str:
+        name = blank(f"c{len(self.added)}")
+        self.added[name] = added
+        return name
+
+    def adopt_initializer(self, name: str, tensor: TensorProto) -> None:
+        """Let an initializer hold a value that the node yielded until now."""
+        self.check_constant(tensor.data_type)
+        if self._operands is None:
+            self.graph.adopt_constant(name, tensor)
+        else:
+            kept = TensorProto()
+            kept.CopyFrom(tensor)
+            self.adopted.append((self._number(name), kept))
+
+    def check_constant(self, element_type: int) -> None:
+        """Find out whether a constant of an element type can be added.
+
+        Raises:
+            RefusedError: neither an initializer nor a Constant node may hold it here.
+        """
+        if not self._ask_of_place(_may_hold(element_type)):
+            raise RefusedError(
+                f"it needs a constant of type {element_type_name(element_type)}, which Constant does not take below "
+                "opset 9",
+                "inline the function first" if self.graph.is_function else "allow IR version 4 with --ir-version auto",
+            )
+
+    def declare(self, name: str, element_type: int) -> None:
+        """State the element type of a value that a rewrite makes."""
+        self._declared[name] = element_type
+
+    def state_type(self, name: str) -> None:
+        """Let the graph state the type of a value."""
+        if self._is_own(name):
+            return
+        found = self._ask(GraphScope.type_bytes, name)
+        if found is not None and self._operands is None:
+            self.graph.state(name, found)
+        elif found is not None:
+            self.stated.append((self._number(name), found))
+
+    def release(self, name: str) -> None:
+        """Note that the node no longer reads a constant."""
+        if self._operands is None and not self._is_own(name):
+            self.graph.release(name)
+        elif not self._is_own(name):
+            self.released.append(self._number(name))
+
+    def is_new(self, name: str) -> bool:
+        """Whether a value was brought in by a rule."""
+        return self._is_own(name)
+
+    def _number(self, name: str) -> int:
+        assert self._operands is not None
+        return self._operands[name][0]
+
+    # Taking back
+
+    def mark(self) -> Mark:
+        """How much has been brought in so far, to come back to if what is tried next does not work."""
+        return Mark(len(self.added), len(self.released), len(self.stated), len(self.derived))
+
+    def roll_back(self, mark: Mark) -> None:
+        """Take back what was brought in since."""
+        for name in list(self.added)[mark.added :]:
+            del self.added[name]
+        self._numbers = {key: name for key, name in self._numbers.items() if name in self.added}
+        del self.released[mark.released :], self.stated[mark.stated :]
+        if self._operands is not None:
+            self._made.difference_update(name for _, _, name in self.derived[mark.fresh :])
+            del self.derived[mark.fresh :]

@@ -1,0 +1,103 @@
+"""Values of constants, each held once a model, however it is spelled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto, numpy_helper
+
+from reducelower.errors import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+__all__ = ["Values", "tensor_of", "value_key"]
+
+_READ: Mapping[str, Callable[[AttributeProto], Array]] = {
+    "value_int": lambda attribute: np.array(attribute.i, dtype=np.int64),
+    "value_ints": lambda attribute: np.array(attribute.ints, dtype=np.int64),
+    "value_float": lambda attribute: np.array(attribute.f, dtype=np.float32),
+    "value_floats": lambda attribute: np.array(attribute.floats, dtype=np.float32),
+}
+
+
+def tensor_of(node: NodeProto) -> TensorProto | None:
+    """The tensor a Constant node yields; None when it refers to an attribute of a function or is no dense tensor."""
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            return None
+        if attribute.name == "value":
+            return attribute.t
+        if attribute.name in _READ:
+            return numpy_helper.from_array(_READ[attribute.name](attribute))
+    return None
+
+
+def value_key(value: Array) -> Hashable:
+    """What two arrays share exactly where they are the same value: element type, shape and bits."""
+    # Names tell element types apart that numpy itself does not have; all of one byte are "V1" by their string.
+    content = tuple(value.reshape(-1).tolist()) if value.dtype.hasobject else value.tobytes()
+    return value.dtype.name, value.shape, content
+
+
+class Values:
+    """Numbers for values: the same number for the same value, and 0 for what is no constant."""
+
+    def __init__(self) -> None:
+        self._arrays: list[Array | None] = [None]
+        self._numbers: dict[Hashable, int] = {}
+        self._spelled: dict[Hashable, int] = {}
+
+    def __getitem__(self, number: int) -> Array | None:
+        """The value of a number; None for 0."""
+        return self._arrays[number]
+
+    def number(self, value: Array) -> int:
+        """The number of a value."""
+        key = value_key(value)
+        if key not in self._numbers:
+            self._numbers[key] = len(self._arrays)
+            self._arrays.append(value)
+        return self._numbers[key]
+
+    def number_of_tensor(self, tensor: TensorProto, folder: str) -> int:
+        """The number of the value of a tensor, whose external data lies in a folder.
+
+        Raises:
+            RefusedError: the tensor cannot be read.
+        """
+        if tensor.data_location == TensorProto.EXTERNAL or not tensor.raw_data:
+            return self.number(_read(tensor, folder))
+        spelling = (tensor.data_type, tuple(tensor.dims), tensor.raw_data)
+        if spelling not in self._spelled:
+            self._spelled[spelling] = self.number(_read(tensor, folder))
+        return self._spelled[spelling]
+
+    def number_of_attribute(self, attribute: AttributeProto) -> int:
+        """The number of the value that an attribute of a Constant node holds; 0 where that is no dense tensor.
+
+        Raises:
+            RefusedError: the tensor cannot be read.
+        """
+        if attribute.ref_attr_name or attribute.name not in ("value", *_READ):
+            return 0
+        if attribute.name == "value" and attribute.t.data_location == TensorProto.EXTERNAL:
+            return 0
+        spelling = attribute.SerializeToString()
+        if spelling not in self._spelled:
+            held = _read(attribute.t, "") if attribute.name == "value" else _READ[attribute.name](attribute)
+            self._spelled[spelling] = self.number(held)
+        return self._spelled[spelling]
+
+
+def _read(tensor: TensorProto, folder: str) -> Array:
+    try:
+        return numpy_helper.to_array(tensor, folder)
+    except Exception as error:  # numpy and onnx have several kinds of their own
+        reason = " ".join(str(error).split())
+        raise RefusedError(f"the tensor {tensor.name!r} cannot be read: {reason}", "mend the model") from error
