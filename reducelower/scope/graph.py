@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cached_property
+from math import prod
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from reducelower.errors import RefusedError
@@ -26,6 +26,7 @@ from reducelower.scope.values import tensor_of, value_key
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.generic]
@@ -419,7 +420,7 @@ class GraphScope:
 
 
 def _size(tensor: TensorProto) -> int:
-    return int(np.prod(tensor.dims, dtype=np.float64))
+    return prod(tensor.dims)
 
 
 def _reads(node: NodeProto, name: str) -> bool:

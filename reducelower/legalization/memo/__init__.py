@@ -153,7 +153,7 @@ class Memo:
         writings = self._writings.setdefault(edit.scope, {})
         writing = writings.get(outcome)
         if writing is None:
-            writing = writings[outcome] = Writing(outcome, edit.scope, len(read.names) - 1)
+            writing = writings[outcome] = Writing(outcome, edit.scope, read)
         writing.put(edit, index, read)
 
 

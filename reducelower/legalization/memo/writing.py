@@ -48,7 +48,7 @@ def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> Non
 def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     """Do to a node what an outcome says that knows the node by the names of the model, not by blanks."""
     graph = edit.scope
-    added = {name: _add(each, graph) for name, each in outcome.added}
+    added = {name: _add(each, graph, {}) for name, each in outcome.added}
     for node in outcome.nodes or ():
         if added:
             _rename(node, added)
@@ -59,29 +59,32 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     edit.tell(index, outcome.op_type, outcome.label)
 
 
-def _add(added: Added, graph: GraphScope) -> str:
+def _add(added: Added, graph: GraphScope, real: Mapping[str, str]) -> str:
+    tail = fill(added.tail, real)
     if added.attribute is not None:
-        return graph.add_reference(added.attribute, added.written, added.tail)
+        return graph.add_reference(added.attribute, added.written, tail)
     assert added.value is not None
-    return graph.add_constant(added.value, added.tensor, added.tail)
+    return graph.add_constant(added.value, added.tensor, tail)
 
 
 class Writing:
     """What one outcome writes in one graph."""
 
-    def __init__(self, outcome: Outcome, graph: GraphScope, operands: int) -> None:
+    def __init__(self, outcome: Outcome, graph: GraphScope, read: ReadNode) -> None:
         """Prepare to write, and add what the nodes read to the graph.
 
         Args:
             outcome: what became of a node.
             graph: where the nodes stand that it is written for.
-            operands: how many operands these have.
+            read: the first of them.
         """
         self.outcome = outcome
         self._names = graph.ground.names
-        self._name_at = operands
-        self._marks_at = operands + 1
-        self._fixed = {name: _add(each, graph) for name, each in outcome.added}
+        self._name_at = len(read.names) - 1
+        self._marks_at = len(read.names)
+        # A constant may be called after an operand: after that of the first node that reads it.
+        real = _real_names(read)
+        self._fixed = {name: _add(each, graph, real) for name, each in outcome.added}
         self._tails: dict[str, tuple[int, str]] = {}
         self._families: dict[int, tuple[str, frozenset[bytes]]] | None = self._find_families()
         self._pieces: list[list[_Piece]] | None = self._take_apart()
