@@ -111,7 +111,7 @@ def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if value_of(node, "batch_dims", 0):
         return without_batches(node, scope)
     body = Writer(node, scope)
-    row, sizes, rest = _rows(body)
+    row, _, rest = _rows(body)
     shape_of_rows = body.add("Concat", _number(body, -1), rest, tail="rows", axis=0)
     return body.yields("Gather", body.add("Reshape", body.input(0), shape_of_rows, tail="flat"), row, axis=0)
 
