@@ -14,11 +14,11 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from reducelower.api import check, convert_version, expand, legalize
     from reducelower.errors import ConversionError, Refusal
+    from reducelower.options import Target
     from reducelower.plan import Plan, Site
     from reducelower.recompose import raise_reductions
     from reducelower.runtimes import Runtime, load_runtime
     from reducelower.serialized import convert_bytes, expand_bytes
-    from reducelower.target import Target
     from reducelower.verification import Verification, verify
 
 __all__ = [
@@ -46,7 +46,7 @@ _HOME = {
     "Refusal": "reducelower.errors",
     "Runtime": "reducelower.runtimes",
     "Site": "reducelower.plan",
-    "Target": "reducelower.target",
+    "Target": "reducelower.options",
     "Verification": "reducelower.verification",
     "check": "reducelower.api",
     "convert_bytes": "reducelower.serialized",

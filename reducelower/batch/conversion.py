@@ -12,12 +12,13 @@ from onnx import ModelProto
 from reducelower.api import Legalized, legalize
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong
 from reducelower.batch.input_values import read_data_sets
-from reducelower.batch.settings import Settings, Task
+from reducelower.batch.task import Task
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.files.urls import is_url
 from reducelower.model.validate import what_is_odd
+from reducelower.options import Settings
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:

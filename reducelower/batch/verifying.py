@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
-from reducelower.batch.settings import Settings
 from reducelower.files import LoadedModel
+from reducelower.options import Settings
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ __all__ = ["command"]
     show_default=True,
     help="Report for people, for programs, as GitHub annotations, as JUnit XML.",
 )
-@conversion_options("spec")
+@conversion_options("stable")
 @IR_VERSION_OPTION
 @report_option
 @workers_options

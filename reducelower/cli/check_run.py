@@ -10,13 +10,12 @@ from reducelower.batch.checking import check_file
 from reducelower.batch.inputs import find_models
 from reducelower.batch.many import check_crashed
 from reducelower.batch.running import run_all
-from reducelower.batch.settings import Settings
 from reducelower.cli import console
 from reducelower.cli.check_reports import answer
 from reducelower.cli.progress import progress
 from reducelower.cli.reporting import check_report_paths, of_check, write_reports
 from reducelower.cli.workers import workers
-from reducelower.target import Target
+from reducelower.options import Settings, Target
 
 __all__ = ["check_all"]
 

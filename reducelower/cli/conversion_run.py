@@ -10,12 +10,12 @@ from reducelower.batch.conversion import Outcome, convert_file, converter
 from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.batch.many import conversion_crashed, with_names_on_disk
 from reducelower.batch.running import run_all
-from reducelower.batch.settings import Settings, Task
+from reducelower.batch.task import Task
 from reducelower.cli import console
 from reducelower.cli.progress import progress
 from reducelower.cli.showing import show, show_summary
 from reducelower.cli.workers import workers
-from reducelower.target import Target
+from reducelower.options import Settings, Target
 
 __all__ = ["convert_all"]
 

@@ -26,7 +26,7 @@ __all__ = ["command"]
 @FOR_OPTION
 @output_options
 @click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; can be given many times.")
-@conversion_options("spec")
+@conversion_options("stable")
 @IR_VERSION_OPTION
 @verification_options
 @report_option

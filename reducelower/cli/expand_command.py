@@ -41,8 +41,8 @@ def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any)
       reducelower expand model.onnx -o expanded.onnx --op ReduceLogSumExp
     """
     from reducelower.cli.conversion_run import convert_all
+    from reducelower.options import Target
     from reducelower.rulebook import load_book
-    from reducelower.target import Target
 
     names = operators or load_book(options["rules"]).operators
     target = Target(None, frozenset(names), frozenset(options["without_types"]))

@@ -137,7 +137,7 @@ def target_of(
     Raises:
         click.UsageError: the runtime does not read that opset version.
     """
-    from reducelower.target import Target
+    from reducelower.options import Target
 
     if runtime is not None and opset is not None and opset not in runtime.reads:
         raise click.UsageError(f"{runtime} reads opsets {runtime.reads}, not {opset}", ctx)

@@ -49,8 +49,8 @@ def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any)
     """
     from reducelower.cli.conversion_run import convert_all
     from reducelower.model.suggestions import did_you_mean
+    from reducelower.options import Target
     from reducelower.recompose import known_operators
-    from reducelower.target import Target
 
     known = known_operators((options["rules"],))
     for name in operators:

@@ -7,13 +7,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from reducelower.batch.input_values import read_data_sets
-from reducelower.batch.settings import Settings
 from reducelower.batch.verifying import verify_models
 from reducelower.cli import console
 from reducelower.failures import DONE, REFUSED
 from reducelower.files import LoadedModel, read_model
 from reducelower.files.urls import as_path, is_url
-from reducelower.target import Target
+from reducelower.options import Settings, Target
 from reducelower.verification import RuntimeComparison, Verification, compare_runtimes
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from onnx import ModelProto
 from reducelower.errors import ConversionError, Refusal, UnreadableModelError
 from reducelower.legalization.draft import Draft, Source
 from reducelower.legalization.oldest_fitting import name_oldest_fitting
-from reducelower.legalization.run import Settings, attempt
+from reducelower.legalization.run import attempt
 from reducelower.model.inference import skeleton
 from reducelower.model.validate import what_is_odd
+from reducelower.options import Settings, Target
 from reducelower.plan import Plan
-from reducelower.target import Target
 
 __all__ = ["fits", "legal_draft", "refused", "suspecting"]
 

@@ -29,11 +29,11 @@ from reducelower.model.schemas import (
     parse_element_type,
 )
 from reducelower.model.sole_type import reads_and_yields_one_type
+from reducelower.options import Target
 from reducelower.plan import Label, Site
 from reducelower.rulebook import bodies
 from reducelower.scope.ground import Ground
 from reducelower.scope.scope import Scope
-from reducelower.target import Target
 
 __all__ = ["Legalizer"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reducelower.adapters.registry import Crossing, crossings
 from reducelower.legalization.occurring_types import dropped_types
 from reducelower.model.schemas import is_deprecated, schema, versions, withdrawn_at_once
-from reducelower.target import Target
+from reducelower.options import Target
 
 if TYPE_CHECKING:
     from reducelower.runtimes import Fact, Runtime

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from onnx import FunctionProto, GraphProto, ModelProto, shape_inference
 
@@ -21,34 +19,14 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.validate import what_is_wrong_with_calls
+from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.bodies import Rules
 from reducelower.scope.ground import Ground
-from reducelower.target import Target
 
-if TYPE_CHECKING:
-    from reducelower.rulebook import RuleBook
-
-__all__ = ["Book", "IrVersion", "Settings", "attempt", "attempt_in_place", "source_opset"]
-
-Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
-"""A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
-
-IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
+__all__ = ["attempt", "attempt_in_place", "source_opset"]
 
 _BRANCHES_MAY_DIFFER = 11
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run is told besides the target; see `reducelower.api.legalize`."""
-
-    rules: Book = "spec"
-    ir_version: IrVersion = "auto"
-    freeze_defaults: bool = False
-    element_types: Mapping[str, str] | None = None
-    ranks: Mapping[str, int] | None = None
-    base_dir: str | os.PathLike[str] | None = None
 
 
 def attempt(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:

@@ -18,12 +18,12 @@ from reducelower.errors import RefusedError
 from reducelower.legalization.legality import HOLDING_GRAPHS, Treatment, Treatments
 from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
+from reducelower.options import Target
 from reducelower.plan import Label
 from reducelower.rulebook import bodies
 from reducelower.scope.body import BodyScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.scope import Scope
-from reducelower.target import Target
 
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule

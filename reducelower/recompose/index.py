@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import FunctionProto
 
-from reducelower.legalization.run import Book
+from reducelower.options import Book
 from reducelower.recompose.forms import Form, Manner, Pattern, pattern_of, takes_count
 from reducelower.rulebook import RuleBook, load_book
 from reducelower.rulebook.book import load_forms

@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto, TensorProto, checker, helper
 import reducelower
 from reducelower.api import legalize
 from reducelower.legalization.templates import Template
-from reducelower.target import Target
+from reducelower.options import Target
 
 from .running import run
 
