@@ -68,8 +68,20 @@ class Rules:
             books.insert(0, self.book)
         for book in books:
             rule = _find(book, node, scope)
-            if rule is not None:
-                return rule
+            if rule is None:
+                continue
+            if (
+                book.name == "stable"
+                and not is_ranked
+                and any(each.op_type == "ReduceMax" for each in rule.function.node)
+            ):
+                data = node.input[0]
+                raise RefusedError(
+                    f"its axes are computed at run time, and the rank of {data!r} is not known",
+                    f"declare it with --rank {data}=3, make the axes constant, aim at opset 18, "
+                    "or take bodies that overflow with --rules spec",
+                )
+            return rule
         return self.find(node, scope)
 
 

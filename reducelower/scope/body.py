@@ -12,6 +12,7 @@ from onnx import (
     GraphProto,
     NodeProto,
     TensorProto,
+    TensorShapeProto,
     TypeProto,
     ValueInfoProto,
     numpy_helper,
@@ -83,11 +84,25 @@ class BodyScope(Scope):
         """The inferred type of a value in a subgraph of one of the nodes."""
         return next((value.type for value in self.types_inside(node, number) if value.name == name), None)
 
+    def _type_outside(self, name: str) -> TypeProto | None:
+        """The type of a value around the nodes; a rank that the user declared is part of it."""
+        assert self.parent is not None
+        found = self.parent.type(name)
+        if found is None or not found.HasField("tensor_type") or found.tensor_type.HasField("shape"):
+            return found
+        rank = self.parent.rank(name)
+        if rank is None:
+            return found
+        ranked = TypeProto.FromString(found.SerializeToString())
+        ranked.tensor_type.shape.dim.extend(TensorShapeProto.Dimension() for _ in range(rank))
+        ranked.tensor_type.shape.SetInParent()
+        return ranked
+
     def _inferred(self) -> GraphProto:
         assert self.parent is not None
         if self._body is None:
             read = {name for node in self.nodes for name in _read_by(node)} - {"", *(self._defined or ())}
-            known = {outer: found for outer in read if (found := self.parent.type(outer)) is not None}
+            known = {outer: found for outer in read if (found := self._type_outside(outer)) is not None}
             constants = []
             for outer in sorted(known):
                 # Inference reads the values of shapes and axes, which are integers.
