@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 from tests.adapters.models import assert_same, converted, floats, int64s, model, one, operators, refusal
 
@@ -17,7 +18,7 @@ def test_allowzero_says_nothing_of_a_shape_without_zeros() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "expected"), [((0, 3), ["Reshape"]), ((3, 0), ["Reshape"]), ((0, 5, 0), ["ConstantOfShape"])]
+    ("shape", "expected"), [((0, 3), ["Reshape"]), ((3, 0), ["Reshape"]), ((0, 5, 0), ["Identity"])]
 )
 def test_constant_shapes_with_zeros(shape: tuple[int, ...], expected: list[str]) -> None:
     data = floats(4, 0)
@@ -115,3 +116,19 @@ def test_identity_of_a_sequence_below_14() -> None:
         helper.make_node("ConcatFromSequence", ["t"], ["y"], axis=0),
     ]
     assert_same(model(nodes, feeds, 14), feeds, 13, np.concatenate([X, X]))
+
+
+@pytest.mark.parametrize("target", [13, 9])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 0, 5), (0, 3)])
+def test_computed_shapes_may_hold_several_zeros(shape: tuple[int, ...], target: int) -> None:
+    feeds = {"x": floats(0, 3), "s": int64s(*shape)}
+    made = one("Reshape", feeds, 14, ranked=["x"], allowzero=1)
+    assert_same(made, feeds, target, np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize("data", [np.array([["a", "b"]], object), np.int64([[2**53 + 1, -1]]), np.array([[True]])])
+def test_what_is_no_float_is_repeated_by_concatenation_below_6(data: np.ndarray) -> None:
+    made = one("Tile", {"x": data}, 13, constants={"r": int64s(2, 3)})
+    lowered = converted(made, 5)
+    (result,) = ReferenceEvaluator(lowered).run(None, {"x": data})
+    np.testing.assert_array_equal(result, np.tile(data, (2, 3)))

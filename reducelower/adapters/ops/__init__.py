@@ -41,6 +41,7 @@ from reducelower.adapters.ops import (
     softmax,
     splitting,
     topk,
+    windows,
 )
 
 __all__ = [
@@ -79,4 +80,5 @@ __all__ = [
     "softmax",
     "splitting",
     "topk",
+    "windows",
 ]
