@@ -58,11 +58,9 @@ class Writer:
             otherwise: the same for false.
             element_type: what both results consist of (`TensorProto.DataType`).
         """
-        graphs = {
-            name: self._branch(name, write, element_type)
-            for name, write in (("then_branch", then), ("else_branch", otherwise))
-        }
-        return self.yields("If", condition, **graphs)
+        then_branch = self._branch("then_branch", then, element_type)
+        else_branch = self._branch("else_branch", otherwise, element_type)
+        return self.yields("If", condition, then_branch=then_branch, else_branch=else_branch)
 
     def _branch(self, name: str, write: Callable[[], str], element_type: int) -> GraphProto:
         outside, self.nodes = self.nodes, []

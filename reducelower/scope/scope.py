@@ -300,7 +300,7 @@ class Scope:
     # What a rule adds
 
     def fresh(self, stem: str, tail: str) -> str:
-        """A name for a new value, made of a name that the node has or a new one, and a tail such as ``/Pow/product``."""
+        """A name for a new value, from a name of the node and a tail such as ``/Pow/product``."""
         return self.ground.names.fresh(stem, tail)
 
     def add_constant(self, value: Array, tail: str) -> str:

@@ -106,9 +106,10 @@ def _lower_extreme(node: NodeProto, scope: Scope) -> Outcome:
     for bound, data in ((1, 0), (0, 1)):
         value = scope.constant(node.input[bound])
         # Clip's bounds are attributes, which hold floats and nothing wider.
+        if value is None or value.size != 1 or value.ndim > 1 or element_type == TensorProto.DOUBLE:
+            continue
         # Nor does Clip add the dimension that a bound of one element has and a scalar lacks.
-        fits = value is not None and value.size == 1 and value.ndim <= 1 and _reaches(node.input[data], value, scope)
-        if fits and element_type != TensorProto.DOUBLE:
+        if _reaches(node.input[data], value, scope):
             scope.release(node.input[bound])
             limit = float(value.reshape(-1)[0])
             low, high = (limit, np.inf) if node.op_type == "Max" else (-np.inf, limit)
