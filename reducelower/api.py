@@ -152,7 +152,7 @@ def expansion(
     ops: Iterable[str] | None, rules: Book, without_types: Iterable[str], *others: Any
 ) -> tuple[Target, Settings]:
     """The target and the settings of an expansion; `others` are the settings behind the IR version."""
-    names = Rules(rules).book.operators if ops is None else ops
+    names = Rules(rules).book.reductions if ops is None else ops
     target = Target(None, frozenset(names), frozenset(without_types))
     return target, Settings(target, rules, "keep", *others)
 

@@ -44,6 +44,6 @@ def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any)
     from reducelower.options import Target
     from reducelower.rulebook import load_book
 
-    names = operators or load_book(options["rules"]).operators
+    names = operators or load_book(options["rules"]).reductions
     target = Target(None, frozenset(names), frozenset(options["without_types"]))
     return convert_all("expand", models, target, {**options, "ir_version": "keep"})

@@ -114,7 +114,7 @@ def _run(
     assert goal.opset is not None
     sole_type = partial(_sole_type, census, opset)
     ground = _ground(model, source, goal, settings, sole_type, is_last_attempt=is_last_attempt)
-    legalizer = Legalizer(draft, goal, ground, Rules(settings.rules))
+    legalizer = Legalizer(draft, goal, ground, Rules(settings.rules, goal.without_types))
     legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
     unmended = legalizer.unmended

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, TensorProto, helper
+from onnx import AttributeProto, TensorProto, defs, helper
 
 from reducelower.rulebook.element_types import CLASSES, SUPPORTED, type_name
 from reducelower.rulebook.errors import RuleError
@@ -14,7 +15,7 @@ from reducelower.rulebook.errors import RuleError
 if TYPE_CHECKING:
     from reducelower.rulebook.book import Rule
 
-__all__ = ["BINDINGS", "bind"]
+__all__ = ["AXES", "BINDINGS", "bind"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,46 @@ def _values() -> dict[str, dict[int, int | float]]:
 
 
 BINDINGS = _values()
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Axes of a node that its attributes and the rank of its data tell, handed to a body as ``value_ints``.
+
+    Attributes:
+        first: the first of them, counted from the front; None where the attribute ``axis`` says it.
+        alone: whether the first is the only one.
+    """
+
+    first: int | None = None
+    alone: bool = False
+
+    def fits(self, schema: defs.OpSchema) -> bool:
+        """Whether an operator has such axes."""
+        return self.first is not None or "axis" in schema.attributes
+
+    def of(self, axis: int, rank: Callable[[], int]) -> list[int]:
+        """The axes, from the first to the last, counted from the back; a single one as it is given.
+
+        Args:
+            axis: the operator's attribute, where it has one.
+            rank: asked for the rank of the data, where that matters.
+
+        Raises:
+            RuleError: the data has not got the axis.
+        """
+        if self.alone:
+            return [axis]
+        if self.first is None and axis < 0:
+            return list(range(axis, 0))
+        first, known = self.first if self.first is not None else axis, rank()
+        if first >= known and self.first is None:
+            raise RuleError(f"its axis {axis} is out of range for rank {known}")
+        return list(range(first - known, 0))
+
+
+AXES = {"trailing_axes": Axes(), "single_axis": Axes(alone=True), "spatial_axes": Axes(first=2)}
+"""Binding name -> the axes it stands for: those from ``axis`` on, that one alone, those behind batch and channels."""
 
 
 def bind(rule: Rule, element_type: int | None) -> dict[str, AttributeProto]:

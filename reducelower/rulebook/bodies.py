@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, numpy_helper
+import numpy as np
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, helper, numpy_helper
 
 from reducelower.errors import RefusedError
+from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.build import copy_marks
 from reducelower.model.inference import subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema
+from reducelower.rulebook.bindings import AXES, bind
+from reducelower.rulebook.book import Rule, RuleBook, load_book
+from reducelower.rulebook.errors import RuleError
 from reducelower.scope.scope import Scope, tensor_of
 
 if TYPE_CHECKING:
-    from reducelower.rulebook import Rule, RuleBook
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
 
 __all__ = ["SHIPPED", "Rules", "instantiate", "instantiate_function"]
 
@@ -26,15 +33,15 @@ SHIPPED = ("spec", "stable", "core")
 class Rules:
     """The rule book as the engine uses it: loaded at the first question."""
 
-    def __init__(self, book: str | os.PathLike[str] | RuleBook) -> None:
+    def __init__(self, book: str | os.PathLike[str] | RuleBook, without_types: Iterable[str] = ()) -> None:
+        """Name the book, and the element types that nothing may be computed in."""
         self._book = book
+        self._forbidden = frozenset(map(parse_element_type, without_types))
 
     @property
     def book(self) -> RuleBook:
         """The rule book itself."""
         if isinstance(self._book, (str, os.PathLike)):
-            from reducelower.rulebook import load_book
-
             self._book = load_book(self._book)
         return self._book
 
@@ -44,7 +51,7 @@ class Rules:
         Raises:
             RefusedError: the book has none, or none for the node's element type.
         """
-        rule = _find(self.book, node, scope)
+        rule = self._find(self.book, node, scope)
         if rule is None:
             raise RefusedError(
                 f"the rule book {self.book.name!r} has no rule for {node.op_type}",
@@ -58,8 +65,6 @@ class Rules:
         Raises:
             RefusedError: there is none for the node's element type.
         """
-        from reducelower.rulebook import load_book
-
         # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken
         # where they can be: their ReduceMax takes a known rank below opset 18.
         is_ranked = scope.rank(node.input[0]) is not None or scope.target_opset >= 18
@@ -67,7 +72,7 @@ class Rules:
         if self.book.name != "spec":
             books.insert(0, self.book)
         for book in books:
-            rule = _find(book, node, scope)
+            rule = self._find(book, node, scope)
             if rule is None:
                 continue
             if (
@@ -84,29 +89,41 @@ class Rules:
             return rule
         return self.find(node, scope)
 
-
-def _find(book: RuleBook, node: NodeProto, scope: Scope) -> Rule | None:
-    from reducelower.rulebook import RuleError
-
-    try:
-        rule = book.find(node.op_type, None)
-        if rule is None or rule.needs_element_type:
-            if rule is None and node.op_type not in book.operators:
-                return None
-            rule = book.find(node.op_type, scope.needed_element_type(node.input[0]))
-    except RuleError as error:
-        raise RefusedError(f"its rule is wrong: {error}", "mend the rule") from error
-    return rule
+    def _find(self, book: RuleBook, node: NodeProto, scope: Scope) -> Rule | None:
+        try:
+            rule = book.find(node.op_type, None)
+            if rule is None or rule.needs_element_type:
+                if rule is None and node.op_type not in book.operators:
+                    return None
+                rule = book.find(node.op_type, scope.needed_element_type(node.input[0]), self._forbidden)
+        except RuleError as error:
+            raise RefusedError(f"its rule is wrong: {error}", "mend the rule") from error
+        return rule
 
 
 def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The nodes of a rule's body in place of a node, written for the opset version of the rule."""
-    from reducelower.rulebook import bind
-
-    bound: Mapping[str, AttributeProto] = {}
+    bound: dict[str, AttributeProto] = {}
     if rule.bindings:
-        bound = bind(rule, scope.needed_element_type(node.input[0]))
+        bound.update(bind(rule, scope.needed_element_type(node.input[0])))
+    for name in rule.axes:
+        bound[name] = helper.make_attribute(name, _axes(name, node, scope), attr_type=AttributeProto.INTS)
     return instantiate_function(rule.function, node, scope, rule.opset, bound)
+
+
+def _axes(name: str, node: NodeProto, scope: Scope) -> list[int]:
+    """The axes of a node that a binding stands for.
+
+    Raises:
+        RefusedError: they depend on its rank, which is not known, or on an attribute of the function around.
+    """
+    axis = attribute_of(node, "axis")
+    if axis is not None and axis.ref_attr_name:
+        raise RefusedError("its axis is an attribute of the function around it", "inline the function first")
+    try:
+        return AXES[name].of(int(value_of(node, "axis", -1)), lambda: scope.needed_rank(node.input[0]))
+    except RuleError as error:
+        raise RefusedError(error.reason, "mend the model") from None
 
 
 def instantiate_function(
@@ -119,8 +136,8 @@ def instantiate_function(
     """The nodes of a function body in place of a node.
 
     Values of the body get fresh names derived from the node's; attribute references take the node's attributes, the
-    bound ones, or the schema's defaults; Constant nodes become constants of the graph around. The node's name, doc
-    string and metadata go to the node that yields its first output.
+    bound ones, or the schema's defaults. Constant nodes, and what is cast or rooted of them, become constants of the
+    graph around. The node's name, doc string and metadata go to the node that yields its first output.
 
     Args:
         function: the body; its inputs and outputs stand in the order of the operator's.
@@ -143,6 +160,10 @@ def instantiate_function(
     return _Instance(function, node, scope, attributes).nodes()
 
 
+def _cast(value: Array, element_type: int) -> Array:
+    return value.astype(helper.tensor_dtype_to_np_dtype(element_type))
+
+
 class _Instance:
     """One use of a function body at one node."""
 
@@ -155,6 +176,10 @@ class _Instance:
         self.attributes = attributes
         self.stem = node.name or node.output[0]
         self.names: dict[str, str] = {"": ""}
+        # Values of the body that are known now; they become constants of the graph where something is left that reads
+        # them.
+        self.constants: dict[str, Array] = {}
+        self.held: dict[str, str] = {}
         for index, name in enumerate(function.input):
             self.names[name] = node.input[index] if index < len(node.input) else ""
         for name, output in zip(function.output, node.output, strict=False):
@@ -165,21 +190,20 @@ class _Instance:
     def nodes(self) -> list[NodeProto]:
         made = [copy for inner in self.function.node if (copy := self._node(inner)) is not None]
         for name, output in zip(self.function.output, self.node.output, strict=False):
-            if output and self.names[name] != output:
-                made.append(NodeProto(op_type="Identity", name=output, input=[self.names[name]], output=[output]))
+            if output and (name in self.constants or self.names[name] != output):
+                made.append(NodeProto(op_type="Identity", name=output, input=[self._read(name)], output=[output]))
         for copy in made:
             if self.node.output[0] in copy.output:
                 copy_marks(self.node, copy)
         return made
 
     def _node(self, inner: NodeProto) -> NodeProto | None:
-        if inner.op_type == "Constant" and inner.domain in DEFAULT_DOMAINS:
-            name = self._constant(inner)
-            if name is not None:
-                self.names[inner.output[0]] = name
-                return None
+        known = self._computed(inner)
+        if known is not None:
+            self.constants[inner.output[0]] = known
+            return None
         copy = NodeProto(op_type=inner.op_type, domain=inner.domain)
-        copy.input.extend(self.names.get(name, name) for name in inner.input)
+        copy.input.extend(map(self._read, inner.input))
         copy.output.extend(self._name(name) for name in inner.output)
         copy.name = next(filter(None, copy.output), "")
         for attribute in inner.attribute:
@@ -195,16 +219,34 @@ class _Instance:
             self.names[name] = self.scope.fresh(self.stem, f"/{self.node.op_type}/{name}")
         return self.names[name]
 
-    def _constant(self, inner: NodeProto) -> str | None:
-        if any(attribute.ref_attr_name for attribute in inner.attribute):
-            resolved = NodeProto(op_type="Constant", output=inner.output)
+    def _read(self, name: str) -> str:
+        """What a value of the body is called in the graph, for a node that reads it."""
+        if name in self.constants and name not in self.held:
+            self.held[name] = self.scope.add_constant(self.constants[name], name)
+        return self.held.get(name) or self.names.get(name, name)
+
+    def _computed(self, inner: NodeProto) -> Array | None:
+        """What a node of the body yields, where that is known now."""
+        if inner.domain not in DEFAULT_DOMAINS:
+            return None
+        resolved = NodeProto(op_type=inner.op_type)
+        if inner.op_type == "Constant":
             for attribute in inner.attribute:
                 self._attribute(attribute, resolved)
-            inner = resolved
-        tensor = tensor_of(inner)
-        if tensor is None:
-            return None
-        return self.scope.add_constant(numpy_helper.to_array(tensor), inner.output[0])
+            tensor = tensor_of(resolved)
+            return None if tensor is None else numpy_helper.to_array(tensor)
+        operands = [self.constants.get(name) for name in inner.input]
+        if inner.op_type == "CastLike" and operands[0] is not None and inner.input[1] in self.function.input:
+            element_type = self.scope.element_type(self.names[inner.input[1]])
+            return None if element_type is None else _cast(operands[0], element_type)
+        if inner.op_type == "Cast" and operands[0] is not None:
+            for attribute in inner.attribute:
+                self._attribute(attribute, resolved)
+            to = next((found.i for found in resolved.attribute if found.name == "to" and not found.ref_attr_name), 0)
+            return _cast(operands[0], to) if to else None
+        if inner.op_type == "Sqrt" and operands[0] is not None:
+            return np.sqrt(operands[0])
+        return None
 
     def _attribute(self, attribute: AttributeProto, copy: NodeProto) -> None:
         if not attribute.ref_attr_name:
@@ -226,7 +268,7 @@ class _Instance:
         made = [copy for inner in graph.node if (copy := self._node(inner)) is not None]
         inside = {value.name for value in graph.input} | {name for copy in made for name in copy.output}
         for value in graph.output:
-            name = self.names.get(value.name, value.name)
+            name = self._read(value.name)
             if name not in inside:
                 # A graph yields only what it computes itself.
                 outer, name = name, self.scope.fresh(self.stem, f"/{self.node.op_type}/{value.name}")
