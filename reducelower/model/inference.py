@@ -18,6 +18,7 @@ from onnx import (
     shape_inference,
 )
 
+from reducelower.model.infer_ranks import complete
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
 
 __all__ = ["GraphKey", "Inference", "function_key", "infer_body", "skeleton", "subgraphs", "weight_bytes"]
@@ -263,13 +264,38 @@ def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], mode
 
 
 def _infer(model: ModelProto) -> ModelProto:
-    """Shape inference over a model that is only there for it."""
+    """The types in a model that is only there for them, as far as they can be known."""
     _ease(model.graph, set())
-    inferred = shape_inference.infer_shapes(model)
+    inferred = _with_shapes(model)
+    complete(inferred)
+    return inferred
+
+
+def _with_shapes(model: ModelProto) -> ModelProto:
+    """What onnx's shape inference makes of a model; where a stated type is in its way, without those stated inside."""
+    try:
+        inferred = shape_inference.infer_shapes(model)
+    except shape_inference.InferenceError:
+        drop_value_info(model.graph)
+        try:
+            inferred = shape_inference.infer_shapes(model)
+        except shape_inference.InferenceError:
+            return model
     # Data propagation keeps a record for every element of a vector of integers, however many there are.
     if _has_long_vector(inferred.graph):
         return inferred
-    return shape_inference.infer_shapes(model, data_prop=True)
+    try:
+        return shape_inference.infer_shapes(model, data_prop=True)
+    except shape_inference.InferenceError:
+        return inferred
+
+
+def drop_value_info(graph: GraphProto) -> None:
+    """Remove the types stated in a graph, and in the graphs inside it, of what its nodes yield."""
+    del graph.value_info[:]
+    for node in graph.node:
+        for _, _, inner in subgraphs(node):
+            drop_value_info(inner)
 
 
 def _has_long_vector(graph: GraphProto) -> bool:

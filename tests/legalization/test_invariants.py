@@ -422,8 +422,9 @@ def test_an_element_type_can_be_declared() -> None:
         }
     """
     model = parser.parse_model(text)
-    model.graph.output[0].type.Clear()
-    model.graph.output[0].type.tensor_type.elem_type = TensorProto.UNDEFINED
+    for output in model.graph.output:  # where y is stated, z is of the same type
+        output.type.Clear()
+        output.type.tensor_type.elem_type = TensorProto.UNDEFINED
     with pytest.raises(ConversionError, match="--type z=float32"):
         reducelower.convert_version(model, 18)
     converted = reducelower.convert_version(model, 18, element_types={"z": "bool"})
