@@ -29,8 +29,13 @@ __all__ = ["ir_version_of_opset", "ir_version_to_read", "needed_ir_version"]
 
 @cache
 def ir_version_of_opset(opset: int) -> int:
-    """The IR version of the onnx release that brought an opset version (`onnx.helper.VERSION_TABLE`)."""
-    return helper.OP_SET_ID_VERSION_MAP.get(("ai.onnx", opset), max(helper.OP_SET_ID_VERSION_MAP.values()))
+    """The IR version of the onnx release that brought an opset version (`onnx.helper.VERSION_TABLE`).
+
+    Opset versions 2 to 4 came with no release of their own: the next one brought them.
+    """
+    known = helper.OP_SET_ID_VERSION_MAP.items()
+    later = [version for (domain, number), version in known if domain == "ai.onnx" and number >= opset]
+    return min(later, default=max(version for _, version in known))
 
 
 # Source: the change log of IR versions in onnx.proto.

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from onnx import AttributeProto, ModelProto, TensorProto, defs, helper
 
 from reducelower.model.schemas import taken_types
-from tests.fuzz.axes import axes_input, draw_axes
-from tests.fuzz.graphs import NAMES, Draw, Graph, Value, World, constant
+from tests.fuzz.reductions.axes import axes_input, draw_axes
+from tests.fuzz.reductions.graphs import NAMES, Draw, Graph, Value, World, constant
 from tests.legalization.models import OPERATORS, axes_are_input
 
 __all__ = ["OPSETS", "Sample", "samples"]

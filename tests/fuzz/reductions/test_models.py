@@ -10,8 +10,8 @@ from onnx import ModelProto
 
 import reducelower
 from reducelower import ConversionError
-from tests.fuzz.claims import check_equal, is_valid, results
-from tests.fuzz.strategy import OPSETS, Sample, samples
+from tests.fuzz.reductions.claims import check_equal, is_valid, results
+from tests.fuzz.reductions.strategy import OPSETS, Sample, samples
 
 EXAMPLES = int(os.environ.get("REDUCELOWER_FUZZ", "0"))
 """How many examples to try at random; 0 tries the same few every time."""

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.fuzz.graphs import Graph, Value, constant
+from tests.fuzz.reductions.graphs import Graph, Value, constant
 
 __all__ = ["axes_input", "draw_axes"]
 
