@@ -41,7 +41,8 @@ _EXACT = frozenset({
 _TAME = frozenset({
     "Abs", "Add", "Clip", "Concat", "DepthToSpace", "Elu", "Erf", "Expand", "Flatten", "Gather", "GatherElements",
     "GatherND", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "LogSoftmax", "MatMul", "Max", "Mean", "Min",
-    "Mul", "Neg", "Pad", "ReduceL1", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare",
+    "Mul", "Neg", "Pad", "ReduceL1",
+    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare",
     "Relu", "Reshape", "Shape", "Sigmoid", "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split",
     "Squeeze", "Sub", "Sum", "Tanh", "Tile", "Transpose", "Trilu", "Unsqueeze", "Gelu", "Mish", "Swish", "Atan", "Sin",
     "Cos", "GlobalAveragePool", "GlobalMaxPool", "AveragePool",
