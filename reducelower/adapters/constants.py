@@ -183,6 +183,7 @@ def _remove(
     names = names - {value if isinstance(value, str) else value.name for value in holder.input}
     if isinstance(holder, GraphProto):
         _remove_named(holder.initializer, names)
+    home.forget(names)
     released: list[tuple[Scope, str]] = []
     nodes: Mapping[str, tuple[int, NodeProto]] = home.constant_nodes
     for name in sorted(names & nodes.keys()):

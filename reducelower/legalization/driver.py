@@ -64,6 +64,7 @@ class Legalizer:
         self.nodes = 0
         self._edits: list[Edit] = []
         self._refused: list[tuple[Edit, int, Refusal]] = []
+        self._owing: dict[tuple[Scope, str], tuple[Edit, str, str]] = {}
         self._templates: dict[Hashable, dict[bytes | None, Template]] = {}
 
     def run(self, source_opset: int) -> None:
@@ -77,6 +78,11 @@ class Legalizer:
         self._fit_types()
         # A node that went, because nothing reads it any more, need not be legal.
         self.refusals += [refusal for edit, index, refusal in self._refused if edit.replaced.get(index) != []]
+        # What is owed to a node that was refused has been said.
+        for owed in [key for key in self.ground.owed if key in self._owing]:
+            edit, name, op_type = self._owing[owed]
+            refused = self.ground.owed[owed]
+            self.refusals.append(Refusal(edit.scope.path, name, op_type, refused.reason, refused.hint))
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:
         overload = f":{function.overload}" if function.overload else ""
@@ -194,12 +200,18 @@ class Legalizer:
     def _apply(self, node: NodeProto, index: int, treatment: Treatment, edit: Edit) -> None:
         scope = edit.scope
         outcome, label = self._settler.settle(node, scope.opset, scope, treatment)
+        self._note_owed(node, index, edit)
         if isinstance(outcome, list) and self.target.without_types:
             self._check_added(node, outcome, scope)
         if outcome is not False:
             edit.sites[index] = (node.op_type, label)
             if isinstance(outcome, list):
                 edit.replaced[index] = outcome
+
+    def _note_owed(self, node: NodeProto, index: int, edit: Edit) -> None:
+        """Keep which node wants the constants that nothing can hold here."""
+        for owed in [key for key in self.ground.owed if key not in self._owing]:
+            self._owing[owed] = (edit, node.name or f"{node.op_type}#{index}", node.op_type)
 
     def _walk_subgraphs(self, node: NodeProto, index: int, scope: Scope) -> None:
         for number, attribute, graph in subgraphs(node):
@@ -263,6 +275,7 @@ class Legalizer:
                 continue
             try:
                 fitted = self._settler.fit(node, scope)
+                self._note_owed(node, index, edit)
             except RefusedError as refused:
                 self._refuse(edit, node, index, refused)
                 continue

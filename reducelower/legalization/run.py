@@ -109,6 +109,7 @@ def _run(
     old_ir = model.ir_version
     if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.model)):
         problem = Refusal("graph", "", "", wrong, "inline the functions first")
+    problem = problem or _left_behind(model, opset, goal)
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
@@ -141,6 +142,15 @@ def _run(
 def source_opset(model: ModelProto) -> int:
     """The opset version of the default domain that a model imports; 0 where it imports none."""
     return next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
+
+
+def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
+    """The graphs of training, which change the initializers, so that nothing in them counts as constant."""
+    graphs = [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
+    if any(graph.node for graph in graphs) and (goal.opset != opset or goal.without or goal.runtime is not None):
+        reason = "the model holds graphs for training (training_info), which are not converted"
+        return Refusal("training_info", "", "", reason, "remove them: del model.training_info[:]")
+    return None
 
 
 def _has_branches(model: ModelProto) -> bool:

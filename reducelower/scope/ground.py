@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reducelower.errors import RefusedError
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 
@@ -59,6 +60,7 @@ class Ground:
         self.opset = opset
         self.frozen: set[str] = set()
         self.released: list[tuple[Scope, str]] = []
+        self.owed: dict[tuple[Scope, str], RefusedError] = {}
         self.folded: set[tuple[Scope, str]] = set()
         self.asked_values: set[str] = set()
         self.asked_types: set[str] = set()

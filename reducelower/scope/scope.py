@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,6 +60,20 @@ def _tensor_type(tensor: TensorProto) -> TypeProto:
     for size in tensor.dims:
         shape.dim.add(dim_value=size)
     return stated
+
+
+def _constant_node(name: str, tensor: TensorProto) -> NodeProto:
+    """The Constant node that yields a tensor."""
+    node = NodeProto(op_type="Constant", name=name, output=[name])
+    node.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
+    return node
+
+
+_FIRST_CONSTANTS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+"""What Constant takes before opset 9."""
+
+_EXACT_IN_DOUBLE = 2.0**53
+"""Up to here a double holds every integer."""
 
 
 class Mark(NamedTuple):
@@ -306,8 +320,7 @@ class Scope:
     def add_constant(self, value: Array, tail: str) -> str:
         """The name of a constant with this value: one initializer per value and graph, a Constant node in functions.
 
-        Raises:
-            RefusedError: neither an initializer nor a Constant node may hold the value here.
+        Where neither an initializer nor a Constant node may hold the value, and it stays, the node is refused.
         """
         key = (value.dtype.str, value.shape, value.tobytes())
         name = self._added.get(key)
@@ -318,11 +331,7 @@ class Scope:
         return name
 
     def adopt_initializer(self, name: str, tensor: TensorProto) -> None:
-        """Let an initializer hold a value that a node of this graph yielded until now.
-
-        Raises:
-            RefusedError: a function has no initializers, nor has IR version 3 any that are not graph inputs.
-        """
+        """Let an initializer, or what stands for one here, hold a value that a node of this graph yielded until now."""
         kept = TensorProto()
         kept.CopyFrom(tensor)
         kept.name = name
@@ -366,10 +375,18 @@ class Scope:
         """Let the graph state the type of a value, which shape inference does not find at the target's opset version.
 
         Values that a rewrite makes have their types stated anyway, as far as these are known.
+
+        Raises:
+            RefusedError: this is a function, whose values have no stated types.
         """
         self.ground.asked_values.add(name)  # nodes like the one that yields it have other values to state
         home = self._writing()
-        if self.ground.names.is_new(name) or name in home._known_values() or not isinstance(home.holder, GraphProto):
+        if not isinstance(home.holder, GraphProto):
+            raise RefusedError(
+                f"inference misses the type of {name!r} at opset {self.ground.opset}, and a function states none",
+                "inline the function first",
+            )
+        if self.ground.names.is_new(name) or name in home._known_values():
             return
         found = self.type(name)
         if found is not None:
@@ -384,19 +401,31 @@ class Scope:
             self.holder.initializer.append(tensor)
         else:
             # Constant takes every element type since opset 9, floats only before.
-            floats = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
-            if self.ground.opset < 9 and tensor.data_type not in floats:
-                raise RefusedError(
-                    f"it needs a constant of type {element_type_name(tensor.data_type)}, which Constant does not take "
-                    "below opset 9",
-                    "inline the function first" if self.is_function else "allow IR version 4 with --ir-version auto",
-                )
-            node = NodeProto(op_type="Constant", name=name, output=[name])
-            node.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
-            self.added_nodes.append(node)
+            is_taken = self.ground.opset >= 9 or tensor.data_type in _FIRST_CONSTANTS
+            self.added_nodes += [_constant_node(name, tensor)] if is_taken else self._cast_constant(name, tensor)
         self._known_initializers()[name] = tensor
         if self._defined is not None:
             self._defined.add(name)
+
+    def _cast_constant(self, name: str, tensor: TensorProto) -> list[NodeProto]:
+        """A constant of an element type that Constant does not take: cast from one of doubles that are its values.
+
+        Where doubles do not hold them, or inference would not read the Cast (below opset 6), the constant is owed: that
+        is refused at the end, unless by then it has become an attribute, as axes do.
+        """
+        value = numpy_helper.to_array(tensor)
+        doubles = value.astype(np.float64) if value.dtype.kind in "biu" and self.ground.opset >= 6 else None
+        if doubles is None or not (np.abs(doubles) <= _EXACT_IN_DOUBLE).all():
+            self.ground.owed[self, name] = RefusedError(
+                f"it needs a constant of type {element_type_name(tensor.data_type)}, which Constant does not take "
+                "below opset 9",
+                "inline the function first" if self.is_function else "allow IR version 4 with --ir-version auto",
+            )
+            return [_constant_node(name, tensor)]
+        source = self.fresh("", f"{name}_double")
+        cast = NodeProto(op_type="Cast", name=name, input=[source], output=[name])
+        cast.attribute.add(name="to", type=AttributeProto.INT, i=tensor.data_type)
+        return [_constant_node(source, numpy_helper.from_array(doubles, source)), cast]
 
     def mark(self) -> Mark:
         """How much has been added so far, to come back to if what is tried next does not work."""
@@ -413,10 +442,21 @@ class Scope:
             del home._known_initializers()[name]
             if home._defined is not None:
                 home._defined.discard(name)
-            for added in (home.holder.initializer if isinstance(home.holder, GraphProto) else (), home.added_nodes):
-                place = next((at for at in reversed(range(len(added))) if added[at].name == name), None)
-                if place is not None:
-                    del added[place]  # type: ignore[union-attr]
+            added = home.holder.initializer if isinstance(home.holder, GraphProto) else None
+            place = next((at for at in reversed(range(len(added or ()))) if added and added[at].name == name), None)
+            if added is not None and place is not None:
+                del added[place]
+            home.forget({name})
+
+    def forget(self, names: Collection[str]) -> None:
+        """Take constants that are gone out of what has been added here, with what some were cast from."""
+        for key in [key for key, name in self._added.items() if name in names]:
+            del self._added[key]
+        for name in names:
+            self.ground.owed.pop((self, name), None)
+        sources = {node.input[0] for node in self.added_nodes if node.op_type == "Cast" and node.output[0] in names}
+        gone = sources.union(names)
+        self.added_nodes[:] = [node for node in self.added_nodes if node.output[0] not in gone]
 
     def _writing(self) -> Scope:
         """The scope that what is added here goes to."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, checker, helper, parser
 from onnx.reference import ReferenceEvaluator
 
-from tests.adapters.models import assert_same, converted, floats, int64s, model, one, operators, refusal
+import reducelower
+from tests.adapters.models import assert_same, converted, floats, int64s, model, one, operators, refusal, run
 
 X = floats(2, 3, 4)
 
@@ -132,3 +133,32 @@ def test_what_is_no_float_is_repeated_by_concatenation_below_6(data: np.ndarray)
     lowered = converted(made, 5)
     (result,) = ReferenceEvaluator(lowered).run(None, {"x": data})
     np.testing.assert_array_equal(result, np.tile(data, (2, 3)))
+
+
+def test_integers_that_no_constant_may_hold_below_9_are_cast_from_doubles() -> None:
+    made = one("Reshape", {"x": X}, 14, constants={"s": int64s(4, 6)}, allowzero=1)
+    del made.graph.initializer[:]
+    made.graph.node.insert(0, helper.make_node("Constant", [], ["s"], value_ints=[4, 6]))
+    made.ir_version = 3
+    lowered = converted(made, 8)
+    assert lowered.ir_version == 4  # an initializer holds them unless the IR version is kept
+    kept = reducelower.convert_version(made, 8, ir_version="keep")
+    checker.check_model(kept, full_check=True)
+    assert operators(kept) == ["Constant", "Cast", "Reshape"]
+    np.testing.assert_array_equal(run(kept, {"x": X})[0], X.reshape(4, 6))
+
+
+def test_a_cast_in_a_function_below_6_is_refused_unless_it_casts_nothing() -> None:
+    def made(to: int) -> ModelProto:
+        return parser.parse_model(
+            f"""
+            <ir_version: 8, opset_import: ["": 13, "my": 1]>
+            g (float[3] x) => (float[1] y) {{ y = my.F (x) }}
+            <domain: "my", opset_import: ["": 13]>
+            F (d) => (r) {{ c = Cast <to = {to}> (d) s = ReduceSum (c) r = Cast <to = 1> (s) }}
+            """
+        )
+
+    assert "a function states none (inline the function first" in refusal(made(TensorProto.DOUBLE), 5)
+    lowered = converted(made(TensorProto.FLOAT), 5)
+    assert [node.op_type for node in lowered.functions[0].node] == ["Identity", "ReduceSum", "Identity"]

@@ -429,3 +429,15 @@ def test_an_element_type_can_be_declared() -> None:
         reducelower.convert_version(model, 18)
     converted = reducelower.convert_version(model, 18, element_types={"z": "bool"})
     assert "Cast" in {node.op_type for node in converted.graph.node}
+
+
+def test_graphs_for_training_are_not_left_behind() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu (x) }'
+    )
+    algorithm = "a (float[3] u) => (float[1, 3] v) <int64[1] k = {0}> { v = Unsqueeze (u, k) }"
+    model.training_info.add().algorithm.CopyFrom(parser.parse_graph(algorithm))
+    with pytest.raises(ConversionError, match=r"training_info.*del model.training_info\[:\]"):
+        reducelower.convert_version(model, 12)
+    del model.training_info[:]
+    assert reducelower.convert_version(model, 12)
