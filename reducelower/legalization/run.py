@@ -266,8 +266,8 @@ def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int) 
     usual = ir_version_of_opset(goal_opset)
     if usual > old:
         return usual
-    if goal_opset < source_opset and usual < old:
-        return max(usual, needed_ir_version(draft.model, draft.nodes, old, draft.census))
-    if old < 4:
-        return max(old, needed_ir_version(draft.model, draft.nodes, 4, draft.census))
+    # Of a model that stays at its opset version nothing tells that older readers are meant.
+    least = old if goal_opset == source_opset else usual
+    if least < old or old < 4:
+        return max(least, min(needed_ir_version(draft.model, draft.nodes, draft.census), max(old, 4)))
     return old

@@ -8,7 +8,7 @@ import onnx
 from onnx import ModelProto
 
 from reducelower.batch import Settings, Task, check_file, convert_file
-from reducelower.cli.reporting import of_check, of_conversion
+from reducelower.cli.reports import of_check, of_conversion
 from reducelower.options import Target
 from reducelower.report import ModelReport, Report
 

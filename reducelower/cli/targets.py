@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli.value_types import RUNTIME
+from reducelower.cli.types import RUNTIME
 
 if TYPE_CHECKING:
     from reducelower.runtimes import Fact, Runtime
@@ -25,7 +25,7 @@ def command(runtime: Any) -> int:
       reducelower targets openvino
     """
     from reducelower.cli.console import result
-    from reducelower.cli.report import columns
+    from reducelower.cli.text import columns
     from reducelower.runtimes import load_runtime, shipped_names
 
     if runtime is None:

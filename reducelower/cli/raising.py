@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from reducelower.cli.options import (
+    Command,
     model_options,
     output_options,
     report_option,
+    settings_of,
     verification_options,
 )
-from reducelower.cli.value_types import FILE, OPERATOR, RULES
+from reducelower.cli.types import FILE, OPERATOR, RULES
 
 __all__ = ["command"]
 
 
-@click.command("raise")
+@click.command("raise", cls=Command)
 @click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
 @click.option(
     "--op",
@@ -47,7 +50,7 @@ def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any)
       reducelower raise expanded.onnx -o model.onnx
       reducelower raise expanded.onnx -o model.onnx --op ReduceLogSumExp
     """
-    from reducelower.cli.conversion_run import convert_all
+    from reducelower.cli.conversion import convert_all
     from reducelower.model.suggestions import did_you_mean
     from reducelower.options import Target
     from reducelower.recompose import known_operators
@@ -56,4 +59,5 @@ def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any)
     for name in operators:
         if name not in known:
             raise click.UsageError(f"there is no form of {name} to look for{did_you_mean(name, known)}")
-    return convert_all("raise", models, Target(), {**options, "ir_version": "keep", "raised": operators})
+    settings = replace(settings_of(Target(), options), ir_version="keep", raised=operators)
+    return convert_all("raise", models, settings, options)

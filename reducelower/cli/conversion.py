@@ -4,38 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.conversion import Outcome, convert_file, converter
 from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.batch.many import conversion_crashed, with_names_on_disk
-from reducelower.batch.running import run_all
+from reducelower.batch.running import run_all, workers
 from reducelower.batch.task import Task
 from reducelower.cli import console
 from reducelower.cli.progress import progress
-from reducelower.cli.showing import show, show_summary
-from reducelower.cli.workers import workers
-from reducelower.options import Settings, Target
+from reducelower.cli.text import show, show_summary
+from reducelower.options import Settings
 
 __all__ = ["convert_all"]
 
+ConversionCommand: TypeAlias = Literal["convert", "expand", "raise"]
+
 
 def convert_all(
-    command: Literal["convert", "expand", "raise"], models: Sequence[str], target: Target, options: Mapping[str, Any]
+    command: Literal["convert", "expand", "raise"],
+    models: Sequence[str],
+    settings: Settings,
+    options: Mapping[str, Any],
 ) -> int:
     """Convert every model that the command line names, report, and return the exit status.
 
     Args:
         command: the command, for the report.
         models: files, folders and patterns.
-        target: what is legal where they are going.
-        options: the remaining options of the command, by name.
+        settings: what the conversions are told.
+        options: the remaining options of the command, by name: where outputs go and what is said.
     """
     quiet, verbose = options["quiet"], options["verbose"]
     reports: Sequence[str] = options["reports"]
-    tasks, settings = _planned(models, _settings(target, options), options)
+    tasks, settings = _planned(models, replace(settings, details=bool(reports)), options)
     if reports:
-        from reducelower.cli.reporting import check_report_paths
+        from reducelower.cli.reports import check_report_paths
 
         check_report_paths(reports, [path for task in tasks for path in (task.source, task.output)])
     as_text = options["form"] == "text"
@@ -76,16 +81,14 @@ def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, An
     return tasks, settings
 
 
-def _report(
-    command: Literal["convert", "expand", "raise"], outcomes: Sequence[Outcome], reports: Sequence[str], form: str
-) -> None:
-    from reducelower.cli.reporting import of_conversion, write_reports
+def _report(command: ConversionCommand, outcomes: Sequence[Outcome], reports: Sequence[str], form: str) -> None:
+    from reducelower.cli.reports import of_conversion, write_reports
 
     facts = [of_conversion(outcome) for outcome in outcomes]
     if form == "github":
-        from reducelower.cli.check_reports import answer
+        from reducelower.cli.text import github_annotations
 
-        if text := answer("github", facts, verbose=False):
+        if text := github_annotations(facts):
             console.result(text)
     write_reports(command, facts, reports)
 
@@ -118,27 +121,3 @@ def _convert_one(task: Task, settings: Settings, *, quiet: bool) -> Outcome:
             show(done >> 20, total >> 20)
 
         return convert_file(task, settings, on_progress=verified, on_copied=copied)
-
-
-def _settings(target: Target, options: Mapping[str, Any]) -> Settings:
-    return Settings(
-        target,
-        rules=options["rules"],
-        ir_version=options["ir_version"],
-        freeze_defaults=options["freeze_defaults"],
-        element_types=options["element_types"],
-        ranks=options["ranks"],
-        raised=options.get("raised"),
-        verify=options["verify"],
-        dims=options["dims"],
-        inputs=options["inputs"],
-        test_data=options["test_data"] or "",
-        runtimes=options["runtimes"] or ("onnxruntime",),
-        tolerances=options["tolerances"],
-        budget=options["budget"],
-        strict=options["strict"],
-        overwrite=options["force"],
-        in_place=options["in_place"],
-        external_data=options["external_data"],
-        details=bool(options["reports"]),
-    )

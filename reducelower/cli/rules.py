@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reducelower.cli.value_types import FOLDER, OPERATOR, RULES
+from reducelower.cli.types import FOLDER, OPERATOR, RULES
 
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule, RuleBook
@@ -43,7 +43,7 @@ def command(operator: str | None, rules: str, folder: str | None) -> int:
     larger of result and largest input they were off at most; in integers by how much.
     """
     from reducelower.cli.console import result
-    from reducelower.cli.report import columns
+    from reducelower.cli.text import columns
     from reducelower.rulebook import load_book
 
     book = load_book(folder or rules)
@@ -76,7 +76,7 @@ def _rules_for(book: RuleBook, operator: str) -> tuple[Rule, ...]:
 def _try(book: RuleBook, operator: str | None) -> int:
     """Run rules and say for each element type how far they were off; 1 where a result was wrong."""
     from reducelower.cli.console import problem, result
-    from reducelower.cli.report import columns
+    from reducelower.cli.text import columns
     from reducelower.rulebook.trial import test_rules
 
     if operator is not None:

@@ -9,18 +9,20 @@ import click
 from reducelower.cli.options import (
     FOR_OPTION,
     IR_VERSION_OPTION,
+    Command,
     conversion_options,
     output_options,
     report_option,
+    settings_of,
     target_of,
     verification_options,
 )
-from reducelower.cli.value_types import FILE, OPERATOR, OPSET
+from reducelower.cli.types import FILE, OPERATOR, OPSET
 
 __all__ = ["command"]
 
 
-@click.command("convert")
+@click.command("convert", cls=Command)
 @click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
 @click.option("--opset", type=OPSET, help="Opset version to convert to.  [default with --for: whichever suits it]")
 @FOR_OPTION
@@ -31,15 +33,7 @@ __all__ = ["command"]
 @verification_options
 @report_option
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    models: tuple[str, ...],
-    opset: int | None,
-    runtime: Any,
-    without: tuple[str, ...],
-    **options: Any,
-) -> int:
+def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
     """Convert models to another opset version or for a runtime, and verify them.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
@@ -50,8 +44,10 @@ def command(
       reducelower convert model.onnx -o for_openvino.onnx --for openvino
       reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
     """
-    if opset is None and runtime is None:
-        raise click.UsageError("say what to convert to: --opset N, --for NAME or both", ctx)
-    from reducelower.cli.conversion_run import convert_all
+    if options["opset"] is None and not options["for_runtimes"] and options["ir_version"] in ("auto", "keep"):
+        raise click.UsageError(
+            "say what to convert to: --opset N, --for NAME or both; --ir-version N alone changes nothing else", ctx
+        )
+    from reducelower.cli.conversion import convert_all
 
-    return convert_all("convert", models, target_of(runtime, opset, without, options["without_types"], ctx), options)
+    return convert_all("convert", models, settings_of(target_of(options, ctx), options), options)

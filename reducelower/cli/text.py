@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from reducelower.batch.conversion import Outcome
-from reducelower.cli.console import one_line
+from reducelower.cli.console import result, shown
 from reducelower.failures import DONE, REFUSED
 from reducelower.plan import Plan, Site
 
-__all__ = ["columns", "describe_plan", "full_report", "short_report", "site_lines", "summary"]
+if TYPE_CHECKING:
+    from reducelower.report import ModelReport
+
+__all__ = [
+    "check_text",
+    "columns",
+    "describe_plan",
+    "github_annotations",
+    "show",
+    "show_summary",
+    "site_lines",
+    "summary",
+]
 
 
 def full_report(outcome: Outcome, *, verbose: bool) -> str:
@@ -20,7 +34,7 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
     plan = outcome.plan
     if plan is None:
         return ""
-    lines = [f"{one_line(outcome.source)}: {describe_versions(plan)}"]
+    lines = [f"{shown(outcome.source)}: {describe_versions(plan)}"]
     count = len(plan.sites)
     lines.append(f"  rewritten     {nodes(count)}")
     if verbose:
@@ -33,23 +47,23 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
     if outcome.verification is not None:
         lines += _paragraph("verified", str(outcome.verification))
     if outcome.output:
-        lines.append(f"  written       {one_line(outcome.output)}")
+        lines.append(f"  written       {shown(outcome.output)}")
     if outcome.external:
-        lines.append(f"  bring along   {', '.join(map(one_line, outcome.external))} (external data, not copied)")
+        lines.append(f"  bring along   {', '.join(map(shown, outcome.external))} (external data, not copied)")
     return "\n".join(lines)
 
 
 def short_report(outcome: Outcome) -> str:
     """One line about one of many converted models."""
     if outcome.kept:
-        return f"{one_line(outcome.source)} -> {one_line(outcome.output)}: kept, converted by an earlier run"
+        return f"{shown(outcome.source)} -> {shown(outcome.output)}: kept, converted by an earlier run"
     plan = outcome.plan
     if plan is None or outcome.status != DONE:
         return ""
     rewritten = f"{nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
     checked = outcome.verification
     verdict = "" if checked is None else ", equivalent" if checked.ran else ", not verified as a whole"
-    return f"{one_line(outcome.source)} -> {one_line(outcome.output)}: {rewritten}{verdict}"
+    return f"{shown(outcome.source)} -> {shown(outcome.output)}: {rewritten}{verdict}"
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
@@ -83,7 +97,7 @@ def describe_plan(plan: Plan) -> list[str]:
     if plan.as_it_is is not None:
         for reason, count in sorted(plan.as_it_is.reasons.items()):
             lines.append(f"at its own opset {plan.source_opset}: on {runtime}, {reason} ({nodes(count)})")
-        lines += [f"at its own opset {plan.source_opset}: {one_line(str(each))}" for each in plan.as_it_is.refusals]
+        lines += [f"at its own opset {plan.source_opset}: {shown(str(each))}" for each in plan.as_it_is.refusals]
     return lines
 
 
@@ -91,7 +105,7 @@ def site_lines(sites: Iterable[Site]) -> list[str]:
     """A line per rewritten node: where it is, what it is, how many nodes stand in its place, by which rule."""
     return columns(
         (
-            f"{one_line(site.graph)}: {site.op_type} {one_line(site.node)!r}",
+            f"{shown(site.graph)}: {site.op_type} {shown(site.node)!r}",
             f"-> {nodes(site.count)}" if not site.raised_from else f"<- {nodes(len(site.raised_from))}",
             f"by {site.rule}",
         )
@@ -115,7 +129,7 @@ def _paragraph(name: str, text: str) -> list[str]:
     import textwrap
 
     return textwrap.wrap(
-        one_line(text),
+        shown(text),
         width=100,
         initial_indent=f"  {name:<14}",
         subsequent_indent=" " * 16,
@@ -130,3 +144,70 @@ def _counts(plan: Plan) -> list[str]:
 
 def _change(name: str, before: int, after: int) -> str:
     return f"{name} {before}" if before == after else f"{name} {before} -> {after}"
+
+
+def check_text(models: Sequence[ModelReport], *, verbose: bool) -> str:
+    """What a check found, for people; with `verbose`, every node that would be rewritten."""
+    lines: list[str] = []
+    for model in models:
+        if model.plan is None:
+            continue
+        lines.append(f"{shown(model.path)}: {model.sentence}")
+        sites = verbose and not model.refusals
+        lines += [f"  {line}" for line in (site_lines(model.plan.sites) if sites else _details(model))]
+    return "\n".join(lines)
+
+
+def github_annotations(models: Sequence[ModelReport]) -> str:
+    """Workflow commands as documented: ``::error file=...,title=...::message``, special characters escaped."""
+    lines = []
+    for model in models:
+        if model.passed:
+            continue
+        level = "warning" if model.verdict == "rewrite" else "error"
+        place = _escaped_property(model.path)
+        for text in ([] if level == "warning" else _details(model)) or [shown(model.sentence)]:
+            lines.append(f"::{level} file={place},title=reducelower::{_escaped(text)}")
+    return "\n".join(lines)
+
+
+def _details(model: ModelReport) -> list[str]:
+    """A line per refusal, or else per operator and rule."""
+    if model.refusals:
+        return [shown(str(refusal)) for refusal in model.refusals]
+    return describe_plan(model.plan) if model.plan is not None else []
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escaped_property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def show(outcome: Outcome, *, whole: bool, verbose: bool) -> None:
+    """Say what was done with one model.
+
+    Args:
+        outcome: what came of it.
+        whole: everything, and not just a line.
+        verbose: every rewritten node.
+    """
+    text = full_report(outcome, verbose=verbose) if whole else short_report(outcome)
+    if text:
+        result(text)
+    if whole and sys.stdout.isatty() and outcome.verification is not None and outcome.verification.sites:
+        from reducelower.cli.tables import findings
+
+        findings(outcome.verification)
+
+
+def show_summary(outcomes: Sequence[Outcome]) -> None:
+    """Say what came of many models."""
+    if sys.stdout.isatty():
+        from reducelower.cli.tables import models
+
+        models(outcomes, summary(outcomes))
+    else:
+        result("\n".join(columns(summary(outcomes))))

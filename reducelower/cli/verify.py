@@ -1,28 +1,50 @@
-"""What `verify` does: two models compared, or one model in several runtimes."""
+"""`reducelower verify`: two models compared, or one model in several runtimes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from reducelower.batch.input_values import read_data_sets
-from reducelower.batch.verifying import verify_models
-from reducelower.cli import console
+import click
+
+from reducelower.cli.options import report_option, settings_of, verification_options
+from reducelower.cli.types import FILE
 from reducelower.failures import DONE, REFUSED
-from reducelower.files import LoadedModel, read_model
-from reducelower.files.urls import as_path, is_url
-from reducelower.options import Settings, Target
-from reducelower.verification import RuntimeComparison, Verification, compare_runtimes
 
 if TYPE_CHECKING:
+    from reducelower.files import LoadedModel
+    from reducelower.options import Settings
     from reducelower.report.facts import Verdict
+    from reducelower.verification import RuntimeComparison, Verification
 
-__all__ = ["verify_files"]
+__all__ = ["command"]
 
 
-def verify_files(before: str, after: str | None, options: Mapping[str, Any]) -> int:
-    """Compare what the command line names, by paths or URLs, report, and return the exit status."""
+@click.command("verify")
+@click.argument("before", type=FILE, metavar="MODEL")
+@click.argument("after", type=FILE, metavar="[AFTER]", required=False)
+@verification_options
+@report_option
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status tells.")
+def command(before: str, after: str | None, **options: Any) -> int:
+    """Run two models on the same inputs and compare every output; or one model in several runtimes.
+
+    With one model, each --runtime is compared with a trusted one, and the first operator whose output departs is
+    named.
+
+    \b
+    Examples:
+      reducelower verify model.onnx model13.onnx --dim batch=4
+      reducelower verify model.onnx --runtime openvino
+    """
+    if after is None and not options["runtimes"]:
+        raise click.UsageError("give a second model to compare with, or --runtime NAME to compare runtimes")
+    from reducelower.files.urls import as_path, is_url
+
     names = [as_path(name) for name in (before, after) if name is not None]
     if not any(map(is_url, names)):
         return _verify(names, names, options)
@@ -32,24 +54,21 @@ def verify_files(before: str, after: str | None, options: Mapping[str, Any]) -> 
         return _verify(names, [copies.enter_context(at_hand(name)) for name in names], options)
 
 
-def _verify(names: Sequence[str], paths: Sequence[str], options: Mapping[str, Any]) -> int:
-    """Compare models of this machine, which the user knows by other names."""
+def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
+    """Compare models of this machine, which the user knows by other names, report, and return the exit status."""
+    from reducelower.batch.input_values import read_data_sets
+    from reducelower.batch.verifying import verify_models
+    from reducelower.cli import console
+    from reducelower.files import read_model
+    from reducelower.options import Target
+
     after = names[1] if len(names) > 1 else ""
     reports = options["reports"]
     if reports:
-        from reducelower.cli.reporting import check_report_paths
+        from reducelower.cli.reports import check_report_paths
 
         check_report_paths(reports, names)
-    settings = Settings(
-        Target(),
-        dims=options["dims"],
-        inputs=options["inputs"],
-        test_data=options["test_data"] or "",
-        runtimes=options["runtimes"] or ("onnxruntime",),
-        tolerances=options["tolerances"],
-        budget=options["budget"],
-        strict=options["strict"],
-    )
+    settings = settings_of(Target(), options)
     source = read_model(paths[0])
     found: Verification | None = None
     comparisons: list[RuntimeComparison] = []
@@ -62,9 +81,9 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: Mapping[str, An
         same, complete = found.equivalent, found.complete
     if not options["quiet"]:
         for item in [found] if found is not None else comparisons:
-            console.result(console.one_line(str(item)))
+            console.result(console.shown(str(item)))
     if reports:
-        from reducelower.cli.reporting import write_reports
+        from reducelower.cli.reports import write_reports
         from reducelower.report import ModelReport
 
         unproven: Verdict = "unverified" if settings.strict else "not verified"
@@ -76,6 +95,9 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: Mapping[str, An
 
 def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[RuntimeComparison]:
     """One comparison per runtime and set of inputs."""
+    from reducelower.batch.input_values import read_data_sets
+    from reducelower.verification import compare_runtimes
+
     return [
         compare_runtimes(
             source.path if source.is_partial else source.model,

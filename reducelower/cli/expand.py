@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from reducelower.cli.options import (
+    Command,
     conversion_options,
     output_options,
     report_option,
+    settings_of,
     verification_options,
 )
-from reducelower.cli.value_types import FILE, OPERATOR
+from reducelower.cli.types import FILE, OPERATOR
 
 __all__ = ["command"]
 
 
-@click.command("expand")
+@click.command("expand", cls=Command)
 @click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
 @click.option(
     "--op",
@@ -40,10 +43,10 @@ def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any)
       reducelower expand model.onnx -o expanded.onnx --rules stable
       reducelower expand model.onnx -o expanded.onnx --op ReduceLogSumExp
     """
-    from reducelower.cli.conversion_run import convert_all
+    from reducelower.cli.conversion import convert_all
     from reducelower.options import Target
     from reducelower.rulebook import load_book
 
     names = operators or load_book(options["rules"]).reductions
     target = Target(None, frozenset(names), frozenset(options["without_types"]))
-    return convert_all("expand", models, target, {**options, "ir_version": "keep"})
+    return convert_all("expand", models, replace(settings_of(target, options), ir_version="keep"), options)
