@@ -290,7 +290,7 @@ def test_ir_version_stays_as_high_as_stated_types_need(where: str, value_type: T
 
 @pytest.mark.parametrize("where", ["graph", "node", "input", "output", "value_info", "initializer", "function"])
 def test_metadata_stays_where_it_is_and_needs_no_newer_reader(where: str) -> None:
-    model = Case("ReduceSum", 18, "absent", place="function" if where == "function" else "graph").model()
+    model = Case("ReduceSum", 18, "absent", place="function" if where == "function" else "main").model()
     model.ir_version = 10
     if where in ("value_info", "initializer"):
         model.graph.initializer.add(name="more", data_type=TensorProto.FLOAT, dims=[0])
