@@ -27,14 +27,17 @@ __all__ = ["command"]
     "operators",
     type=OPERATOR,
     multiple=True,
-    help="Operator to replace; can be given many times.  [default: all that the rule book has]",
+    help="Operator to replace; can be given many times.  [default: the composite Reduce operators]",
 )
 @output_options
 @conversion_options("spec")
 @verification_options
 @report_option
 def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
-    """Replace composite Reduce operators by simpler ones, at the model's own opset version, and verify.
+    """Replace composite Reduce operators, or what --op names, by simpler ones at the model's own opset version, and verify.
+
+    Normalizations, which are made of reductions as well (LayerNormalization, RMSNormalization, Softmax ...), are replaced
+    where --op names them.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
 
@@ -42,6 +45,7 @@ def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any)
     Examples:
       reducelower expand model.onnx -o expanded.onnx --rules stable
       reducelower expand model.onnx -o expanded.onnx --op ReduceLogSumExp
+      reducelower expand model.onnx -o expanded.onnx --op LayerNormalization --rules stable --without-type float
     """
     from reducelower.cli.conversion import convert_all
     from reducelower.options import Target

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, TensorProto, defs, helper
+from onnx import AttributeProto, FunctionProto, TensorProto, defs, helper
 
 from reducelower.rulebook.element_types import CLASSES, SUPPORTED, type_name
 from reducelower.rulebook.errors import RuleError
@@ -15,7 +15,7 @@ from reducelower.rulebook.errors import RuleError
 if TYPE_CHECKING:
     from reducelower.rulebook.book import Rule
 
-__all__ = ["AXES", "BINDINGS", "bind"]
+__all__ = ["AXES", "BINDINGS", "Axes", "bind", "binding_type"]
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,21 @@ AXES = {"trailing_axes": Axes(), "single_axis": Axes(alone=True), "spatial_axes"
 """Binding name -> the axes it stands for: those from ``axis`` on, that one alone, those behind batch and channels."""
 
 
-def bind(rule: Rule, element_type: int | None) -> dict[str, AttributeProto]:
-    """The attributes that a rule's body needs from its site, each a scalar tensor of the data's element type.
+def binding_type(function: FunctionProto, element_type: int, stash_type: int = TensorProto.FLOAT) -> int:
+    """The element type that the bindings of a function have: the data's, or the one that it casts the data to.
+
+    Args:
+        function: a rule's.
+        element_type: that of the data.
+        stash_type: the operator's attribute, which the function may cast its data to.
+    """
+    casts = (node for node in function.node if node.op_type == "Cast" and node.input[0] == function.input[0])
+    is_cast = any(attribute.ref_attr_name == "stash_type" for node in casts for attribute in node.attribute)
+    return stash_type if is_cast else element_type
+
+
+def bind(rule: Rule, element_type: int | None, stash_type: int = TensorProto.FLOAT) -> dict[str, AttributeProto]:
+    """The attributes that a rule's body needs from its site, each a scalar tensor of the type that it computes in.
 
     Raises:
         RuleError: the element type is not known, or has no such value (an integer has no smallest power of two).
@@ -130,7 +143,8 @@ def bind(rule: Rule, element_type: int | None) -> dict[str, AttributeProto]:
         return {}
     if element_type is None:
         raise RuleError(f"{rule.name} needs the element type of its data for {', '.join(rule.bindings)}")
-    return {name: _attribute(rule, name, element_type) for name in rule.bindings}
+    bound = binding_type(rule.function, element_type, stash_type)
+    return {name: _attribute(rule, name, bound) for name in rule.bindings}
 
 
 def _attribute(rule: Rule, name: str, element_type: int) -> AttributeProto:

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
-import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, helper, numpy_helper
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.build import copy_marks
 from reducelower.model.inference import subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema
+from reducelower.model.schemas import parse_element_type, schema
 from reducelower.rulebook.bindings import AXES, bind
 from reducelower.rulebook.book import Rule, RuleBook, load_book
 from reducelower.rulebook.errors import RuleError
-from reducelower.scope.scope import Scope, tensor_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
+from reducelower.rulebook.simplify import Simplified, simplified, value_of_constants
+from reducelower.scope.scope import Scope
 
 __all__ = ["SHIPPED", "Rules", "instantiate", "instantiate_function"]
 
@@ -105,7 +99,8 @@ def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The nodes of a rule's body in place of a node, written for the opset version of the rule."""
     bound: dict[str, AttributeProto] = {}
     if rule.bindings:
-        bound.update(bind(rule, scope.needed_element_type(node.input[0])))
+        stash = _known_attribute(node, "stash_type", TensorProto.FLOAT)
+        bound.update(bind(rule, scope.needed_element_type(node.input[0]), stash))
     for name in rule.axes:
         bound[name] = helper.make_attribute(name, _axes(name, node, scope), attr_type=AttributeProto.INTS)
     return instantiate_function(rule.function, node, scope, rule.opset, bound)
@@ -117,13 +112,23 @@ def _axes(name: str, node: NodeProto, scope: Scope) -> list[int]:
     Raises:
         RefusedError: they depend on its rank, which is not known, or on an attribute of the function around.
     """
-    axis = attribute_of(node, "axis")
-    if axis is not None and axis.ref_attr_name:
-        raise RefusedError("its axis is an attribute of the function around it", "inline the function first")
+    axis = _known_attribute(node, "axis", -1)
     try:
-        return AXES[name].of(int(value_of(node, "axis", -1)), lambda: scope.needed_rank(node.input[0]))
+        return AXES[name].of(axis, lambda: scope.needed_rank(node.input[0]))
     except RuleError as error:
         raise RefusedError(error.reason, "mend the model") from None
+
+
+def _known_attribute(node: NodeProto, name: str, default: int) -> int:
+    """An attribute that the body depends on.
+
+    Raises:
+        RefusedError: it refers to one of the function around.
+    """
+    attribute = attribute_of(node, name)
+    if attribute is not None and attribute.ref_attr_name:
+        raise RefusedError(f"its {name} is an attribute of the function around it", "inline the function first")
+    return int(value_of(node, name, default))
 
 
 def instantiate_function(
@@ -157,28 +162,32 @@ def instantiate_function(
     attributes.update((attribute.name, attribute) for attribute in function.attribute_proto)
     attributes.update((attribute.name, attribute) for attribute in node.attribute)
     attributes.update(bound or {})
-    return _Instance(function, node, scope, attributes).nodes()
-
-
-def _cast(value: Array, element_type: int) -> Array:
-    return value.astype(helper.tensor_dtype_to_np_dtype(element_type))
+    types = {formal: scope.element_type(name) for formal, name in zip(function.input, node.input, strict=False) if name}
+    wanted = [formal for formal, name in zip(function.output, node.output, strict=False) if name]
+    body = simplified(function, attributes, opset, types, wanted)
+    return _Instance(function, body, node, scope, attributes).nodes()
 
 
 class _Instance:
     """One use of a function body at one node."""
 
     def __init__(
-        self, function: FunctionProto, node: NodeProto, scope: Scope, attributes: Mapping[str, AttributeProto]
+        self,
+        function: FunctionProto,
+        body: Simplified,
+        node: NodeProto,
+        scope: Scope,
+        attributes: Mapping[str, AttributeProto],
     ) -> None:
         self.function = function
+        self.body = body
         self.node = node
         self.scope = scope
         self.attributes = attributes
         self.stem = node.name or node.output[0]
         self.names: dict[str, str] = {"": ""}
-        # Values of the body that are known now; they become constants of the graph where something is left that reads
-        # them.
-        self.constants: dict[str, Array] = {}
+        # They become constants of the graph where something is left that reads them.
+        self.constants = body.constants
         self.held: dict[str, str] = {}
         for index, name in enumerate(function.input):
             self.names[name] = node.input[index] if index < len(node.input) else ""
@@ -188,20 +197,17 @@ class _Instance:
                 self.names[name] = output
 
     def nodes(self) -> list[NodeProto]:
-        made = [copy for inner in self.function.node if (copy := self._node(inner)) is not None]
+        made = [self._node(inner) for inner in self.body.nodes]
         for name, output in zip(self.function.output, self.node.output, strict=False):
-            if output and (name in self.constants or self.names[name] != output):
-                made.append(NodeProto(op_type="Identity", name=output, input=[self._read(name)], output=[output]))
+            source = self.body.same.get(name, name)
+            if output and (source in self.constants or self.names[source] != output):
+                made.append(NodeProto(op_type="Identity", name=output, input=[self._read(source)], output=[output]))
         for copy in made:
             if self.node.output[0] in copy.output:
                 copy_marks(self.node, copy)
         return made
 
-    def _node(self, inner: NodeProto) -> NodeProto | None:
-        known = self._computed(inner)
-        if known is not None:
-            self.constants[inner.output[0]] = known
-            return None
+    def _node(self, inner: NodeProto) -> NodeProto:
         copy = NodeProto(op_type=inner.op_type, domain=inner.domain)
         copy.input.extend(map(self._read, inner.input))
         copy.output.extend(self._name(name) for name in inner.output)
@@ -225,29 +231,6 @@ class _Instance:
             self.held[name] = self.scope.add_constant(self.constants[name], name)
         return self.held.get(name) or self.names.get(name, name)
 
-    def _computed(self, inner: NodeProto) -> Array | None:
-        """What a node of the body yields, where that is known now."""
-        if inner.domain not in DEFAULT_DOMAINS:
-            return None
-        resolved = NodeProto(op_type=inner.op_type)
-        if inner.op_type == "Constant":
-            for attribute in inner.attribute:
-                self._attribute(attribute, resolved)
-            tensor = tensor_of(resolved)
-            return None if tensor is None else numpy_helper.to_array(tensor)
-        operands = [self.constants.get(name) for name in inner.input]
-        if inner.op_type == "CastLike" and operands[0] is not None and inner.input[1] in self.function.input:
-            element_type = self.scope.element_type(self.names[inner.input[1]])
-            return None if element_type is None else _cast(operands[0], element_type)
-        if inner.op_type == "Cast" and operands[0] is not None:
-            for attribute in inner.attribute:
-                self._attribute(attribute, resolved)
-            to = next((found.i for found in resolved.attribute if found.name == "to" and not found.ref_attr_name), 0)
-            return _cast(operands[0], to) if to else None
-        if inner.op_type == "Sqrt" and operands[0] is not None:
-            return np.sqrt(operands[0])
-        return None
-
     def _attribute(self, attribute: AttributeProto, copy: NodeProto) -> None:
         if not attribute.ref_attr_name:
             copy.attribute.append(attribute)
@@ -263,16 +246,22 @@ class _Instance:
 
     def _rename_graph(self, graph: GraphProto) -> None:
         """Give what a subgraph takes and computes fresh names; its constants go to the graph around the node."""
-        for value in graph.input:
-            value.name = self._name(value.name)
-        made = [copy for inner in graph.node if (copy := self._node(inner)) is not None]
+        for taken in graph.input:
+            taken.name = self._name(taken.name)
+        made = []
+        for inner in graph.node:
+            value = value_of_constants(inner, self.attributes, self.constants, {})
+            if value is None:
+                made.append(self._node(inner))
+            else:
+                self.constants[inner.output[0]] = value
         inside = {value.name for value in graph.input} | {name for copy in made for name in copy.output}
-        for value in graph.output:
-            name = self._read(value.name)
+        for given in graph.output:
+            name = self._read(given.name)
             if name not in inside:
                 # A graph yields only what it computes itself.
-                outer, name = name, self.scope.fresh(self.stem, f"/{self.node.op_type}/{value.name}")
+                outer, name = name, self.scope.fresh(self.stem, f"/{self.node.op_type}/{given.name}")
                 made.append(NodeProto(op_type="Identity", name=name, input=[outer], output=[name]))
-            value.name = name
+            given.name = name
         del graph.node[:]
         graph.node.extend(made)

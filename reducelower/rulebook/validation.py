@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker, defs, helper, shape_inference
 
 from reducelower.model.schemas import DEFAULT_DOMAINS, taken_types
-from reducelower.rulebook.bindings import AXES, BINDINGS
+from reducelower.rulebook.bindings import AXES, BINDINGS, binding_type
 from reducelower.rulebook.element_types import CLASSES, SUPPORTED, claim_of, type_name
 from reducelower.rulebook.reading import Source, opset_of
 
@@ -165,7 +165,8 @@ def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
         if name in function.attribute and not AXES[name].fits(schema):
             raise source.error(f"{function.name} has no {name}", name)
     for element_type in types:
-        missing = [name for name in function.attribute if name in BINDINGS and element_type not in BINDINGS[name]]
+        bound = binding_type(function, element_type)
+        missing = [name for name in function.attribute if name in BINDINGS and bound not in BINDINGS[name]]
         if missing:
             raise source.error(f"{type_name(element_type)} has no {missing[0]!r}; narrow the overload", missing[0])
     graph = helper.make_graph([], "rule", [], [])
@@ -208,11 +209,10 @@ def _input_type(formal: defs.OpSchema.FormalParameter, schema: defs.OpSchema, el
 
 def _attributes(function: FunctionProto, schema: defs.OpSchema, element_type: int) -> Iterable[AttributeProto]:
     """What a node that gives no attribute of its own hands to the rule: the schema's defaults and the bindings."""
+    bound = binding_type(function, element_type)
     for name in function.attribute:
         if name in BINDINGS:
-            yield helper.make_attribute(
-                name, helper.make_tensor(name, element_type, (), [BINDINGS[name][element_type]])
-            )
+            yield helper.make_attribute(name, helper.make_tensor(name, bound, (), [BINDINGS[name][bound]]))
         elif name in AXES:
             yield helper.make_attribute(name, [-1])
         elif schema.attributes[name].default_value.type:
