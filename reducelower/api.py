@@ -129,8 +129,8 @@ def expand(
 
     Args:
         model: any valid ONNX model.
-        ops: operators to replace, such as ``["LayerNormalization"]``; None means the Reduce operators that a shipped rule
-            book has rules for, and every operator that a book of your own has.
+        ops: operators to replace, such as ``["LayerNormalization"]``; None means the Reduce operators
+            of a shipped rule book, and every operator that a book of your own has rules for.
         rules: ``spec`` (the specification's own bodies, which overflow where the operator does not), ``stable`` (what
             is finite stays finite), ``core``, a folder of rules, or a rule book.
         without_types: element types that nothing added may use.

@@ -34,10 +34,10 @@ __all__ = ["command"]
 @verification_options
 @report_option
 def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
-    """Replace composite Reduce operators, or what --op names, by simpler ones at the model's own opset version, and verify.
+    """Replace composite Reduce operators by simpler ones, at the model's own opset version, and verify.
 
-    Normalizations, which are made of reductions as well (LayerNormalization, RMSNormalization, Softmax ...), are replaced
-    where --op names them.
+    Normalizations (LayerNormalization, RMSNormalization, Softmax ...), which are made of reductions as well, are
+    replaced where --op names them.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
 

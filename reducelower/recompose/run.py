@@ -16,7 +16,7 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import parse_element_type
 from reducelower.options import Book, Target
 from reducelower.plan import Plan
-from reducelower.recompose.index import FormIndex
+from reducelower.recompose.index import FormIndex, reductions_of
 from reducelower.recompose.raiser import Raiser
 from reducelower.rulebook.bodies import SHIPPED, Rules
 from reducelower.rulebook.book import load_forms
@@ -158,5 +158,5 @@ def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> C
         rules: rule books whose bodies are looked for.
         by_hand: whether what people write by hand is looked for as well.
     """
-    known = {name for book in rules for name in Rules(book).book.operators}
-    return known.union(*(book.operators for book in load_forms())) if by_hand else known
+    known = {name for book in rules for name in reductions_of(Rules(book).book)}
+    return known.union(*(reductions_of(book) for book in load_forms())) if by_hand else known
