@@ -140,7 +140,8 @@ class Inference:
 
     def _collect(self, graph: GraphProto, key: GraphKey) -> None:
         assert self._types is not None
-        self._types[key] = {value.name: value.type for value in (*graph.output, *graph.value_info)}
+        # What a Scan hands to its body need not be stated there, and is known here.
+        self._types[key] = {value.name: value.type for value in (*graph.input, *graph.output, *graph.value_info)}
         for index, node in enumerate(graph.node):
             for number, _, inner in subgraphs(node):
                 self._collect(inner, (*key, index, number))

@@ -19,6 +19,7 @@ from onnx import (
 )
 
 from reducelower.model.inference import infer_body, subgraphs
+from reducelower.model.schemas import type_string
 from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:
@@ -74,15 +75,21 @@ class BodyScope(Scope):
 
     def types_inside(self, node: NodeProto, number: int) -> list[ValueInfoProto]:
         """The types of what a subgraph of one of the nodes, by its number among them, takes and computes."""
-        for inferred in self._inferred().node:
-            if inferred.op_type == node.op_type and list(inferred.output) == list(node.output):
-                graph = next(graph for index, _, graph in subgraphs(inferred) if index == number)
-                return [*graph.input, *graph.value_info]
-        return []
+        graph = self._graph_inside(node, number)
+        # An input may be stated without a type, which the values then tell.
+        return [] if graph is None else [*filter(_has_type, graph.input), *graph.value_info]
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of one of the nodes."""
-        return next((value.type for value in self.types_inside(node, number) if value.name == name), None)
+        graph = self._graph_inside(node, number)
+        values = () if graph is None else (*graph.value_info, *graph.input, *graph.output)
+        return next((value.type for value in values if value.name == name), None)
+
+    def _graph_inside(self, node: NodeProto, number: int) -> GraphProto | None:
+        for inferred in self._inferred().node:
+            if inferred.op_type == node.op_type and list(inferred.output) == list(node.output):
+                return next(graph for index, _, graph in subgraphs(inferred) if index == number)
+        return None
 
     def _type_outside(self, name: str) -> TypeProto | None:
         """The type of a value around the nodes; a rank that the user declared is part of it."""
@@ -118,6 +125,10 @@ class BodyScope(Scope):
             self._body = infer_body([*constants, *self.nodes], known, self.opset)
             self._body_types = {value.name: value.type for value in self._body.value_info}
         return self._body
+
+
+def _has_type(value: ValueInfoProto) -> bool:
+    return type_string(value.type) is not None
 
 
 def _read_by(node: NodeProto) -> set[str]:

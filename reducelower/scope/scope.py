@@ -531,7 +531,10 @@ class Scope:
             holder = self.holder
             self._stated = dict(zip(map(attrgetter("name"), holder.value_info), holder.value_info, strict=True))
             if isinstance(holder, GraphProto):
-                self._stated.update((value.name, value) for value in (*holder.output, *holder.input))
+                for value in (*holder.output, *holder.input):
+                    # What a Scan takes need not be stated, and is where inference has looked.
+                    if value.name not in self._stated or type_string(value.type) is not None:
+                        self._stated[value.name] = value
                 for sparse in holder.sparse_initializer:
                     dense = _tensor_type(TensorProto(data_type=sparse.values.data_type, dims=sparse.dims))
                     self._stated[sparse.values.name] = ValueInfoProto(name=sparse.values.name, type=dense)
