@@ -33,9 +33,19 @@ def complete(model: ModelProto) -> None:
     Args:
         model: a model that is only there for its types, after shape inference or without it.
     """
+    if _is_complete(model.graph):
+        return
     imports = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in model.opset_import}
     local = {(function.domain, function.name) for function in model.functions}
     _Completion(model, imports, local).graph(model.graph, ChainMap(), ChainMap())
+
+
+def _is_complete(graph: GraphProto) -> bool:
+    """Whether the types of all that the nodes of a graph without graphs inside yield are known."""
+    known = {value.name for value in (*graph.value_info, *graph.output) if _is_known(value.type)}
+    return all(known.issuperset(filter(None, node.output)) for node in graph.node) and not any(
+        attribute.type == AttributeProto.GRAPH for node in graph.node for attribute in node.attribute
+    )
 
 
 def _is_known(found: TypeProto | None) -> bool:
@@ -89,16 +99,16 @@ class _Completion:
         handed: Mapping[str, TypeProto] | None = None,
     ) -> Types:
         """Complete the types of a graph, given those handed to it; returns all by name, with those around it."""
-        types = around.new_child(_stated(graph))
+        found: dict[str, TypeProto] = {}
+        types = around.new_child(_stated(graph)).new_child(found)
         constants = constants_around.new_child({one.name: one for one in graph.initializer if prod(one.dims) <= _SMALL})
-        before = {name: found.SerializeToString(deterministic=True) for name, found in types.maps[0].items()}
         for name, given in (handed or {}).items():
-            types[name] = _merged(types.maps[0].get(name), given)
+            types[name] = _merged(types.get(name), given)
         self._forward(graph, types, constants)
         is_open = any(not _has_type(types.get(name)) for node in graph.node for name in node.output if name)
         if is_open and self._backward(graph, types):
             self._forward(graph, types, constants)
-        _state(graph, types.maps[0], before)
+        _state(graph, found)
         return types
 
     # Forward: from what a node reads to what it yields
@@ -238,8 +248,9 @@ def _merged(old: TypeProto | None, new: TypeProto) -> TypeProto:
 
 def _stated(graph: GraphProto) -> dict[str, TypeProto]:
     types: dict[str, TypeProto] = {}
-    for value in (*graph.output, *graph.value_info, *graph.input):
-        types[value.name] = _merged(types.get(value.name), value.type)
+    for value in (*graph.value_info, *graph.output, *graph.input):
+        old = types.get(value.name)
+        types[value.name] = value.type if old is None else _merged(old, value.type)
     for tensor in graph.initializer:
         types[tensor.name] = found = _tensor(tensor.data_type, len(tensor.dims))
         for dim, size in zip(found.tensor_type.shape.dim, tensor.dims, strict=True):
@@ -249,15 +260,14 @@ def _stated(graph: GraphProto) -> dict[str, TypeProto]:
     return types
 
 
-def _state(graph: GraphProto, types: Mapping[str, TypeProto], before: Mapping[str, bytes]) -> None:
+def _state(graph: GraphProto, types: Mapping[str, TypeProto]) -> None:
     """Write what was found into the value_info of the graph."""
-    known = {value.name: value for value in graph.value_info}
+    known = {value.name: value for value in graph.value_info} if types else {}
     for name, found in types.items():
-        if before.get(name) != found.SerializeToString(deterministic=True):
-            value = known.get(name)
-            if value is None:
-                value = graph.value_info.add(name=name)
-            value.type.CopyFrom(found)
+        value = known.get(name)
+        if value is None:
+            value = graph.value_info.add(name=name)
+        value.type.CopyFrom(found)
 
 
 def _note_constant(node: NodeProto, constants: MutableMapping[str, TensorProto]) -> None:
