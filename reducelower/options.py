@@ -75,6 +75,7 @@ class Settings:
         budget: seconds that running one model may take.
         strict: a model that cannot be run is a failure.
 
+        repair: mend what keeps a model from being valid, see `reducelower.repair`, before it is converted.
         overwrite: existing outputs may be replaced.
         in_place: outputs replace their inputs.
         external_data: how external data comes to another folder.
@@ -99,6 +100,7 @@ class Settings:
     budget: float = 60.0
     strict: bool = False
 
+    repair: bool = False
     overwrite: bool = False
     in_place: bool = False
     external_data: str = "copy"

@@ -14,6 +14,7 @@ _COMMANDS = {
     "raise": ("reducelower.cli.raising", "Fold primitive forms into composite Reduce operators."),
     "check": ("reducelower.cli.check", "Say what a conversion would change; for CI."),
     "verify": ("reducelower.cli.verify", "Run two models and compare every output."),
+    "repair": ("reducelower.cli.repair", "Mend what runtimes run and the ONNX checker refuses."),
     "targets": (
         "reducelower.cli.targets",
         "List the runtimes to convert for, and what is known of one.",

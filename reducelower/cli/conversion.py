@@ -1,4 +1,4 @@
-"""What `convert`, `expand` and `raise` have in common: many models, one set of settings, one report."""
+"""What `convert`, `expand`, `raise` and `repair` have in common: many models, one set of settings, one report."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from reducelower.options import Settings
 
 __all__ = ["convert_all"]
 
-ConversionCommand: TypeAlias = Literal["convert", "expand", "raise"]
+ConversionCommand: TypeAlias = Literal["convert", "expand", "raise", "repair"]
 
 
 def convert_all(
-    command: Literal["convert", "expand", "raise"],
+    command: ConversionCommand,
     models: Sequence[str],
     settings: Settings,
     options: Mapping[str, Any],

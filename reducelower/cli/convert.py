@@ -9,6 +9,7 @@ import click
 from reducelower.cli.options import (
     FOR_OPTION,
     IR_VERSION_OPTION,
+    REPAIR_OPTION,
     Command,
     conversion_options,
     output_options,
@@ -30,6 +31,7 @@ __all__ = ["command"]
 @click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; can be given many times.")
 @conversion_options("stable")
 @IR_VERSION_OPTION
+@REPAIR_OPTION
 @verification_options
 @report_option
 @click.pass_context

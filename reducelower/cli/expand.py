@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from reducelower.cli.options import (
+    REPAIR_OPTION,
     Command,
     conversion_options,
     output_options,
@@ -31,6 +32,7 @@ __all__ = ["command"]
 )
 @output_options
 @conversion_options("spec")
+@REPAIR_OPTION
 @verification_options
 @report_option
 def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:

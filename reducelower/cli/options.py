@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FOR_OPTION",
     "IR_VERSION_OPTION",
+    "REPAIR_OPTION",
     "Command",
     "conversion_options",
     "model_options",
@@ -160,6 +161,13 @@ def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
             model_options,
         ]
     )
+
+
+REPAIR_OPTION: Callable[[Decorated], Decorated] = click.option(
+    "--repair",
+    is_flag=True,
+    help="First mend what runtimes run and the checker refuses, as the command repair does.",
+)
 
 
 FOR_OPTION: Callable[[Decorated], Decorated] = click.option(

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from reducelower.cli.options import (
+    REPAIR_OPTION,
     Command,
     model_options,
     output_options,
@@ -38,6 +39,7 @@ __all__ = ["command"]
     help="Folder of rules whose bodies are looked for, besides those that come with reducelower.",
 )
 @model_options
+@REPAIR_OPTION
 @verification_options
 @report_option
 def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:

@@ -14,7 +14,7 @@ from reducelower.legalization.draft import Draft, Source
 from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.model.census import Census
-from reducelower.model.inference import Inference, skeleton, subgraphs
+from reducelower.model.inference import ContradictionError, Inference, skeleton, subgraphs
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.model.sole_type import sole_element_type
@@ -32,9 +32,25 @@ _BRANCHES_MAY_DIFFER = 11
 def attempt(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     """Make a draft of a model legal; where the plan has refusals, the draft is of no use.
 
+    Types that the model states, and that are seen to contradict what its nodes yield, are dropped, and noted.
+
     Raises:
+        ContradictionError: dropping them does not help.
         ValueError: the target makes no sense.
     """
+    try:
+        return _attempt(source, target, settings, report=report)
+    except ContradictionError:
+        from reducelower.legalization.repair import drop_stale
+
+        mended = drop_stale(source.model)
+        if not mended.done:
+            raise
+        draft, plan = _attempt(Source.of_message(mended.model), target, settings, report=report)
+        return draft, replace(plan, notes=(*mended.done, *plan.notes))
+
+
+def _attempt(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     draft = Draft.of_source(source)
     plan = _run(draft, source, target, settings, report=report)
     if plan.refusals and _in_functions(plan):
@@ -104,7 +120,12 @@ def _run(
     """
     model, census = draft.model, draft.census
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
-    opset, problem = _source_opset([entry.version for entry in imports])
+    versions_imported = [entry.version for entry in imports]
+    if not imports and not _has_default_operators(source.model):
+        # Its nodes are for any opset version, and it says so of the target's.
+        versions_imported = [target.opset or latest_opset()]
+        imports = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
+    opset, problem = _source_opset(versions_imported)
     goal = _goal(target, opset)
     old_ir = model.ir_version
     if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.model)):
@@ -153,6 +174,16 @@ def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
     return None
 
 
+def _has_default_operators(model: ModelProto) -> bool:
+    holders: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
+    while holders:
+        for node in holders.pop().node:
+            if node.domain in DEFAULT_DOMAINS:
+                return True
+            holders.extend(graph for _, _, graph in subgraphs(node))
+    return False
+
+
 def _has_branches(model: ModelProto) -> bool:
     holders: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
     while holders:
@@ -192,7 +223,7 @@ def _ground(
     assert target.opset is not None
     return Ground(
         Names(lambda: source.model, source.serialized),
-        Inference(lambda: source.model, sole_type),
+        Inference(lambda: source.model, sole_type, lenient=False),
         opset=target.opset,
         element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
         ranks=settings.ranks or {},

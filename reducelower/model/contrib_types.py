@@ -110,6 +110,7 @@ CONTRIB: Mapping[str, tuple[Output, ...]] = {
 """Operators of com.microsoft."""
 
 UNLISTED: Mapping[str, tuple[Output, ...]] = {
+    "LayerNormalization": (Output(0, rank=_like(0)), _FLOAT, _FLOAT),
     "SimplifiedLayerNormalization": (Output(1, rank=_like(0)), _FLOAT),
 }
 """Operators that onnxruntime adds to the default domain."""
