@@ -41,11 +41,14 @@ def attempt(source: Source, target: Target, settings: Settings, *, report: bool)
     try:
         return _attempt(source, target, settings, report=report)
     except ContradictionError:
-        from reducelower.legalization.repair import drop_stale
+        from reducelower.legalization.repair import drop_stale, repair
 
         mended = drop_stale(source.model)
         if not mended.done:
-            raise
+            if repair(source.model).done:
+                raise
+            # What inference objects to is not what is stated; the model is taken as it is.
+            return _attempt(Source(source.model, is_lenient=True), target, settings, report=report)
         draft, plan = _attempt(Source.of_message(mended.model), target, settings, report=report)
         return draft, replace(plan, notes=(*mended.done, *plan.notes))
 
@@ -121,7 +124,7 @@ def _run(
     model, census = draft.model, draft.census
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     versions_imported = [entry.version for entry in imports]
-    if not imports and not _has_default_operators(source.model):
+    if not imports and source.model.graph.node and not _has_default_operators(source.model):
         # Its nodes are for any opset version, and it says so of the target's.
         versions_imported = [target.opset or latest_opset()]
         imports = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
@@ -223,7 +226,7 @@ def _ground(
     assert target.opset is not None
     return Ground(
         Names(lambda: source.model, source.serialized),
-        Inference(lambda: source.model, sole_type, lenient=False),
+        Inference(lambda: source.model, sole_type, lenient=source.is_lenient),
         opset=target.opset,
         element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
         ranks=settings.ranks or {},
