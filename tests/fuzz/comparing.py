@@ -19,19 +19,25 @@ _EIGHT_BITS = 0.26
 """One step of a float of eight bits or less."""
 
 
-def difference(wanted: Any, got: Any) -> str:
-    """How two values differ, empty where they do not: tensors, sequences of them, or None."""
+def difference(wanted: Any, got: Any, *, single: bool = False) -> str:
+    """How two values differ, empty where they do not: tensors, sequences of them, or None.
+
+    Args:
+        wanted: what the source computes.
+        got: what the result does.
+        single: whether doubles may be computed in single precision, as the specification's own bodies do.
+    """
     if wanted is None or got is None:
         return "" if wanted is got else f"{got} instead of {wanted}"
     if isinstance(wanted, list) or isinstance(got, list):
         if not isinstance(wanted, list) or not isinstance(got, list) or len(wanted) != len(got):
             return f"{got} instead of {wanted}"
         pairs = zip(wanted, got, strict=True)
-        return next((found for one, other in pairs if (found := difference(one, other))), "")
-    return _between_tensors(np.asarray(wanted), np.asarray(got))
+        return next((found for one, other in pairs if (found := difference(one, other, single=single))), "")
+    return _between_tensors(np.asarray(wanted), np.asarray(got), single=single)
 
 
-def _between_tensors(wanted: np.ndarray, got: np.ndarray) -> str:
+def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool) -> str:
     if wanted.shape != got.shape:
         return f"shape {got.shape} instead of {wanted.shape}"
     if wanted.dtype.kind in "OUS" and got.dtype.kind in "OUS":
@@ -42,6 +48,7 @@ def _between_tensors(wanted: np.ndarray, got: np.ndarray) -> str:
     if is_exact_type(wanted.dtype):
         return "" if np.array_equal(wanted, got) else f"{_shown(got)} instead of {_shown(wanted)}"
     tolerance = _TOLERANCE.get(wanted.dtype.name, _EIGHT_BITS)
+    tolerance = max(tolerance, _TOLERANCE["float32"]) if single else tolerance
     wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
     with np.errstate(all="ignore"):
         one, other = wanted.astype(wide), got.astype(wide)

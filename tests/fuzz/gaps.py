@@ -20,7 +20,7 @@ __all__ = ["Facts", "Gap", "facts_of", "gap_of", "known_gaps", "never_run"]
 
 _FILE = Path(__file__).with_name("known_gaps.toml")
 _CONDITIONS = ("empty", "not finite", "scalar", "function", "subgraph")
-"""What a gap may ask of a model and its values; numbers of 1,000 and more in a small type count as not finite."""
+"""What a gap may ask of a model and its values; the largest of a type count as not finite."""
 
 
 @dataclass(frozen=True)
@@ -154,11 +154,13 @@ def _tensors(values: Iterable[Any]) -> Iterable[np.ndarray]:
 
 
 def _is_finite(tensor: np.ndarray) -> bool:
-    if tensor.dtype.kind in "OUSbiu" or tensor.dtype.name in ("int4", "uint4", "int2", "uint2"):
+    """Whether nothing is infinite, NaN, or so large that sums of some would be."""
+    if tensor.dtype.kind in "OUSb":
         return True
     with np.errstate(all="ignore"):
         wide = tensor if tensor.dtype.kind == "c" else tensor.astype(np.float64)
-        largest = 1e30 if tensor.dtype in (np.float32, np.float64) else 1e3
+        small = (100, 100, 1e3, 1e3, 1e9)[min(tensor.dtype.itemsize, 4)]
+        largest = 1e30 if tensor.dtype in (np.float32, np.float64) else small
         return bool(np.all(np.isfinite(wide)) and np.all(np.abs(wide) < largest))
 
 

@@ -162,6 +162,8 @@ def _add_like(graph: Growing) -> None:
     if not others:
         raise NotDrawableError("there is no other value")
     name = graph.pick(others)
+    if not graph.values[name].array.ndim and {"axis", "axes"} & set(node.attributes):
+        raise NotDrawableError("a scalar has no axes")
     inputs = (replace(node.inputs[0], value=graph.values[name].array), *node.inputs[1:])
     again = [None if one is not None and one.is_parameter else old for one, old in zip(inputs, names, strict=True)]
     _append(graph, replace(node, inputs=inputs), [name, *again[1:]])

@@ -1,4 +1,4 @@
-"""A smaller case with the same finding: nodes, inputs, outputs and what is stated, left out one by one."""
+"""A smaller case with a finding: nodes, inputs, outputs and what is stated, left out one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper, nu
 
 from tests.fuzz.case import Case, all_nodes
 from tests.fuzz.drawing import type_proto
-from tests.fuzz.judging import Verdict, judge
+from tests.fuzz.judging import judge
 from tests.fuzz.runtimes import RUNTIMES, run
 from tests.fuzz.values import type_string
 
@@ -19,12 +19,13 @@ __all__ = ["shrink"]
 _SECONDS = 20.0
 
 
-def shrink(case: Case, verdict: Verdict, *, seconds: float = _SECONDS) -> Case:
-    """Leave out what the finding does not need, until nothing can go or time is up.
+def shrink(case: Case, *, seconds: float = _SECONDS) -> Case:
+    """Leave out what a finding does not need, until nothing can go or time is up.
+
+    What fails in one runtime may by itself be invalid, so that any finding of a smaller case counts.
 
     Args:
         case: a case with a finding.
-        verdict: that finding; a smaller case counts where the kind of its finding is the same.
         seconds: how long to try.
     """
     end = time.monotonic() + seconds
@@ -34,7 +35,7 @@ def shrink(case: Case, verdict: Verdict, *, seconds: float = _SECONDS) -> Case:
         for smaller in _smaller(case):
             if time.monotonic() > end:
                 break
-            if judge(smaller).kind == verdict.kind:
+            if judge(smaller).is_finding:
                 case, improved = smaller, True
                 break
     return case

@@ -34,7 +34,7 @@ def serve(kind: str, seed: int, start: int, stop: int, *, shrinks: bool) -> None
         if verdict.is_finding:
             # Said first as it is: the process may not outlive the search for a smaller case.
             _say(number=number, stage="found", kind=verdict.kind, detail=verdict.detail, name=case.name)
-            text = shown(shrink(case, verdict) if shrinks else case)
+            text = shown(shrink(case) if shrinks else case)
         _say(
             number=number, stage="done", kind=verdict.kind, detail=verdict.detail, name=case.name, text=text,
             judges=verdict.judges,

@@ -1,6 +1,6 @@
 """Bernoulli where the target has none: a uniform draw compared with the chance.
 
-The function body in the operator's own schema (onnx 1.23.2) compares the other way round, and so yields 1 with the chance
+The function body in the schema (onnx 1.23.2) compares the other way round, and so yields 1 with the chance
 of 0. Source: https://onnx.ai/onnx/operators/onnx__Bernoulli.html (15, 22).
 """
 
