@@ -162,3 +162,9 @@ def test_a_cast_in_a_function_below_6_is_refused_unless_it_casts_nothing() -> No
     assert "a function states none (inline the function first" in refusal(made(TensorProto.DOUBLE), 5)
     lowered = converted(made(TensorProto.FLOAT), 5)
     assert [node.op_type for node in lowered.functions[0].node] == ["Identity", "ReduceSum", "Identity"]
+
+
+def test_strings_outside_a_triangle_become_empty() -> None:
+    data = np.array([["a", "b"], ["c", "d"]], dtype=object)
+    result = converted(one("Trilu", {"x": data}, 14), 13)
+    assert run(result, {"x": data})[0].tolist() == [["a", "b"], ["", "d"]]
