@@ -54,7 +54,7 @@ def _between_tensors(wanted: np.ndarray, got: np.ndarray, *, single: bool) -> st
         one, other = wanted.astype(wide), got.astype(wide)
         finite = np.abs(one[np.isfinite(one)])
         scale = min(1.0, float(finite.max())) if finite.size else 1.0
-        near = np.abs(one - other) <= tolerance * (np.abs(one) + scale)
+        near = np.isfinite(one) & (np.abs(one - other) <= tolerance * (np.abs(one) + scale))
         same = near | (one == other) | (np.isnan(one) & np.isnan(other))
     return "" if bool(np.all(same)) else f"{_shown(got)} instead of {_shown(wanted)}"
 
