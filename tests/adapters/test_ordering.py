@@ -115,3 +115,10 @@ def test_a_count_that_a_call_of_a_function_states_becomes_a_list_of_one() -> Non
     values, places = run(converted(model, 13), {"x": np.array([1, 4, 2, 3], np.float32)})
     np.testing.assert_array_equal(values, [4, 3])
     np.testing.assert_array_equal(places, [1, 3])
+
+
+def test_the_largest_none_are_empty_below_opset_10() -> None:
+    data = {"x": floats(2, 3)}
+    made = one("TopK", data, 11, outputs=["y", "i"], constants={"k": np.array([0])}, axis=1)
+    values, places = run(converted(made, 9), data)
+    assert (values.shape, places.shape, places.dtype) == ((2, 0), (2, 0), np.int64)

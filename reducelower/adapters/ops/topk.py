@@ -53,6 +53,25 @@ def _lower_top_k(node: NodeProto, scope: Scope) -> Outcome:
     return body.nodes
 
 
+@lowers("TopK", 10)
+def _lower_none(node: NodeProto, scope: Scope) -> Outcome:
+    """Before 10 at least one element was asked for; none of them is an empty slice."""
+    count = scope.constant(node.input[1])
+    if count is None or count.reshape(-1)[0] > 0:
+        return False
+    body = Writer(node, scope)
+    axis = int(value_of(node, "axis", -1))
+    if axis < 0:
+        axis = from_the_front(axis, scope.needed_rank(node.input[0]))
+    none = {"starts": [0], "ends": [0], "axes": [axis]}
+    if body.wants(1):
+        empty = body.add("Slice", node.input[0], tail="none", **none)
+        body.yields("Cast", empty, output=1, to=TensorProto.INT64)
+    if body.wants(0):
+        body.yields("Slice", node.input[0], **none)
+    return body.nodes
+
+
 @raises("TopK", 10)
 def _raise_k(node: NodeProto, scope: Scope) -> Outcome:
     """An attribute of the function around comes as a scalar, and the input K is a list of one number."""

@@ -64,8 +64,8 @@ def _graph(nodes: list, inputs: list, outputs: list) -> GraphProto:
 @recipe("Scan")
 def scan(draft: Draft) -> None:
     """A running sum over the first axis, in either direction."""
-    element_type = draft.type_of(0, _ELEMENTS)  # the body adds
     batched = draft.schema.since_version < 9
+    element_type = draft.type_of(int(batched), _ELEMENTS)  # the body adds
     draft.types["V"] = f"tensor({element_type_name(element_type)})"
     steps, inner, batch = draft.integer(1, 3), draft.shape(0, 2), (draft.integer(1, 2),) if batched else ()
     at = 1 if batched else 0

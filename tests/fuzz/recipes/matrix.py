@@ -99,7 +99,7 @@ def attention(draft: Draft) -> None:
     queries, keys, past = draft.integer(1, 3), draft.integer(1, 3), draft.integer(1, 2)
     v_size = draft.integer(1, 3)
     with_past = draft.flip(0.3)
-    draft.types.setdefault("T2", draft.types.get("T1", "")) if "T1" in draft.types else None
+    draft.edge = False
     draft.type_of(0)
     draft.types.setdefault("T2", draft.types["T1"])
     if draft.flip():
@@ -118,6 +118,9 @@ def attention(draft: Draft) -> None:
         mask = draft.tensor(3, shape, edge=False)
         if mask.dtype.kind == "b" and mask.size:  # a row without any key has no defined result before opset 24
             draft.give(3, mask | (np.arange(total) == 0))
+        elif draft.flip():
+            hidden = np.asarray((draft.rng.random(mask.shape) < 0.3) & (np.arange(total) > 0))
+            draft.give(3, np.where(hidden, mask.dtype.type(-np.inf), mask).astype(mask.dtype))
     if with_past:
         draft.tensor(4, (batch, kv_heads, past, size))
         draft.tensor(5, (batch, kv_heads, past, v_size))

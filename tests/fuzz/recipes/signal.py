@@ -46,7 +46,7 @@ def stft(draft: Draft) -> None:
 
 @recipe("HannWindow", "HammingWindow", "BlackmanWindow")
 def window(draft: Draft) -> None:
-    draft.whole(0, np.asarray(draft.integer(2, 9)))
+    draft.whole(0, np.asarray(draft.integer(3, 9)))
     goal = TensorProto.FLOAT
     if draft.flip():
         goal = draft.draw_element_type("T2", ("float", "double", "float16", "bfloat16"))
