@@ -183,11 +183,15 @@ def _is_meant(gap: Gap, node: NodeProto, made_types: Mapping[str, str]) -> bool:
     if gap.data and node.output and made_types.get(node.output[0], "") not in (*gap.data, ""):
         return False
     stated = {attribute.name: _value(attribute) for attribute in node.attribute}
-    return all(stated.get(name) in values for name, values in (gap.attributes or {}).items())
+    return all(stated.get(name) in (*values, _REFERRED) for name, values in (gap.attributes or {}).items())
+
+
+_REFERRED = object()
+"""The value of an attribute that the call of the function around it states, which may be any."""
 
 
 def _value(attribute: AttributeProto) -> Any:
     if attribute.ref_attr_name:
-        return None
+        return _REFERRED
     value = helper.get_attribute_value(attribute)
     return value.decode() if isinstance(value, bytes) else value

@@ -9,10 +9,12 @@ none that holds::
 
 from __future__ import annotations
 
+import multiprocessing
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,9 @@ from tests.fuzz.drawing import NotDrawableError
 __all__ = ["case_of", "every_rewrite", "known_numbers", "tested_elsewhere"]
 
 _FILE = Path(__file__).with_name("rewrites.toml")
-_TRIES = 200
+_TRIES = 150
+_SECONDS = 60
+"""How long one process may look; another one goes on behind the case that ended it or took so long."""
 
 
 @cache
@@ -79,19 +83,20 @@ def case_of(name: str, number: int) -> Case:
     return node_case(rng, op_type, start, f"{name}, number {number}", Action("convert", goal))
 
 
-def _found(name: str) -> int | None:
-    """The first number of which a runtime finds source and result equal, and different."""
+def _search(name: str, number: Any, found: Any) -> None:
+    """Look for a number of which a runtime finds source and result equal, and unlike each other, and say so."""
     from tests.fuzz.judging import judge
 
-    for number in range(_TRIES):
+    while number.value < _TRIES:
+        number.value += 1
         try:
-            case = case_of(name, number)
+            case = case_of(name, number.value)
             verdict = judge(case)
         except NotDrawableError:
             continue
         if verdict.kind == "equal" and verdict.judges and is_rewritten(case):
-            return number
-    return None
+            found.value = True
+            return
 
 
 def is_rewritten(case: Case) -> bool:
@@ -102,18 +107,19 @@ def is_rewritten(case: Case) -> bool:
 
 def main() -> None:
     """Look for numbers in processes of their own, which runtimes may end, and write the file."""
-    import multiprocessing
-
+    processes = multiprocessing.get_context("fork")
     numbers = dict(known_numbers())
     for name in sorted(set(every_rewrite()) - set(numbers) - set(tested_elsewhere())):
-        with multiprocessing.Pool(1) as pool:
-            try:
-                number = pool.apply_async(_found, (name,)).get(timeout=120)
-            except multiprocessing.TimeoutError:
-                number = None
-        print(f"{name}: {number}", flush=True)
-        if number is not None:
-            numbers[name] = number
+        number, found = processes.Value("i", -1), processes.Value("b", False)
+        while number.value < _TRIES and not found.value:
+            search = processes.Process(target=_search, args=(name, number, found))
+            search.start()
+            search.join(_SECONDS)
+            search.kill()
+            search.join()
+        print(f"{name}: {number.value if found.value else 'nothing found'}", flush=True)
+        if found.value:
+            numbers[name] = number.value
             _write(numbers)
 
 

@@ -63,12 +63,11 @@ def _lower_none(node: NodeProto, scope: Scope) -> Outcome:
     axis = int(value_of(node, "axis", -1))
     if axis < 0:
         axis = from_the_front(axis, scope.needed_rank(node.input[0]))
-    none = {"starts": [0], "ends": [0], "axes": [axis]}
     if body.wants(1):
-        empty = body.add("Slice", node.input[0], tail="none", **none)
+        empty = body.add("Slice", node.input[0], tail="none", starts=[0], ends=[0], axes=[axis])
         body.yields("Cast", empty, output=1, to=TensorProto.INT64)
     if body.wants(0):
-        body.yields("Slice", node.input[0], **none)
+        body.yields("Slice", node.input[0], starts=[0], ends=[0], axes=[axis])
     return body.nodes
 
 
