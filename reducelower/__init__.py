@@ -2,7 +2,8 @@
 
 `convert_version` moves a model to another opset version, `expand` replaces composite Reduce operators by their
 bodies, `raise_reductions` is the way back, `check` tells what would change, `verify` compares two models by running
-them. `reducelower.ir` does the same for users of onnx_ir and onnxscript. Nothing heavy is imported before it is used.
+them, `repair` mends what runtimes run and checkers refuse. `reducelower.ir` does the same for users of onnx_ir and
+onnxscript. Nothing heavy is imported before it is used.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from reducelower.api import check, convert_version, expand, legalize
     from reducelower.errors import ConversionError, Refusal
+    from reducelower.legalization.repair import Repaired, repair
+    from reducelower.options import Target
     from reducelower.plan import Plan, Site
     from reducelower.recompose import raise_reductions
     from reducelower.runtimes import Runtime, load_runtime
     from reducelower.serialized import convert_bytes, expand_bytes
-    from reducelower.target import Target
     from reducelower.verification import Verification, verify
 
 __all__ = [
     "ConversionError",
     "Plan",
     "Refusal",
+    "Repaired",
     "Runtime",
     "Site",
     "Target",
@@ -37,6 +40,7 @@ __all__ = [
     "legalize",
     "load_runtime",
     "raise_reductions",
+    "repair",
     "verify",
 ]
 
@@ -44,9 +48,10 @@ _HOME = {
     "ConversionError": "reducelower.errors",
     "Plan": "reducelower.plan",
     "Refusal": "reducelower.errors",
+    "Repaired": "reducelower.legalization.repair",
     "Runtime": "reducelower.runtimes",
     "Site": "reducelower.plan",
-    "Target": "reducelower.target",
+    "Target": "reducelower.options",
     "Verification": "reducelower.verification",
     "check": "reducelower.api",
     "convert_bytes": "reducelower.serialized",
@@ -56,6 +61,7 @@ _HOME = {
     "legalize": "reducelower.api",
     "load_runtime": "reducelower.runtimes",
     "raise_reductions": "reducelower.recompose",
+    "repair": "reducelower.legalization.repair",
     "verify": "reducelower.verification",
 }
 

@@ -9,14 +9,15 @@ from typing import Any
 
 from onnx import ModelProto
 
+from reducelower.arguments import check_arguments
 from reducelower.legalization.draft import Source
 from reducelower.legalization.drafting import fits, legal_draft, refused, suspecting
 from reducelower.legalization.oldest_fitting import name_oldest_fitting
-from reducelower.legalization.run import Book, IrVersion, Settings, attempt, attempt_in_place, source_opset
+from reducelower.legalization.run import attempt, attempt_in_place, source_opset
 from reducelower.model.inference import skeleton
+from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.bodies import Rules
-from reducelower.target import Target
 
 __all__ = ["Legalized", "check", "convert_version", "expand", "expansion", "legalize"]
 
@@ -33,7 +34,7 @@ def legalize(
     model: ModelProto,
     target: Target,
     *,
-    rules: Book = "spec",
+    rules: Book = "stable",
     ir_version: IrVersion = "auto",
     freeze_defaults: bool = False,
     element_types: Mapping[str, str] | None = None,
@@ -47,7 +48,7 @@ def legalize(
         model: any ONNX model. It is trusted to be valid: run `onnx.checker.check_model` first on models that may
             not be.
         target: what is legal where the model is going.
-        rules: the rule book that bodies come from.
+        rules: the rule book that bodies come from; ``stable`` keeps finite what is finite.
         ir_version: ``auto`` raises it where the target's opset version needs that and lowers it where nothing needs
             more, ``keep`` leaves it, a number sets it.
         freeze_defaults: take initializers that are also graph inputs for constants, though a caller may override them.
@@ -63,7 +64,9 @@ def legalize(
         ConversionError: something cannot be made legal; it holds every reason, and the model is unchanged.
         ValueError: the target or a setting makes no sense.
     """
-    settings = Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
+    check_arguments(model=model, target=target, rules=rules, ir_version=ir_version)
+    check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
+    settings = Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     return _legalize(model, target, settings, in_place=in_place, report=True)
 
 
@@ -73,7 +76,7 @@ def convert_version(
     *,
     without: Iterable[str] = (),
     without_types: Iterable[str] = (),
-    rules: Book = "spec",
+    rules: Book = "stable",
     ir_version: IrVersion = "auto",
     freeze_defaults: bool = False,
     element_types: Mapping[str, str] | None = None,
@@ -91,7 +94,7 @@ def convert_version(
         target_version: opset version to convert to, up or down.
         without: operators that must not remain; they are replaced by their bodies in the rule book.
         without_types: element types that nothing added may use.
-        rules: the rule book that bodies come from.
+        rules: the rule book that bodies come from; ``stable`` keeps finite what is finite.
         ir_version: see `legalize`, as all that follow.
         freeze_defaults: take initializers that are also graph inputs for constants.
         element_types: element types of values that the model does not state.
@@ -103,8 +106,10 @@ def convert_version(
         ConversionError: something cannot be expressed at that opset version; it holds every reason.
         ValueError: there is no such opset version.
     """
+    check_arguments(model=model, target_version=target_version, without=without, without_types=without_types)
+    check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks, base_dir=base_dir)
     target = Target(target_version, frozenset(without), frozenset(without_types))
-    settings = Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
+    settings = Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     return _legalize(model, target, settings, in_place=in_place, report=False).model
 
 
@@ -124,8 +129,10 @@ def expand(
 
     Args:
         model: any valid ONNX model.
-        ops: operators to replace; None means every operator the rule book has a rule for.
-        rules: ``spec``, ``stable``, ``core``, a folder of rules, or a rule book.
+        ops: operators to replace, such as ``["LayerNormalization"]``; None means the Reduce operators
+            of a shipped rule book, and every operator that a book of your own has rules for.
+        rules: ``spec`` (the specification's own bodies, which overflow where the operator does not), ``stable`` (what
+            is finite stays finite), ``core``, a folder of rules, or a rule book.
         without_types: element types that nothing added may use.
         freeze_defaults: see `legalize`, as all that follow.
         element_types: element types of values that the model does not state.
@@ -136,6 +143,8 @@ def expand(
     Raises:
         ConversionError: a node cannot be replaced; it holds every reason.
     """
+    check_arguments(model=model, ops=ops, rules=rules, without_types=without_types)
+    check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     target, settings = expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
     return _legalize(model, target, settings, in_place=in_place, report=False).model
 
@@ -144,8 +153,9 @@ def expansion(
     ops: Iterable[str] | None, rules: Book, without_types: Iterable[str], *others: Any
 ) -> tuple[Target, Settings]:
     """The target and the settings of an expansion; `others` are the settings behind the IR version."""
-    names = Rules(rules).book.operators if ops is None else ops
-    return Target(None, frozenset(names), frozenset(without_types)), Settings(rules, "keep", *others)
+    names = Rules(rules).book.reductions if ops is None else ops
+    target = Target(None, frozenset(names), frozenset(without_types))
+    return target, Settings(target, rules, "keep", *others)
 
 
 def check(
@@ -153,7 +163,7 @@ def check(
     target_version: int | None = None,
     *,
     target: Target | None = None,
-    rules: Book = "spec",
+    rules: Book = "stable",
     ir_version: IrVersion = "auto",
     freeze_defaults: bool = False,
     element_types: Mapping[str, str] | None = None,
@@ -166,7 +176,7 @@ def check(
         model: any valid ONNX model; it is not changed.
         target_version: opset version to convert to; or give a `target`.
         target: what is legal where the model is going.
-        rules: the rule book that bodies come from.
+        rules: the rule book that bodies come from; ``stable`` keeps finite what is finite.
         ir_version: see `legalize`, as all that follow.
         freeze_defaults: take initializers that are also graph inputs for constants.
         element_types: element types of values that the model does not state.
@@ -180,8 +190,11 @@ def check(
         ConversionError: the model is not valid, and the engine stumbled over it.
         ValueError: the target makes no sense.
     """
-    settings = Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
+    check_arguments(model=model, target_version=target_version, rules=rules, ir_version=ir_version)
+    check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     goal = target if target is not None else Target(target_version)
+    check_arguments(target=goal)
+    settings = Settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     with suspecting(Source(model)):
         bare = skeleton(model)
         goal = _with_opset(bare, goal, settings)

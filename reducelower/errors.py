@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["ConversionError", "Refusal", "RefusedError", "UnreadableModelError"]
+__all__ = ["ConversionError", "Refusal", "RefusedError", "UnreadableError", "UnreadableModelError"]
 
 
 @dataclass(frozen=True)
@@ -50,5 +50,9 @@ class RefusedError(Exception):
         super().__init__(reason)
 
 
-class UnreadableModelError(ValueError):
+class UnreadableError(ValueError):
+    """A file that cannot be used; the sentence names it."""
+
+
+class UnreadableModelError(UnreadableError):
     """A file that is not there, is not an ONNX model, or cannot be read or written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from reducelower.errors import ConversionError, UnreadableModelError
+from reducelower.errors import ConversionError, UnreadableError
 
 __all__ = [
     "BAD_USAGE",
@@ -49,14 +49,12 @@ def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], i
         source: the model it was about, put in front of sentences that do not name it themselves.
     """
     place = f"{source}: " if source else ""
-    if isinstance(error, UnreadableModelError):
+    if isinstance(error, UnreadableError):
         return (str(error),), BAD_USAGE
     if isinstance(error, ConversionError):
         return tuple(place + str(refusal) for refusal in error.refusals), REFUSED
     if isinstance(error, SettingError):
         return (place + str(error),), BAD_USAGE
-    if type(error).__name__ == "RuleError":  # not imported: most runs load no rule
-        return (str(error),), BAD_USAGE
     if isinstance(error, MemoryError):
         return (f"{place}there is not enough memory for this model",), BAD_USAGE
     if isinstance(error, RecursionError):

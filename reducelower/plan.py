@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from reducelower.errors import Refusal
-from reducelower.target import Target
+from reducelower.options import Target
 
 __all__ = ["Label", "Plan", "Site"]
 

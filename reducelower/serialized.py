@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Mapping
 
 from reducelower.api import expansion
+from reducelower.arguments import check_arguments
 from reducelower.legalization.draft import Source
 from reducelower.legalization.drafting import legal_draft
-from reducelower.legalization.run import Book, IrVersion, Settings
-from reducelower.target import Target
+from reducelower.options import Book, IrVersion, Settings, Target
 
 __all__ = ["convert_bytes", "expand_bytes"]
 
@@ -20,7 +20,7 @@ def convert_bytes(
     *,
     without: Iterable[str] = (),
     without_types: Iterable[str] = (),
-    rules: Book = "spec",
+    rules: Book = "stable",
     ir_version: IrVersion = "auto",
     freeze_defaults: bool = False,
     element_types: Mapping[str, str] | None = None,
@@ -49,8 +49,10 @@ def convert_bytes(
         UnreadableModelError: the bytes are no model.
         ValueError: there is no such opset version.
     """
+    check_arguments(serialized=serialized, target_version=target_version, without=without, without_types=without_types)
+    check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks, base_dir=base_dir)
     target = Target(target_version, frozenset(without), frozenset(without_types))
-    settings = Settings(rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
+    settings = Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     return legal_draft(Source.of_bytes(serialized), target, settings, report=False)[0].serialize()
 
 
@@ -81,5 +83,7 @@ def expand_bytes(
         ConversionError: a node cannot be replaced; it holds every reason.
         UnreadableModelError: the bytes are no model.
     """
+    check_arguments(serialized=serialized, ops=ops, rules=rules, without_types=without_types)
+    check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     target, settings = expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
     return legal_draft(Source.of_bytes(serialized), target, settings, report=False)[0].serialize()

@@ -15,6 +15,7 @@ from onnx import FunctionProto, NodeProto, TypeProto, defs
 
 from reducelower.adapters.registry import crossings
 from reducelower.errors import RefusedError
+from reducelower.model.attributes import value_of
 from reducelower.model.schemas import is_deprecated, versions
 from reducelower.rulebook.bodies import Rules, instantiate, instantiate_function
 from reducelower.scope.scope import Scope
@@ -113,6 +114,8 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
         return _static_body(node.op_type, found.since_version)
     if not found.has_context_dependent_function:
         return None
+    for attribute in node.attribute:
+        value_of(node, attribute.name)  # refused where a call of the function around states it: the body hangs on it
     types = []
     for name in node.input:
         known = scope.type(name) if name else TypeProto()

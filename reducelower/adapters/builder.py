@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.model.build import copy_marks, make_node
 from reducelower.scope.scope import Scope
@@ -46,6 +46,50 @@ class Writer:
             copy_marks(self.node, made)
         self.nodes.append(made)
         return self.nodes
+
+    def yields_either(
+        self, condition: str, then: Callable[[], str], otherwise: Callable[[], str], element_type: int
+    ) -> list[NodeProto]:
+        """Append the If that yields the first output of the replaced node; returns all nodes so far.
+
+        Args:
+            condition: a single bool.
+            then: appends the nodes of the branch for true, and returns the name of its result.
+            otherwise: the same for false.
+            element_type: what both results consist of (`TensorProto.DataType`).
+        """
+        then_branch = self._branch("then_branch", then, element_type)
+        else_branch = self._branch("else_branch", otherwise, element_type)
+        return self.yields("If", condition, then_branch=then_branch, else_branch=else_branch)
+
+    def _branch(self, name: str, write: Callable[[], str], element_type: int) -> GraphProto:
+        outside, self.nodes = self.nodes, []
+        result = write()
+        if not any(result in node.output for node in self.nodes):
+            result = self.add("Identity", result, tail=name)  # a graph yields only what it computes itself
+        inside, self.nodes = self.nodes, outside
+        return helper.make_graph(inside, name, [], [helper.make_tensor_value_info(result, element_type, None)])
+
+    def yields_reshaped(self, data: str, shape: str, element_type: int) -> list[NodeProto]:
+        """Append what brings data to a computed shape whose zeros are sizes, and yields the replaced node's output.
+
+        For nodes written for opset 13 at most: a zero in the shape of a Reshape means the size that the data has
+        there, unless allowzero=1 says otherwise, which came with opset 14.
+        """
+        if self.scope.target_opset >= 14:
+            return self.yields("Reshape", data, shape, allowzero=1)
+        zero = self.scope.add_constant(np.zeros((), helper.tensor_dtype_to_np_dtype(element_type)), "zero")
+        return self.yields_either(
+            self.is_empty(data),
+            lambda: self.add("Expand", zero, shape, tail="nothing"),
+            lambda: self.add("Reshape", data, shape, tail="reshaped"),
+            element_type,
+        )
+
+    def is_empty(self, data: str) -> str:
+        """Append the question whether a tensor has no elements; returns the name of the answer."""
+        none = self.constant(0, TensorProto.INT64, "number_of_none")
+        return self.add("Equal", self.add("Size", data, tail="count"), none, tail="is_empty")
 
     def wants(self, output: int) -> bool:
         """Whether the replaced node names this output."""

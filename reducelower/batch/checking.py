@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from reducelower.api import check
 from reducelower.batch.diagnosis import what_is_wrong
-from reducelower.batch.settings import Settings
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model
 from reducelower.files.urls import is_url
 from reducelower.model.validate import what_is_odd
+from reducelower.options import Settings
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from reducelower import __version__
-from reducelower.batch.settings import Settings
 from reducelower.failures import SettingError
 from reducelower.files.urls import as_path, is_url
+from reducelower.options import Settings
 
 __all__ = ["PATIENCE", "anchored", "anchored_settings", "dask_executor"]
 
@@ -80,10 +80,12 @@ def anchored_settings(settings: Settings) -> Settings:
     """Settings with every path in them absolute."""
     from reducelower.rulebook import load_book
 
-    own_rules = load_book(settings.rules).directory == Path(settings.rules)
+    rules = settings.rules
+    if isinstance(rules, str | os.PathLike) and load_book(rules).directory == Path(rules):
+        rules = _absolute(os.fspath(rules))
     return replace(
         settings,
-        rules=_absolute(settings.rules) if own_rules else settings.rules,
+        rules=rules,
         inputs={name: _absolute(path) for name, path in settings.inputs.items()},
         test_data=_absolute(settings.test_data),
     )

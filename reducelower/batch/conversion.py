@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 from onnx import ModelProto
 
 from reducelower.api import Legalized, legalize
-from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong
+from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
 from reducelower.batch.input_values import read_data_sets
-from reducelower.batch.settings import Settings, Task
+from reducelower.batch.task import Task
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.files.urls import is_url
+from reducelower.legalization.repair import Repaired, drop_stale, repair
 from reducelower.model.validate import what_is_odd
+from reducelower.options import Settings
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
@@ -146,11 +148,21 @@ def _convert(
     resolve_destination(task.output, **rights)
     data_sets = read_data_sets(settings, source.model) if settings.verify else ()
     external = source.is_partial
-    if wrong := what_is_wrong(source.model, external=external):
-        return _refused(task, wrong)
+    notes: tuple[str, ...] = ()
+    if settings.repair:
+        source, notes = _repaired(source, repair(source.model))
+    if wrong := what_is_wrong_with_source(source.model, external=external):
+        return _refused(task, wrong + _what_would_help(source, settings))
     legalized = _legalized(source, settings)
-    if wrong := what_is_wrong(legalized.model, external=external, full=True):
+    wrong = what_is_wrong(legalized.model, external=external, full=True)
+    if wrong and (mended := drop_stale(source.model)).done:
+        # What it states of inner values is read by nobody, so it runs as it is.
+        source, notes = _repaired(source, mended, notes)
+        legalized = _legalized(source, settings)
+        wrong = what_is_wrong(legalized.model, external=external, full=True)
+    if wrong:
         return _invalid_result(task, settings, source, legalized.model, wrong)
+    legalized = replace(legalized, plan=replace(legalized.plan, notes=(*notes, *legalized.plan.notes)))
     verification = None
     if settings.verify:
         from reducelower.batch.verifying import verify_models
@@ -174,6 +186,22 @@ def _convert(
     )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))
+
+
+def _repaired(
+    source: LoadedModel, mended: Repaired, notes: tuple[str, ...] = ()
+) -> tuple[LoadedModel, tuple[str, ...]]:
+    return replace(source, model=mended.model), (*notes, *(f"Repaired: {done}." for done in mended.done))
+
+
+def _what_would_help(source: LoadedModel, settings: Settings) -> str:
+    """What --repair would do to a model that is not valid, if that mended it."""
+    if settings.repair:
+        return ""
+    mended = repair(source.model)
+    if not mended.done or what_is_wrong_with_source(mended.model, external=source.is_partial):
+        return ""
+    return f"; --repair mends that: it would have {', and '.join(mended.done)}"
 
 
 def _legalized(source: LoadedModel, settings: Settings) -> Legalized:

@@ -10,9 +10,10 @@ from onnx.shape_inference import InferenceError, infer_shapes
 from reducelower.batch.axes import what_is_wrong_with_axes
 from reducelower.files import all_graphs
 from reducelower.model.inference import skeleton
+from reducelower.model.schemas import DEFAULT_DOMAINS, first_version, is_runtime_name
 from reducelower.model.validate import what_is_wrong_with_calls
 
-__all__ = ["contradicts_itself", "what_is_wrong"]
+__all__ = ["contradicts_itself", "what_is_wrong", "what_is_wrong_with_source"]
 
 _UNKNOWN_OPERATOR = re.compile(r"No Op registered for (\S+) with domain_version of (-?\d+)")
 _UNDEFINED = re.compile(r"however input '(.*?)' of node: \nname: (.*?) OpType: (\S*)", re.DOTALL)
@@ -43,6 +44,25 @@ def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = Fal
     except (ValueError, RuntimeError, TypeError) as error:
         return f"the ONNX checker cannot read it: {_first_line(str(error))}"
     return what_is_wrong_with_axes(model)
+
+
+def what_is_wrong_with_source(model: ModelProto, *, external: bool = False) -> str:
+    """As `what_is_wrong` for a model yet to be converted, in which the operators that onnxruntime adds may stand."""
+    wrong = what_is_wrong(model, external=external)
+    if not wrong:
+        return ""
+    opset = next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    added = False
+    for graph in all_graphs(copy):
+        for node in graph.node:
+            if node.domain in DEFAULT_DOMAINS and (first_version(node.op_type, opset) or is_runtime_name(node.op_type)):
+                node.domain, added = "onnxruntime", True
+    if not added:
+        return wrong
+    copy.opset_import.add(domain="onnxruntime", version=1)
+    return what_is_wrong(copy, external=external)
 
 
 def _bare(model: ModelProto) -> ModelProto:

@@ -10,7 +10,7 @@ from onnx import ModelProto
 from reducelower.failures import SettingError
 
 if TYPE_CHECKING:
-    from reducelower.batch.settings import Settings
+    from reducelower.options import Settings
     from reducelower.verification import TestDataSet
 
 __all__ = ["read_data_sets", "read_inputs"]

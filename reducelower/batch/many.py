@@ -12,16 +12,15 @@ from reducelower.batch.checking import Checked, check_file
 from reducelower.batch.conversion import Outcome, converter
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.batch.running import run_all
-from reducelower.batch.settings import Settings
 from reducelower.failures import FAULT
 from reducelower.files.pending import sync_folder
 from reducelower.files.urls import is_url
-from reducelower.target import Target
+from reducelower.options import Settings, Target
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from reducelower.batch.settings import Task
+    from reducelower.batch.task import Task
 
 __all__ = [
     "CRASHED",

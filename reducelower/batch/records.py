@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from reducelower import __version__
-from reducelower.batch.settings import Settings
 from reducelower.files.urls import is_url
+from reducelower.options import Settings
 
 __all__ = ["Content", "Origin", "Record", "content_of", "external_facts", "origin_of", "read_record", "write_record"]
 
@@ -81,7 +81,7 @@ def origin_of(source: str, settings: Settings) -> Origin:
     told = {item.name: _plain(getattr(settings, item.name)) for item in fields(settings)}
     for name in _WITHOUT_CONSEQUENCE:
         del told[name]
-    told["files"] = [_tree(path) for path in (settings.rules, settings.test_data, *settings.inputs.values())]
+    told["files"] = [_tree(str(path)) for path in (settings.rules, settings.test_data, *settings.inputs.values())]
     text = json.dumps(told, sort_keys=True)
     tools = {"reducelower": __version__} | {name: _version(name) for name in _TOOLS}
     return Origin(_sha256(Path(source)), hashlib.sha256(text.encode()).hexdigest(), tools)

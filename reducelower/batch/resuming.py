@@ -10,10 +10,11 @@ from pathlib import Path
 
 from reducelower.batch.conversion import Outcome, convert_here
 from reducelower.batch.records import Content, Record, content_of, external_facts, origin_of, read_record, write_record
-from reducelower.batch.settings import Settings, Task
+from reducelower.batch.task import Task
 from reducelower.errors import UnreadableModelError
 from reducelower.files import LoadedModel
 from reducelower.files.writing import is_there
+from reducelower.options import Settings
 
 __all__ = ["convert_unless_done"]
 

@@ -11,12 +11,13 @@ from tempfile import TemporaryDirectory
 
 from reducelower.batch.conversion import Outcome, convert_file, convert_here
 from reducelower.batch.records import Record, content_of, external_facts, origin_of, read_record, write_record
-from reducelower.batch.settings import Settings, Task
+from reducelower.batch.task import Task
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import DONE
 from reducelower.files import read_model
 from reducelower.files.remote import fetch_model, holds_the_same, put, remote_size
 from reducelower.files.urls import beside, is_url
+from reducelower.options import Settings
 
 __all__ = ["at_hand", "convert_staged", "renamed"]
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
-from reducelower.batch.settings import Settings
 from reducelower.files import LoadedModel
+from reducelower.options import Settings
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def verify_models(
     if plan is not None:
         after = result if isinstance(result, ModelProto) else result.model
         sites = verify_sites(source.model, after, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
-    runtimes, absent = _runtimes(
-        tuple(settings.runtimes), "" if settings.target.runtime is None else settings.target.runtime.name
-    )
+    runtime = settings.target.runtime
+    wanted = [] if runtime is None else [each.name for each in runtime.members or (runtime,)]
+    runtimes, absent = _runtimes(tuple(settings.runtimes), tuple(wanted))
     end = time.monotonic() + settings.budget
     found = [
         verify(
@@ -73,19 +73,25 @@ def verify_models(
     ]
     # Strictness is for those who act on the verdict: that nothing was run is not that something differs.
     whole = combined(found, sites, strict=False)
-    notes = (*whole.notes, *([absent] if absent else []))
+    notes = (*whole.notes, *absent)
     return replace(whole, outputs=_merged(whole.outputs), cases=sum(item.cases for item in found), notes=notes)
 
 
 @cache
-def _runtimes(runtimes: tuple[str, ...], target: str) -> tuple[tuple[str, ...], str]:
-    """Where the result is run, the runtime it is for among them where that is installed, and a note where it is not."""
-    if not target or any(name.partition(":")[0] == target for name in runtimes):
-        return runtimes, ""
+def _runtimes(runtimes: tuple[str, ...], targets: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Where the result is run, the runtimes it is for among them where they are installed, and notes where not."""
     from reducelower.verification.foreign import is_foreign, why_unusable
 
-    reason = why_unusable(target) if is_foreign(target) else "there is no adapter for it"
-    return (runtimes, f"Not verified on {target}: {reason}.") if reason else ((*runtimes, target), "")
+    notes = []
+    for target in targets:
+        if any(name.partition(":")[0] == target for name in runtimes):
+            continue
+        reason = why_unusable(target) if is_foreign(target) else "there is no adapter for it"
+        if reason:
+            notes.append(f"Not verified on {target}: {reason}.")
+        else:
+            runtimes = (*runtimes, target)
+    return runtimes, tuple(notes)
 
 
 def _merged(outputs: Sequence[OutputComparison]) -> tuple[OutputComparison, ...]:

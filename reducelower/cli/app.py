@@ -9,18 +9,19 @@ import click
 __all__ = ["app"]
 
 _COMMANDS = {
-    "convert": ("reducelower.cli.convert_command", "Convert models to another opset version."),
-    "expand": ("reducelower.cli.expand_command", "Replace composite Reduce operators by simpler ones."),
-    "raise": ("reducelower.cli.raise_command", "Fold primitive forms into composite Reduce operators."),
-    "check": ("reducelower.cli.check_command", "Say what a conversion would change; for CI."),
-    "verify": ("reducelower.cli.verify_command", "Run two models and compare every output."),
+    "convert": ("reducelower.cli.convert", "Convert models to another opset version."),
+    "expand": ("reducelower.cli.expand", "Replace composite Reduce operators by simpler ones."),
+    "raise": ("reducelower.cli.raising", "Fold primitive forms into composite Reduce operators."),
+    "check": ("reducelower.cli.check", "Say what a conversion would change; for CI."),
+    "verify": ("reducelower.cli.verify", "Run two models and compare every output."),
+    "repair": ("reducelower.cli.repair", "Mend what runtimes run and the ONNX checker refuses."),
     "targets": (
-        "reducelower.cli.targets_command",
+        "reducelower.cli.targets",
         "List the runtimes to convert for, and what is known of one.",
     ),
-    "probe": ("reducelower.cli.probe_command", "Measure what is legal on a runtime; write a target file."),
-    "rules": ("reducelower.cli.rules_command", "List the rule book, show a rule, test a folder of rules."),
-    "completion": ("reducelower.cli.completion_command", "Print what makes a shell complete the commands."),
+    "probe": ("reducelower.cli.probe", "Measure what is legal on a runtime; write a target file."),
+    "rules": ("reducelower.cli.rules", "List the rule book, show a rule, test a folder of rules."),
+    "completion": ("reducelower.cli.completion", "Print what makes a shell complete the commands."),
 }
 
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["finish", "message", "one_line", "prepare", "problem", "result"]
+from reducelower.model.text import shown
 
-_LONGEST = 1000
+__all__ = ["finish", "message", "prepare", "problem", "result", "shown"]
 
 
 def prepare() -> None:
@@ -37,18 +37,7 @@ def message(text: str) -> None:
 
 def problem(sentence: str) -> None:
     """Print what went wrong: one line per problem, however long or odd the names in it are."""
-    _print(f"error: {one_line(sentence)}", sys.stderr)
-
-
-def one_line(text: str) -> str:
-    """Text that cannot break the line or drive the terminal: control characters escaped, excess length cut."""
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST - 60]} ... {text[-50:]}"
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
-    )
+    _print(f"error: {shown(sentence)}", sys.stderr)
 
 
 def finish() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from reducelower.cli.value_types import (
+from reducelower.cli.types import (
     ELEMENT_TYPE,
     FILE,
     FOLDER,
@@ -21,19 +22,60 @@ from reducelower.cli.value_types import (
     ParamType,
 )
 
+if TYPE_CHECKING:
+    from reducelower.options import Settings, Target
+
 __all__ = [
     "FOR_OPTION",
     "IR_VERSION_OPTION",
+    "REPAIR_OPTION",
+    "Command",
     "conversion_options",
     "model_options",
     "output_options",
     "report_option",
+    "settings_of",
     "target_of",
     "verification_options",
     "workers_options",
 ]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+_WITH_VERIFICATION = ("dims", "inputs", "test_data", "runtimes", "tolerances", "budget", "strict")
+
+_CONFLICTS: Sequence[tuple[str, object, Sequence[str], str]] = (
+    ("quiet", True, ("verbose",), "one asks for less text and the other for more"),
+    ("verify", False, _WITH_VERIFICATION, "it is about a verification that does not take place"),
+)
+"""Options that make no sense together: one and its value, what does not go with it, and why."""
+
+
+class Command(click.Command):
+    """A command that refuses options that contradict each other, rather than follow one of them."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Check what was given on the command line; what a configuration file says gives way instead."""
+        for name, value, others, why in _CONFLICTS:
+            if not _is_given(ctx, name) or ctx.params[name] != value:
+                continue
+            for other in filter(functools.partial(_is_given, ctx), others):
+                raise click.UsageError(
+                    f"{_flag(ctx, name)} and {_flag(ctx, other)} contradict each other: {why}; give one of them", ctx
+                )
+        return super().invoke(ctx)
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def _flag(ctx: click.Context, name: str) -> str:
+    """How the user spells an option: with the negative flag where that is what is set."""
+    option = next(each for each in ctx.command.params if each.name == name)
+    flags = option.secondary_opts if ctx.params[name] is False and option.secondary_opts else option.opts
+    return max(flags, key=len)
 
 
 def _mapping(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
@@ -121,27 +163,52 @@ def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
     )
 
 
-FOR_OPTION: Callable[[Decorated], Decorated] = click.option(
-    "--for",
-    "runtime",
-    type=RUNTIME,
-    help="Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten.",
+REPAIR_OPTION: Callable[[Decorated], Decorated] = click.option(
+    "--repair",
+    is_flag=True,
+    help="First mend what runtimes run and the checker refuses, as the command repair does.",
 )
 
 
-def target_of(
-    runtime: Any, opset: int | None, without: Iterable[str], without_types: Iterable[str], ctx: click.Context
-) -> Any:
+FOR_OPTION: Callable[[Decorated], Decorated] = click.option(
+    "--for",
+    "for_runtimes",
+    type=RUNTIME,
+    multiple=True,
+    help="Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten; "
+    "repeat for a model that is right on all of them.",
+)
+
+
+def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
     """The target that the options of a command describe.
 
     Raises:
-        click.UsageError: the runtime does not read that opset version.
+        click.UsageError: a runtime does not read that opset version, or the runtimes have none in common.
     """
-    from reducelower.target import Target
+    from reducelower.options import Target
+    from reducelower.runtimes import TargetError, combined
 
-    if runtime is not None and opset is not None and opset not in runtime.reads:
-        raise click.UsageError(f"{runtime} reads opsets {runtime.reads}, not {opset}", ctx)
-    return Target(opset, frozenset(without), frozenset(without_types), runtime)
+    opset: int | None = options["opset"]
+    for runtime in options["for_runtimes"]:
+        if opset is not None and opset not in runtime.reads:
+            raise click.UsageError(f"{runtime} reads opsets {runtime.reads}, not {opset}", ctx)
+    try:
+        together = combined(options["for_runtimes"]) if options["for_runtimes"] else None
+    except TargetError as error:
+        raise click.UsageError(str(error), ctx) from None
+    return Target(opset, frozenset(options["without"]), frozenset(options["without_types"]), together)
+
+
+def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
+    """The settings that the options of a command describe: those of the same name, where anything is said."""
+    from reducelower.options import Settings
+
+    names = {field.name for field in fields(Settings)} & options.keys()
+    said = {name: options[name] for name in names if options[name] is not None}
+    if not said.get("runtimes", True):
+        del said["runtimes"]
+    return Settings(target, **said)
 
 
 IR_VERSION_OPTION: Callable[[Decorated], Decorated] = click.option(
@@ -234,7 +301,7 @@ def output_options(function: Decorated) -> Decorated:
             ),
             click.option("--output-dir", type=FOLDER, metavar="DIR", help="Folder for the outputs of many models."),
             click.option("--in-place", is_flag=True, help="Replace the inputs."),
-            click.option("--force", is_flag=True, help="Replace existing outputs."),
+            click.option("--force", "overwrite", is_flag=True, help="Replace existing outputs."),
             click.option(
                 "--external-data",
                 type=click.Choice(["copy", "link", "keep"]),
@@ -257,7 +324,7 @@ def output_options(function: Decorated) -> Decorated:
                 show_default=True,
                 help="Report for people, or problems as GitHub annotations.",
             ),
-            click.option("-q", "--quiet", is_flag=True, help="Say nothing but problems."),
+            click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
             click.option("-v", "--verbose", is_flag=True, help="List every rewritten node."),
         ]
     )(function)

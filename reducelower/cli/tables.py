@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reducelower.batch.conversion import Outcome
-from reducelower.cli.console import one_line
+from reducelower.cli.console import shown
 from reducelower.failures import DONE, REFUSED
 from reducelower.verification import Verification
 
@@ -31,7 +31,7 @@ def findings(verification: Verification) -> None:
         # Text, so that brackets in names are no markup.
         status = Text(site.status, _COLOURS.get(site.status, ""))
         table.add_row(
-            Text(one_line(site.signature)), Text(one_line(site.rule)), str(len(site.nodes)), status, str(site.max_ulp)
+            Text(shown(site.signature)), Text(shown(site.rule)), str(len(site.nodes)), status, str(site.max_ulp)
         )
     if len(verification.sites) > _MOST_ROWS:
         table.add_row(f"… {len(verification.sites) - _MOST_ROWS} more")
@@ -49,8 +49,8 @@ def models(outcomes: Sequence[Outcome], totals: Sequence[tuple[str, str]]) -> No
         table.add_column("Why", overflow="fold")
         for outcome in wrong[:_MOST_ROWS]:
             what = Text("refused", "yellow") if outcome.status == REFUSED else Text("failed", "red")
-            why = one_line(outcome.problems[0]) if outcome.problems else ""
-            table.add_row(Text(one_line(outcome.source)), what, Text(why.removeprefix(f"{outcome.source}: ")))
+            why = shown(outcome.problems[0]) if outcome.problems else ""
+            table.add_row(Text(shown(outcome.source)), what, Text(why.removeprefix(f"{outcome.source}: ")))
         if len(wrong) > _MOST_ROWS:
             table.add_row(f"… {len(wrong) - _MOST_ROWS} more")
         console.print(table)

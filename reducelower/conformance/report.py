@@ -19,7 +19,7 @@ from reducelower.conformance.heat import Row, heat
 from reducelower.conformance.judging import Word
 from reducelower.conformance.running import Probed
 from reducelower.files.pending import PendingFile
-from reducelower.report.text import shown
+from reducelower.model.text import shown
 
 __all__ = ["FORMATS", "SCHEMA_VERSION", "as_html", "as_json", "as_text", "json_schema", "write_probe_report"]
 

@@ -4,7 +4,7 @@
     PYTHON worker.py --python MODULE:FUNCTION [--path FOLDER]
     PYTHON worker.py --command 'runner {model} {inputs} {outputs}'
 
-This file runs by its path in whatever Python (3.9 or newer) has the runtime, and needs numpy and nothing else.
+This file runs by its path in whatever Python (3.8 or newer) has the runtime, and needs numpy and nothing else.
 
 Messages are a length of eight bytes (big-endian) and an .npz archive. At the start the worker sends ``version``; then
 for each request (``model`` and one ``input:NAME`` for each input) it answers with one ``output:N`` for each output or
@@ -22,16 +22,16 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Callable, Dict, List  # noqa: UP035
 
 import numpy as np
 
 __all__ = ["pack", "read_message", "send_message", "unpack"]
 
-Arrays = dict[str, Any]
-Runner = Callable[[bytes, Arrays], list[Any]]
+# Python 3.8, which the oldest runtimes need, evaluates these and knows no list[...].
+Arrays = Dict[str, Any]  # noqa: UP006
+Runner = Callable[[bytes, Arrays], List[Any]]  # noqa: UP006
 
 _LONGEST_ERROR = 2000
 

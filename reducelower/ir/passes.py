@@ -9,10 +9,11 @@ import onnx_ir as ir
 from onnx import ModelProto
 
 from reducelower.api import convert_version, expand
+from reducelower.arguments import check_arguments
 from reducelower.ir.light import lighten
 
 if TYPE_CHECKING:
-    from reducelower.legalization.run import Book, IrVersion
+    from reducelower.options import Book, IrVersion
 
 __all__ = ["ConvertVersionPass", "ExpandPass", "RaisePass"]
 
@@ -63,7 +64,7 @@ class ConvertVersionPass(_Conversion):
         *,
         without: Iterable[str] = (),
         without_types: Iterable[str] = (),
-        rules: Book = "spec",
+        rules: Book = "stable",
         ir_version: IrVersion = "auto",
         freeze_defaults: bool = False,
         element_types: Mapping[str, str] | None = None,
@@ -81,6 +82,8 @@ class ConvertVersionPass(_Conversion):
             element_types: element types of values that the model does not state, by name.
             ranks: ranks of values that the model does not state, by name.
         """
+        check_arguments(target_version=target_version, without=without, without_types=without_types)
+        check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks)
         super().__init__()
         self.target_version = target_version
         self.without = frozenset(without)
@@ -132,6 +135,7 @@ class ExpandPass(_Conversion):
             element_types: element types of values that the model does not state, by name.
             ranks: ranks of values that the model does not state, by name.
         """
+        check_arguments(ops=ops, rules=rules, without_types=without_types, element_types=element_types, ranks=ranks)
         super().__init__()
         self.ops = None if ops is None else frozenset(ops)
         self.rules = rules
@@ -179,6 +183,9 @@ class RaisePass(_Conversion):
             element_types: element types of values that the model does not state, by name.
             ranks: ranks of values that the model does not state, by name.
         """
+        check_arguments(ops=ops, element_types=element_types, ranks=ranks)
+        if rules is not None:
+            check_arguments(books=rules)
         super().__init__()
         self.ops = None if ops is None else frozenset(ops)
         self.rules = None if rules is None else tuple(rules)

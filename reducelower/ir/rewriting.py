@@ -14,11 +14,11 @@ from reducelower.errors import ConversionError
 from reducelower.ir.types import InferredTypes
 from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.options import Target
 from reducelower.rulebook import RuleBook, RuleError, load_book
-from reducelower.target import Target
 
 if TYPE_CHECKING:
-    from reducelower.legalization.run import Book
+    from reducelower.options import Book
 
 __all__ = ["rewrite_rules"]
 

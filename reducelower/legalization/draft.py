@@ -21,11 +21,13 @@ class Source:
 
     Attributes:
         serialized: the bytes; None where the model is too large to be searched again and again.
+        is_lenient: whether it is known that shape inference objects to the model, which is converted nevertheless.
     """
 
-    def __init__(self, given: ModelProto | bytes, serialized: bytes | None = None) -> None:
+    def __init__(self, given: ModelProto | bytes, serialized: bytes | None = None, *, is_lenient: bool = False) -> None:
         """Take a message or bytes, which nobody changes from now on; see `of_message` and `of_bytes`."""
         self.serialized = serialized
+        self.is_lenient = is_lenient
         self._given = given
 
     @classmethod

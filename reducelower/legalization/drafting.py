@@ -12,11 +12,11 @@ from onnx import ModelProto
 from reducelower.errors import ConversionError, Refusal, UnreadableModelError
 from reducelower.legalization.draft import Draft, Source
 from reducelower.legalization.oldest_fitting import name_oldest_fitting
-from reducelower.legalization.run import Settings, attempt
-from reducelower.model.inference import skeleton
+from reducelower.legalization.run import attempt
+from reducelower.model.inference import ContradictionError, skeleton
 from reducelower.model.validate import what_is_odd
+from reducelower.options import Settings, Target
 from reducelower.plan import Plan
-from reducelower.target import Target
 
 __all__ = ["fits", "legal_draft", "refused", "suspecting"]
 
@@ -48,6 +48,9 @@ def suspecting(source: Source) -> Iterator[None]:
         yield
     except ConversionError:
         raise
+    except ContradictionError as error:
+        reason = f"the types it states contradict what its nodes yield: {error}"
+        raise ConversionError([Refusal("graph", "", "", reason, "mend it first, with reducelower.repair")]) from error
     except Exception as error:
         reason = what_is_odd(_readable(source))
         if not reason:

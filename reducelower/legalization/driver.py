@@ -24,12 +24,12 @@ from reducelower.legalization.settling import Settler
 from reducelower.model.inference import function_key, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
 from reducelower.model.sole_type import reads_and_yields_one_type
+from reducelower.options import Target
 from reducelower.plan import Label, Site
 from reducelower.rulebook import bodies
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope
-from reducelower.target import Target
 
 __all__ = ["Legalizer"]
 

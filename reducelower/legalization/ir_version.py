@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from operator import attrgetter
 
-from google.protobuf.message import Message
 from onnx import (
     AttributeProto,
     GraphProto,
@@ -20,7 +19,6 @@ from onnx import (
 )
 
 from reducelower.model.census import Census
-from reducelower.model.inference import skeleton
 from reducelower.model.nodelist import NodeList, ParsedNodes
 from reducelower.model.schemas import latest_opset, schema
 
@@ -29,8 +27,13 @@ __all__ = ["ir_version_of_opset", "ir_version_to_read", "needed_ir_version"]
 
 @cache
 def ir_version_of_opset(opset: int) -> int:
-    """The IR version of the onnx release that brought an opset version (`onnx.helper.VERSION_TABLE`)."""
-    return helper.OP_SET_ID_VERSION_MAP.get(("ai.onnx", opset), max(helper.OP_SET_ID_VERSION_MAP.values()))
+    """The IR version of the onnx release that brought an opset version (`onnx.helper.VERSION_TABLE`).
+
+    Opset versions 2 to 4 came with no release of their own: the next one brought them.
+    """
+    known = helper.OP_SET_ID_VERSION_MAP.items()
+    later = [version for (domain, number), version in known if domain == "ai.onnx" and number >= opset]
+    return min(later, default=max(version for _, version in known))
 
 
 # Source: the change log of IR versions in onnx.proto.
@@ -48,57 +51,43 @@ _TYPE_VERSIONS = {
 }
 
 
-def needed_ir_version(model: ModelProto, nodes: NodeList, most: int, census: Census | None) -> int:
-    """The oldest IR version that has everything the model uses, apart from its operators.
+def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None) -> int:
+    """The oldest IR version whose readers understand a model, apart from its operators.
+
+    Metadata and the types that functions state of values came with IR version 10; a reader that does not know them
+    skips them, so they need no newer one.
 
     Args:
         model: the model; the nodes of its main graph are not looked at.
         nodes: those nodes.
-        most: IR version it has; the answer is never above it.
         census: the census of the model as it was before conversion, where there is one. Rewrites add nothing that
             needs a newer IR version than what they replace.
     """
-    return min(_needed(model, nodes, census), most)
-
-
-def ir_version_to_read(model: ModelProto) -> int:
-    """The oldest IR version whose readers understand a model; they skip metadata, which came with IR version 10."""
-    bare = skeleton(model)
-    _clear_metadata(bare)
-    return _needed(bare, ParsedNodes(bare.graph.node), None)
-
-
-def _clear_metadata(message: Message) -> None:
-    if "metadata_props" in message.DESCRIPTOR.fields_by_name:
-        message.ClearField("metadata_props")
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for inner in [value] if isinstance(value, Message) else value:
-                _clear_metadata(inner)
-
-
-def _needed(model: ModelProto, nodes: NodeList, census: Census | None) -> int:
     needed = _outside_nodes(model.graph)
     if model.functions:
         needed = max(needed, 8)
     if model.training_info:
         needed = max(needed, 7)
-    if any(function.overload or function.value_info or function.metadata_props for function in model.functions):
+    if any(function.overload for function in model.functions):
         needed = max(needed, 10)
     if any(field.name == "configuration" for field, _ in model.ListFields()):
         needed = max(needed, 11)
     if census is None or not census.is_plain:
         return max(needed, _nodes(nodes), *(_nodes(function.node) for function in model.functions))
-    if census.has_metadata or census.has_overloads:
+    if census.has_overloads:
         needed = max(needed, 10)
     if any(map(_may_hold, census.operators)):
         needed = max(needed, _nodes(node for _, node in nodes.of(_may_hold)))
     return max([needed, *(_nodes(function.node) for function in model.functions)])
 
 
+def ir_version_to_read(model: ModelProto) -> int:
+    """As `needed_ir_version`, of a whole model."""
+    return needed_ir_version(model, ParsedNodes(model.graph.node), None)
+
+
 # Large models state the types of as many values as they have nodes.
 _ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
-_METADATA = attrgetter("metadata_props")
 
 _Kind = defs.OpSchema.AttrType
 _PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.STRINGS)
@@ -123,9 +112,6 @@ def _outside_nodes(graph: GraphProto) -> int:
         needed = max(needed, _TYPE_VERSIONS.get(tensor.data_type, 3))
     for values in (graph.input, graph.output, graph.value_info):
         needed = max(needed, _values(values))
-    marked = (graph.initializer, graph.input, graph.output, graph.value_info)
-    if graph.metadata_props or any(any(map(_METADATA, values)) for values in marked):
-        needed = max(needed, 10)
     return needed
 
 
@@ -141,7 +127,7 @@ def _nodes(nodes: Iterable[NodeProto]) -> int:
 
 
 def _node(node: NodeProto) -> int:
-    needed = 10 if node.metadata_props or node.overload else 3
+    needed = 10 if node.overload else 3
     for attribute in node.attribute:
         kind = attribute.type
         if kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from reducelower.adapters.registry import Crossing, crossings
 from reducelower.legalization.occurring_types import dropped_types
-from reducelower.model.schemas import is_deprecated, schema, versions, withdrawn_at_once
-from reducelower.target import Target
+from reducelower.model.schemas import first_version, is_deprecated, is_runtime_name, schema, versions, withdrawn_at_once
+from reducelower.options import Target
 
 if TYPE_CHECKING:
     from reducelower.runtimes import Fact, Runtime
@@ -77,14 +77,17 @@ class Treatments(dict[str, "Treatment | None"]):
         assert goal_opset is not None
         if op_type in self.target.without:
             return Treatment(expand=True)
-        source, goal = schema(op_type, self.opset), schema(op_type, goal_opset)
+        source_opset = first_version(op_type, self.opset) or self.opset
+        source, goal = schema(op_type, source_opset), schema(op_type, goal_opset)
+        if is_runtime_name(op_type):
+            return Treatment(absent=True)
         if source is None and not withdrawn_at_once(op_type, self.opset):
             return Treatment(refusal=_unknown(op_type, self.opset))
         if source is None or goal is None:
             return Treatment(absent=True)
         if source.since_version == goal.since_version:
             return Treatment()
-        path = tuple(step for step in crossings(op_type, self.opset, goal_opset) if not step.is_plain)
+        path = tuple(step for step in crossings(op_type, source_opset, goal_opset) if not step.is_plain)
         return Treatment(path, dropped=dropped_types(source, goal))
 
 

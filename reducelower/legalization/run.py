@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from onnx import FunctionProto, GraphProto, ModelProto, shape_inference
 
@@ -17,51 +15,46 @@ from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.legalization.memo import Memo
 from reducelower.model.census import Census
-from reducelower.model.inference import Inference, skeleton, subgraphs
+from reducelower.model.inference import ContradictionError, Inference, skeleton, subgraphs
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.validate import what_is_wrong_with_calls
+from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.bodies import Rules
 from reducelower.scope.ground import Ground
-from reducelower.target import Target
 
-if TYPE_CHECKING:
-    from reducelower.rulebook import RuleBook
-
-__all__ = ["Book", "IrVersion", "Settings", "attempt", "attempt_in_place", "source_opset"]
-
-Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
-"""A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
-
-IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
+__all__ = ["attempt", "attempt_in_place", "source_opset"]
 
 _BRANCHES_MAY_DIFFER = 11
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run is told besides the target; see `reducelower.api.legalize`.
-
-    Without `memo` every node is worked out by itself. The result is the same; it takes longer.
-    """
-
-    rules: Book = "spec"
-    ir_version: IrVersion = "auto"
-    freeze_defaults: bool = False
-    element_types: Mapping[str, str] | None = None
-    ranks: Mapping[str, int] | None = None
-    base_dir: str | os.PathLike[str] | None = None
-    memo: bool = True
 
 
 def attempt(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     """Make a draft of a model legal; where the plan has refusals, the draft is of no use.
 
+    Types that the model states, and that are seen to contradict what its nodes yield, are dropped, and noted.
+
     Raises:
+        ContradictionError: dropping them does not help.
         ValueError: the target makes no sense.
     """
+    try:
+        return _attempt(source, target, settings, report=report)
+    except ContradictionError:
+        from reducelower.legalization.repair import drop_stale, repair
+
+        mended = drop_stale(source.model)
+        if not mended.done:
+            if repair(source.model).done:
+                raise
+            # What inference objects to is not what is stated; the model is taken as it is.
+            return _attempt(Source(source.model, is_lenient=True), target, settings, report=report)
+        draft, plan = _attempt(Source.of_message(mended.model), target, settings, report=report)
+        return draft, replace(plan, notes=(*mended.done, *plan.notes))
+
+
+def _attempt(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     draft = Draft.of_source(source)
     plan = _run(draft, source, target, settings, report=report)
     if plan.refusals and _in_functions(plan):
@@ -131,18 +124,24 @@ def _run(
     """
     model, census = draft.model, draft.census
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
-    opset, problem = _source_opset([entry.version for entry in imports])
+    versions_imported = [entry.version for entry in imports]
+    if not imports and source.model.graph.node and not _has_default_operators(source.model):
+        # Its nodes are for any opset version, and it says so of the target's.
+        versions_imported = [target.opset or latest_opset()]
+        imports = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
+    opset, problem = _source_opset(versions_imported)
     goal = _goal(target, opset)
     old_ir = model.ir_version
     if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.model)):
         problem = Refusal("graph", "", "", wrong, "inline the functions first")
+    problem = problem or _left_behind(model, opset, goal)
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
     sole_type = partial(_sole_type, census, opset)
     ground = _ground(model, source, goal, settings, sole_type, is_last_attempt=is_last_attempt)
     memo = Memo(remembers=settings.memo)
-    legalizer = Legalizer(draft, goal, ground, Rules(settings.rules), memo)
+    legalizer = Legalizer(draft, goal, ground, Rules(settings.rules, goal.without_types), memo)
     legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
     unmended = legalizer.unmended
@@ -169,6 +168,25 @@ def _run(
 def source_opset(model: ModelProto) -> int:
     """The opset version of the default domain that a model imports; 0 where it imports none."""
     return next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
+
+
+def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
+    """The graphs of training, which change the initializers, so that nothing in them counts as constant."""
+    graphs = [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
+    if any(graph.node for graph in graphs) and (goal.opset != opset or goal.without or goal.runtime is not None):
+        reason = "the model holds graphs for training (training_info), which are not converted"
+        return Refusal("training_info", "", "", reason, "remove them: del model.training_info[:]")
+    return None
+
+
+def _has_default_operators(model: ModelProto) -> bool:
+    holders: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
+    while holders:
+        for node in holders.pop().node:
+            if node.domain in DEFAULT_DOMAINS:
+                return True
+            holders.extend(graph for _, _, graph in subgraphs(node))
+    return False
 
 
 def _has_branches(model: ModelProto) -> bool:
@@ -210,7 +228,7 @@ def _ground(
     assert target.opset is not None
     return Ground(
         Names(lambda: source.model, source.serialized),
-        Inference(lambda: source.model, sole_type),
+        Inference(lambda: source.model, sole_type, lenient=source.is_lenient),
         opset=target.opset,
         element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
         ranks=settings.ranks or {},
@@ -284,8 +302,8 @@ def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int) 
     usual = ir_version_of_opset(goal_opset)
     if usual > old:
         return usual
-    if goal_opset < source_opset and usual < old:
-        return max(usual, needed_ir_version(draft.model, draft.nodes, old, draft.census))
-    if old < 4:
-        return max(old, needed_ir_version(draft.model, draft.nodes, 4, draft.census))
+    # Of a model that stays at its opset version nothing tells that older readers are meant.
+    least = old if goal_opset == source_opset else usual
+    if least < old or old < 4:
+        return max(least, min(needed_ir_version(draft.model, draft.nodes, draft.census), max(old, 4)))
     return old

@@ -18,11 +18,11 @@ from reducelower.errors import RefusedError
 from reducelower.legalization.legality import HOLDING_GRAPHS, Treatment, Treatments
 from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
+from reducelower.options import Target
 from reducelower.plan import Label
 from reducelower.rulebook import bodies
 from reducelower.scope.body import BodyScope, InnerScope
 from reducelower.scope.node import NodeScope
-from reducelower.target import Target
 
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule

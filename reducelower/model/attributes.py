@@ -8,7 +8,7 @@ from onnx import AttributeProto, NodeProto, helper
 
 from reducelower.errors import RefusedError
 
-__all__ = ["attribute_of", "drop_attribute", "set_attribute", "value_of"]
+__all__ = ["attribute_of", "drop_attribute", "make_attribute", "set_attribute", "value_of"]
 
 
 def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:
@@ -46,4 +46,10 @@ def drop_attribute(node: NodeProto, name: str) -> bool:
 def set_attribute(node: NodeProto, name: str, value: Any) -> None:
     """Give an attribute a value, in place of the one it had."""
     drop_attribute(node, name)
-    node.attribute.append(helper.make_attribute(name, value))
+    node.attribute.append(make_attribute(name, value))
+
+
+def make_attribute(name: str, value: Any) -> AttributeProto:
+    """An attribute of the type that its value tells; an empty list is one of integers."""
+    empty = isinstance(value, (list, tuple)) and not value
+    return helper.make_attribute(name, value, attr_type=AttributeProto.INTS if empty else None)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from onnx import NodeProto, helper
+from onnx import NodeProto
+
+from reducelower.model.attributes import make_attribute
 
 __all__ = ["copy_marks", "make_node"]
 
@@ -14,7 +16,7 @@ def make_node(op_type: str, inputs: Sequence[str], outputs: Sequence[str], **att
     """A node named after its first output, as every node the tool adds is."""
     node = NodeProto(op_type=op_type, name=outputs[0], input=inputs, output=outputs)
     for name, value in attributes.items():
-        node.attribute.append(helper.make_attribute(name, value))
+        node.attribute.append(make_attribute(name, value))
     return node
 
 

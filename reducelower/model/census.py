@@ -207,11 +207,6 @@ class Columns:
         """Whether any node names an overload of a function."""
         return any(self._columns.overload)
 
-    @property
-    def has_metadata(self) -> bool:
-        """Whether any node carries metadata_props."""
-        return bool(self._columns.metadata_props)
-
     @cached_property
     def inputs(self) -> Sequence[bytes]:
         """The inputs of all nodes, in order; what graphs inside them read is not among them."""

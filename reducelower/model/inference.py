@@ -18,9 +18,20 @@ from onnx import (
     shape_inference,
 )
 
+from reducelower.model.infer_ranks import complete
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
 
-__all__ = ["GraphKey", "Inference", "function_key", "infer_body", "skeleton", "subgraphs", "weight_bytes"]
+__all__ = [
+    "ContradictionError",
+    "GraphKey",
+    "Inference",
+    "function_key",
+    "infer",
+    "infer_body",
+    "skeleton",
+    "subgraphs",
+    "weight_bytes",
+]
 
 # Tensors above this many elements are weights; shape inference only reads the values of small ones.
 _SMALL = 1024
@@ -70,6 +81,10 @@ def skeleton(model: ModelProto) -> ModelProto:
     return bare
 
 
+class ContradictionError(Exception):
+    """The types that a model states contradict what its nodes yield, so that none of them can be relied upon."""
+
+
 class Inference:
     """The types of the values of one model, as onnx's shape inference sees them.
 
@@ -77,14 +92,22 @@ class Inference:
     up to 2 GiB). Subgraphs are covered, and bodies of model-local functions as far as their calls agree.
     """
 
-    def __init__(self, source: Callable[[], ModelProto], sole_type: Callable[[], int | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        source: Callable[[], ModelProto],
+        sole_type: Callable[[], int | None] = lambda: None,
+        *,
+        lenient: bool = True,
+    ) -> None:
         """Prepare to answer about a model.
 
         Args:
             source: gives the model, the same each time; it stays as it is.
             sole_type: tells the element type of everything that nodes of the main graph yield, if it is but one.
+            lenient: whether stated types that contradict inference are passed over in silence.
         """
         self._source = source
+        self._is_lenient = lenient
         self._sole_type = sole_type
         self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
         self._omitted: frozenset[tuple[str, str, str, str]] | None = None
@@ -105,14 +128,19 @@ class Inference:
         Args:
             key: positions of node and subgraph from the main graph inward; for what is in the function at position
                 n of the model, -1 - n comes first (see `function_key`).
+
+        Raises:
+            ContradictionError: the model states types that inference contradicts, and it is not lenient.
         """
         if self._types is None:
             self._types = {}
             try:
-                model = _infer(skeleton(self._source()))
+                model = infer(skeleton(self._source()), lenient=self._is_lenient)
+            except shape_inference.InferenceError as error:
+                raise ContradictionError(" ".join(str(error).split())) from error
             except Exception:
-                # A model that inference itself rejects (an unknown operator, a wrong declared shape) has no inferred
-                # types; whoever needs one refuses and names the value.
+                # A model that inference cannot even read has no inferred types; whoever needs one refuses and names
+                # the value.
                 return {}
             self._collect(model.graph, ())
             self._collect_functions(model)
@@ -139,7 +167,8 @@ class Inference:
 
     def _collect(self, graph: GraphProto, key: GraphKey) -> None:
         assert self._types is not None
-        self._types[key] = {value.name: value.type for value in (*graph.output, *graph.value_info)}
+        # What a Scan hands to its body need not be stated there, and is known here.
+        self._types[key] = {value.name: value.type for value in (*graph.input, *graph.output, *graph.value_info)}
         for index, node in enumerate(graph.node):
             for number, _, inner in subgraphs(node):
                 self._collect(inner, (*key, index, number))
@@ -252,7 +281,7 @@ def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], mode
     body.opset_import.extend(function.opset_import)
     body.functions.extend(model.functions)
     try:
-        inferred = _infer(body).graph
+        inferred = infer(body).graph
     except Exception:
         return graph
     if _has_references(function.node):
@@ -262,14 +291,45 @@ def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], mode
     return inferred
 
 
-def _infer(model: ModelProto) -> ModelProto:
-    """Shape inference over a model that is only there for it."""
+def infer(model: ModelProto, *, lenient: bool = True) -> ModelProto:
+    """The types in a model that is only there for them, as far as they can be known.
+
+    Raises:
+        onnx.shape_inference.InferenceError: a stated type is in the way, or a node is not valid; not where `lenient`,
+            when stated types of inner values count for nothing and nodes are passed over then.
+    """
     _ease(model.graph, set())
-    inferred = shape_inference.infer_shapes(model)
+    inferred = _with_shapes(model, lenient=lenient)
+    complete(inferred)
+    return inferred
+
+
+def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto:
+    try:
+        inferred = shape_inference.infer_shapes(model, strict_mode=not lenient)
+    except shape_inference.InferenceError:
+        if not lenient:
+            raise
+        drop_value_info(model.graph)
+        try:
+            inferred = shape_inference.infer_shapes(model)
+        except shape_inference.InferenceError:
+            return model
     # Data propagation keeps a record for every element of a vector of integers, however many there are.
     if _has_long_vector(inferred.graph):
         return inferred
-    return shape_inference.infer_shapes(model, data_prop=True)
+    try:
+        return shape_inference.infer_shapes(model, data_prop=True)
+    except shape_inference.InferenceError:
+        return inferred
+
+
+def drop_value_info(graph: GraphProto) -> None:
+    """Remove the types stated in a graph, and in the graphs inside it, of what its nodes yield."""
+    del graph.value_info[:]
+    for node in graph.node:
+        for _, _, inner in subgraphs(node):
+            drop_value_info(inner)
 
 
 def _has_long_vector(graph: GraphProto) -> bool:

@@ -17,7 +17,9 @@ __all__ = [
     "all_operators",
     "element_type_name",
     "element_type_names",
+    "first_version",
     "is_deprecated",
+    "is_runtime_name",
     "latest_opset",
     "parse_element_type",
     "schema",
@@ -64,6 +66,26 @@ def withdrawn_at_once(op_type: str, opset: int) -> bool:
     """
     found = _schema(op_type, opset, "")
     return found is not None and found.deprecated and found.since_version == versions(op_type)[0]
+
+
+_WRITTEN_EARLY: Mapping[str, int] = {"LayerNormalization": 17}
+# RMSNormalization as onnxruntime named it, before there was one.
+_RUNTIME_NAMES = frozenset({"SimplifiedLayerNormalization"})
+
+
+def first_version(op_type: str, opset: int) -> int | None:
+    """The opset version that a node is written for which onnxruntime puts into models of an earlier one.
+
+    Its optimizer writes LayerNormalization in the default domain of models of any opset version, and means the operator
+    of opset 17. None for every other operator, and where the opset version has it.
+    """
+    early = _WRITTEN_EARLY.get(op_type)
+    return early if early is not None and opset < early else None
+
+
+def is_runtime_name(op_type: str) -> bool:
+    """Whether onnxruntime runs an operator of this name in the default domain, which ONNX has under another one."""
+    return op_type in _RUNTIME_NAMES
 
 
 @cache

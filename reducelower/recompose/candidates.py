@@ -49,7 +49,10 @@ def manner_of(node: NodeProto, scope: GraphScope, element_type: int) -> Manner |
             axes = value_of(node, "axes")
             return Manner(scope.opset, element_type, keepdims, noop, bool(axes), tuple(axes) or None)
         if len(node.input) > 1 and node.input[1]:
-            return Manner(scope.opset, element_type, keepdims, noop, True, constant_axes(node.input[1], scope))
+            axes = constant_axes(node.input[1], scope)
+            manner = Manner(scope.opset, element_type, keepdims, noop, True, axes)
+            # A composite whose axes are an attribute says by leaving them out that it reduces everything.
+            return manner if axes != () or manner.takes_axes_as_input else replace(manner, has_axes=False, axes=None)
     except RefusedError:
         return None
     return Manner(scope.opset, element_type, keepdims, noop, False)

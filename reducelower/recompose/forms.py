@@ -12,8 +12,8 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from reducelower.api import legalize
 from reducelower.errors import ConversionError
 from reducelower.model.schemas import element_type_name, schema, taken_types
+from reducelower.options import Target
 from reducelower.rulebook import RuleBook, RuleError
-from reducelower.target import Target
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

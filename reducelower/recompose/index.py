@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from onnx import FunctionProto
 
-from reducelower.legalization.run import Book
+from reducelower.options import Book
 from reducelower.recompose.forms import Form, Manner, Pattern, pattern_of, takes_count
 from reducelower.rulebook import RuleBook, load_book
 from reducelower.rulebook.book import load_forms
 
-__all__ = ["FormIndex", "Shape"]
+__all__ = ["FormIndex", "Shape", "reductions_of"]
 
 _MORE_STEPS = 2
 """Nodes that an older opset version may put between a reduction and the result of a form, such as a Cast."""
@@ -46,7 +46,7 @@ class FormIndex:
         self._ops = ops
         self._books = [(book if isinstance(book, RuleBook) else load_book(book), False) for book in books]
         self._books += [(book, True) for book in load_forms()] if by_hand else []
-        bodies = [rule.function for book, _ in self._books for name in book.operators for rule in book.rules(name)]
+        bodies = [rule.function for book, _ in self._books for name in reductions_of(book) for rule in book.rules(name)]
         self.reductions = frozenset(
             node.op_type for body in bodies for node in body.node if node.op_type.startswith("Reduce")
         )
@@ -78,12 +78,17 @@ class FormIndex:
     def _forms_of(self, element_type: int) -> Iterator[Form]:
         seen: set[int] = set()
         for book, is_by_hand in self._books:
-            for op_type in book.operators:
+            for op_type in reductions_of(book):
                 rule = book.find(op_type, element_type)
                 # A rule that a book takes over from another is one form, not two.
                 if rule is not None and id(rule) not in seen and (self._ops is None or op_type in self._ops):
                     seen.add(id(rule))
                     yield Form(op_type, rule, book, is_by_hand)
+
+
+def reductions_of(book: RuleBook) -> tuple[str, ...]:
+    """The Reduce operators that a book has rules for."""
+    return tuple(name for name in book.operators if name.startswith("Reduce"))
 
 
 def _end(function: FunctionProto) -> str:

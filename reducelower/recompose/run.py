@@ -9,18 +9,18 @@ from pathlib import Path
 from onnx import ModelProto
 
 from reducelower.api import Legalized, check
+from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
-from reducelower.legalization.run import Book
 from reducelower.model.inference import Inference, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import parse_element_type
+from reducelower.options import Book, Target
 from reducelower.plan import Plan
-from reducelower.recompose.index import FormIndex
+from reducelower.recompose.index import FormIndex, reductions_of
 from reducelower.recompose.raiser import Raiser
 from reducelower.rulebook.bodies import SHIPPED, Rules
 from reducelower.rulebook.book import load_forms
 from reducelower.scope.ground import Ground
-from reducelower.target import Target
 
 __all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]
 
@@ -70,6 +70,7 @@ def raise_reductions(
         ConversionError: the model imports no opset version that the installed onnx knows, or is not valid.
         ValueError: there are no forms for an operator of `ops`, or there is no such element type.
     """
+    check_arguments(model=model, ops=ops, books=rules, element_types=element_types, ranks=ranks, base_dir=base_dir)
     return raise_with_plan(
         model,
         ops=ops,
@@ -157,5 +158,5 @@ def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> C
         rules: rule books whose bodies are looked for.
         by_hand: whether what people write by hand is looked for as well.
     """
-    known = {name for book in rules for name in Rules(book).book.operators}
-    return known.union(*(book.operators for book in load_forms())) if by_hand else known
+    known = {name for book in rules for name in reductions_of(Rules(book).book)}
+    return known.union(*(reductions_of(book) for book in load_forms())) if by_hand else known

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Command", "ModelReport", "Report", "Verdict", "versions"]
 
-Command = Literal["convert", "expand", "check", "verify", "raise"]
+Command = Literal["convert", "expand", "check", "verify", "raise", "repair"]
 
 Verdict = Literal[
     "legal",

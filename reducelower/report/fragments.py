@@ -11,9 +11,9 @@ from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper, numpy
 
 from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.text import shape_text, short
 from reducelower.numerics.measure import element_type_of
 from reducelower.numerics.tolerance import element_type_name
-from reducelower.report.text import shape_text, short
 from reducelower.verification.inputs import tensor_dims
 from reducelower.verification.pairs import FreeInput, Pair
 from reducelower.verification.places import Dims, Place

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
+from reducelower.model.text import shown, xml_text
 from reducelower.report.facts import ModelReport, Report
-from reducelower.report.text import shown, xml_text
 
 if TYPE_CHECKING:
     from reducelower.verification import OutputComparison, SiteVerification

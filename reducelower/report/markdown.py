@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from reducelower.model.text import short, shown
 from reducelower.report.facts import ModelReport, Report
-from reducelower.report.text import short, shown
 
 if TYPE_CHECKING:
     from reducelower.verification import OutputComparison, SiteVerification

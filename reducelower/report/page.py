@@ -12,10 +12,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reducelower import __version__
+from reducelower.model.text import shown
 from reducelower.report import picture, plot
 from reducelower.report.details import Details, DistinctRewrite, Fate, NodeRow
 from reducelower.report.facts import ModelReport, Report, versions
-from reducelower.report.text import shown
 
 __all__ = ["render"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from reducelower.model.text import short, shown
 from reducelower.report.fragments import Box, Fragment, Value
 from reducelower.report.layout import Layout, Node, lay_out
-from reducelower.report.text import short, shown
 
 __all__ = ["draw"]
 

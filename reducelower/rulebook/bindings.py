@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, TensorProto, helper
+from onnx import AttributeProto, FunctionProto, TensorProto, defs, helper
 
 from reducelower.rulebook.element_types import CLASSES, SUPPORTED, type_name
 from reducelower.rulebook.errors import RuleError
@@ -14,7 +15,7 @@ from reducelower.rulebook.errors import RuleError
 if TYPE_CHECKING:
     from reducelower.rulebook.book import Rule
 
-__all__ = ["BINDINGS", "bind"]
+__all__ = ["AXES", "BINDINGS", "Axes", "bind", "binding_type"]
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,61 @@ def _values() -> dict[str, dict[int, int | float]]:
 BINDINGS = _values()
 
 
-def bind(rule: Rule, element_type: int | None) -> dict[str, AttributeProto]:
-    """The attributes that a rule's body needs from its site, each a scalar tensor of the data's element type.
+@dataclass(frozen=True)
+class Axes:
+    """Axes of a node that its attributes and the rank of its data tell, handed to a body as ``value_ints``.
+
+    Attributes:
+        first: the first of them, counted from the front; None where the attribute ``axis`` says it.
+        alone: whether the first is the only one.
+    """
+
+    first: int | None = None
+    alone: bool = False
+
+    def fits(self, schema: defs.OpSchema) -> bool:
+        """Whether an operator has such axes."""
+        return self.first is not None or "axis" in schema.attributes
+
+    def of(self, axis: int, rank: Callable[[], int]) -> list[int]:
+        """The axes, from the first to the last, counted from the back; a single one as it is given.
+
+        Args:
+            axis: the operator's attribute, where it has one.
+            rank: asked for the rank of the data, where that matters.
+
+        Raises:
+            RuleError: the data has not got the axis.
+        """
+        if self.alone:
+            return [axis]
+        if self.first is None and axis < 0:
+            return list(range(axis, 0))
+        first, known = self.first if self.first is not None else axis, rank()
+        if first >= known and self.first is None:
+            raise RuleError(f"its axis {axis} is out of range for rank {known}")
+        return list(range(first - known, 0))
+
+
+AXES = {"trailing_axes": Axes(), "single_axis": Axes(alone=True), "spatial_axes": Axes(first=2)}
+"""Binding name -> the axes it stands for: those from ``axis`` on, that one alone, those behind batch and channels."""
+
+
+def binding_type(function: FunctionProto, element_type: int, stash_type: int = TensorProto.FLOAT) -> int:
+    """The element type that the bindings of a function have: the data's, or the one that it casts the data to.
+
+    Args:
+        function: a rule's.
+        element_type: that of the data.
+        stash_type: the operator's attribute, which the function may cast its data to.
+    """
+    casts = (node for node in function.node if node.op_type == "Cast" and node.input[0] == function.input[0])
+    is_cast = any(attribute.ref_attr_name == "stash_type" for node in casts for attribute in node.attribute)
+    return stash_type if is_cast else element_type
+
+
+def bind(rule: Rule, element_type: int | None, stash_type: int = TensorProto.FLOAT) -> dict[str, AttributeProto]:
+    """The attributes that a rule's body needs from its site, each a scalar tensor of the type that it computes in.
 
     Raises:
         RuleError: the element type is not known, or has no such value (an integer has no smallest power of two).
@@ -89,7 +143,8 @@ def bind(rule: Rule, element_type: int | None) -> dict[str, AttributeProto]:
         return {}
     if element_type is None:
         raise RuleError(f"{rule.name} needs the element type of its data for {', '.join(rule.bindings)}")
-    return {name: _attribute(rule, name, element_type) for name in rule.bindings}
+    bound = binding_type(rule.function, element_type, stash_type)
+    return {name: _attribute(rule, name, bound) for name in rule.bindings}
 
 
 def _attribute(rule: Rule, name: str, element_type: int) -> AttributeProto:

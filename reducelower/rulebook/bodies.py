@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, numpy_helper
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError
+from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.build import copy_marks
 from reducelower.model.inference import subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.schemas import parse_element_type, schema
+from reducelower.rulebook.bindings import AXES, bind
+from reducelower.rulebook.book import Rule, RuleBook, load_book
+from reducelower.rulebook.errors import RuleError
+from reducelower.rulebook.simplify import Simplified, simplified, value_of_constants
 from reducelower.scope.scope import Scope
-from reducelower.scope.values import tensor_of
-
-if TYPE_CHECKING:
-    from reducelower.rulebook import Rule, RuleBook
 
 __all__ = ["SHIPPED", "Rules", "instantiate", "instantiate_function"]
 
@@ -27,15 +27,15 @@ SHIPPED = ("spec", "stable", "core")
 class Rules:
     """The rule book as the engine uses it: loaded at the first question."""
 
-    def __init__(self, book: str | os.PathLike[str] | RuleBook) -> None:
+    def __init__(self, book: str | os.PathLike[str] | RuleBook, without_types: Iterable[str] = ()) -> None:
+        """Name the book, and the element types that nothing may be computed in."""
         self._book = book
+        self._forbidden = frozenset(map(parse_element_type, without_types))
 
     @property
     def book(self) -> RuleBook:
         """The rule book itself."""
         if isinstance(self._book, (str, os.PathLike)):
-            from reducelower.rulebook import load_book
-
             self._book = load_book(self._book)
         return self._book
 
@@ -45,7 +45,7 @@ class Rules:
         Raises:
             RefusedError: the book has none, or none for the node's element type.
         """
-        rule = _find(self.book, node, scope)
+        rule = self._find(self.book, node, scope)
         if rule is None:
             raise RefusedError(
                 f"the rule book {self.book.name!r} has no rule for {node.op_type}",
@@ -59,8 +59,6 @@ class Rules:
         Raises:
             RefusedError: there is none for the node's element type.
         """
-        from reducelower.rulebook import load_book
-
         # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken
         # where they can be: their ReduceMax takes a known rank below opset 18.
         is_ranked = scope.rank(node.input[0]) is not None or scope.target_opset >= 18
@@ -68,34 +66,69 @@ class Rules:
         if self.book.name != "spec":
             books.insert(0, self.book)
         for book in books:
-            rule = _find(book, node, scope)
-            if rule is not None:
-                return rule
+            rule = self._find(book, node, scope)
+            if rule is None:
+                continue
+            if (
+                book.name == "stable"
+                and not is_ranked
+                and any(each.op_type == "ReduceMax" for each in rule.function.node)
+            ):
+                data = node.input[0]
+                raise RefusedError(
+                    f"its axes are computed at run time, and the rank of {data!r} is not known",
+                    f"declare it with --rank {data}=3, make the axes constant, aim at opset 18, "
+                    "or take bodies that overflow with --rules spec",
+                )
+            return rule
         return self.find(node, scope)
 
-
-def _find(book: RuleBook, node: NodeProto, scope: Scope) -> Rule | None:
-    from reducelower.rulebook import RuleError
-
-    try:
-        rule = book.find(node.op_type, None)
-        if rule is None or rule.needs_element_type:
-            if rule is None and node.op_type not in book.operators:
-                return None
-            rule = book.find(node.op_type, scope.needed_element_type(node.input[0]))
-    except RuleError as error:
-        raise RefusedError(f"its rule is wrong: {error}", "mend the rule") from error
-    return rule
+    def _find(self, book: RuleBook, node: NodeProto, scope: Scope) -> Rule | None:
+        try:
+            rule = book.find(node.op_type, None)
+            if rule is None or rule.needs_element_type:
+                if rule is None and node.op_type not in book.operators:
+                    return None
+                rule = book.find(node.op_type, scope.needed_element_type(node.input[0]), self._forbidden)
+        except RuleError as error:
+            raise RefusedError(f"its rule is wrong: {error}", "mend the rule") from error
+        return rule
 
 
 def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The nodes of a rule's body in place of a node, written for the opset version of the rule."""
-    from reducelower.rulebook import bind
-
-    bound: Mapping[str, AttributeProto] = {}
+    bound: dict[str, AttributeProto] = {}
     if rule.bindings:
-        bound = bind(rule, scope.needed_element_type(node.input[0]))
+        stash = _known_attribute(node, "stash_type", TensorProto.FLOAT)
+        bound.update(bind(rule, scope.needed_element_type(node.input[0]), stash))
+    for name in rule.axes:
+        bound[name] = helper.make_attribute(name, _axes(name, node, scope), attr_type=AttributeProto.INTS)
     return instantiate_function(rule.function, node, scope, rule.opset, bound)
+
+
+def _axes(name: str, node: NodeProto, scope: Scope) -> list[int]:
+    """The axes of a node that a binding stands for.
+
+    Raises:
+        RefusedError: they depend on its rank, which is not known, or on an attribute of the function around.
+    """
+    axis = _known_attribute(node, "axis", -1)
+    try:
+        return AXES[name].of(axis, lambda: scope.needed_rank(node.input[0]))
+    except RuleError as error:
+        raise RefusedError(error.reason, "mend the model") from None
+
+
+def _known_attribute(node: NodeProto, name: str, default: int) -> int:
+    """An attribute that the body depends on.
+
+    Raises:
+        RefusedError: it refers to one of the function around.
+    """
+    attribute = attribute_of(node, name)
+    if attribute is not None and attribute.ref_attr_name:
+        raise RefusedError(f"its {name} is an attribute of the function around it", "inline the function first")
+    return int(value_of(node, name, default))
 
 
 def instantiate_function(
@@ -108,8 +141,8 @@ def instantiate_function(
     """The nodes of a function body in place of a node.
 
     Values of the body get fresh names derived from the node's; attribute references take the node's attributes, the
-    bound ones, or the schema's defaults; Constant nodes become constants of the graph around. The node's name, doc
-    string and metadata go to the node that yields its first output.
+    bound ones, or the schema's defaults. Constant nodes, and what is cast or rooted of them, become constants of the
+    graph around. The node's name, doc string and metadata go to the node that yields its first output.
 
     Args:
         function: the body; its inputs and outputs stand in the order of the operator's.
@@ -129,21 +162,33 @@ def instantiate_function(
     attributes.update((attribute.name, attribute) for attribute in function.attribute_proto)
     attributes.update((attribute.name, attribute) for attribute in node.attribute)
     attributes.update(bound or {})
-    return _Instance(function, node, scope, attributes).nodes()
+    types = {formal: scope.element_type(name) for formal, name in zip(function.input, node.input, strict=False) if name}
+    wanted = [formal for formal, name in zip(function.output, node.output, strict=False) if name]
+    body = simplified(function, attributes, opset, types, wanted)
+    return _Instance(function, body, node, scope, attributes).nodes()
 
 
 class _Instance:
     """One use of a function body at one node."""
 
     def __init__(
-        self, function: FunctionProto, node: NodeProto, scope: Scope, attributes: Mapping[str, AttributeProto]
+        self,
+        function: FunctionProto,
+        body: Simplified,
+        node: NodeProto,
+        scope: Scope,
+        attributes: Mapping[str, AttributeProto],
     ) -> None:
         self.function = function
+        self.body = body
         self.node = node
         self.scope = scope
         self.attributes = attributes
         self.stem = node.name or node.output[0]
         self.names: dict[str, str] = {"": ""}
+        # They become constants of the graph where something is left that reads them.
+        self.constants = body.constants
+        self.held: dict[str, str] = {}
         for index, name in enumerate(function.input):
             self.names[name] = node.input[index] if index < len(node.input) else ""
         for name, output in zip(function.output, node.output, strict=False):
@@ -152,23 +197,19 @@ class _Instance:
                 self.names[name] = output
 
     def nodes(self) -> list[NodeProto]:
-        made = [copy for inner in self.function.node if (copy := self._node(inner)) is not None]
+        made = [self._node(inner) for inner in self.body.nodes]
         for name, output in zip(self.function.output, self.node.output, strict=False):
-            if output and self.names[name] != output:
-                made.append(NodeProto(op_type="Identity", name=output, input=[self.names[name]], output=[output]))
+            source = self.body.same.get(name, name)
+            if output and (source in self.constants or self.names[source] != output):
+                made.append(NodeProto(op_type="Identity", name=output, input=[self._read(source)], output=[output]))
         for copy in made:
             if self.node.output[0] in copy.output:
                 copy_marks(self.node, copy)
         return made
 
-    def _node(self, inner: NodeProto) -> NodeProto | None:
-        if inner.op_type == "Constant" and inner.domain in DEFAULT_DOMAINS:
-            name = self._constant(inner)
-            if name is not None:
-                self.names[inner.output[0]] = name
-                return None
+    def _node(self, inner: NodeProto) -> NodeProto:
         copy = NodeProto(op_type=inner.op_type, domain=inner.domain)
-        copy.input.extend(self.names.get(name, name) for name in inner.input)
+        copy.input.extend(map(self._read, inner.input))
         copy.output.extend(self._name(name) for name in inner.output)
         copy.name = next(filter(None, copy.output), "")
         for attribute in inner.attribute:
@@ -184,16 +225,11 @@ class _Instance:
             self.names[name] = self.scope.fresh(self.stem, f"/{self.node.op_type}/{name}")
         return self.names[name]
 
-    def _constant(self, inner: NodeProto) -> str | None:
-        if any(attribute.ref_attr_name for attribute in inner.attribute):
-            resolved = NodeProto(op_type="Constant", output=inner.output)
-            for attribute in inner.attribute:
-                self._attribute(attribute, resolved)
-            inner = resolved
-        tensor = tensor_of(inner)
-        if tensor is None:
-            return None
-        return self.scope.add_constant(numpy_helper.to_array(tensor), inner.output[0])
+    def _read(self, name: str) -> str:
+        """What a value of the body is called in the graph, for a node that reads it."""
+        if name in self.constants and name not in self.held:
+            self.held[name] = self.scope.add_constant(self.constants[name], name)
+        return self.held.get(name) or self.names.get(name, name)
 
     def _attribute(self, attribute: AttributeProto, copy: NodeProto) -> None:
         if not attribute.ref_attr_name:
@@ -210,16 +246,22 @@ class _Instance:
 
     def _rename_graph(self, graph: GraphProto) -> None:
         """Give what a subgraph takes and computes fresh names; its constants go to the graph around the node."""
-        for value in graph.input:
-            value.name = self._name(value.name)
-        made = [copy for inner in graph.node if (copy := self._node(inner)) is not None]
+        for taken in graph.input:
+            taken.name = self._name(taken.name)
+        made = []
+        for inner in graph.node:
+            value = value_of_constants(inner, self.attributes, self.constants, {})
+            if value is None:
+                made.append(self._node(inner))
+            else:
+                self.constants[inner.output[0]] = value
         inside = {value.name for value in graph.input} | {name for copy in made for name in copy.output}
-        for value in graph.output:
-            name = self.names.get(value.name, value.name)
+        for given in graph.output:
+            name = self._read(given.name)
             if name not in inside:
                 # A graph yields only what it computes itself.
-                outer, name = name, self.scope.fresh(self.stem, f"/{self.node.op_type}/{value.name}")
+                outer, name = name, self.scope.fresh(self.stem, f"/{self.node.op_type}/{given.name}")
                 made.append(NodeProto(op_type="Identity", name=name, input=[outer], output=[name]))
-            value.name = name
+            given.name = name
         del graph.node[:]
         graph.node.extend(made)

@@ -11,11 +11,12 @@ from typing import Any
 
 from onnx import FunctionProto
 
-from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.element_types import ANY, CLASSES, class_of_name
+from reducelower.rulebook.bindings import AXES, BINDINGS
+from reducelower.rulebook.element_types import ANY, Claim, claim_of
 from reducelower.rulebook.errors import RuleError
-from reducelower.rulebook.reading import SUFFIX, Source, complete_references, opset_of, read_rules
-from reducelower.rulebook.validation import validate
+from reducelower.rulebook.helpers import Helpers, is_operator, read_out
+from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, opset_of, read_rules
+from reducelower.rulebook.validation import check_helper, check_overload, validate
 
 __all__ = ["Rule", "RuleBook", "load_book", "load_forms", "shipped_books"]
 
@@ -25,14 +26,16 @@ _EXTENDS = {"core": "stable"}
 
 @dataclass(frozen=True)
 class Rule:
-    """One function that replaces one operator, for one class of element types.
+    """One function that replaces one operator, for some element types.
 
     Attributes:
         name: book and operator, such as ``stable/ReduceL2``.
-        function: the function; the operator's inputs and outputs in the schema's order, its attributes by their names.
+        function: the function, helpers written out; the operator's inputs and outputs in the schema's order, its
+            attributes by their names.
         opset: opset version of the default domain the body is written for.
-        element_types: class of element types the rule is for, from the function's `overload`; empty for every type.
+        element_types: what the rule is for, as the function's `overload` says it; empty for every type.
         bindings: names of the attributes that the engine binds with `bind`.
+        axes: names of the attributes that stand for the axes of a node, which depend on its rank.
         needs_element_type: whether choosing this rule or binding its attributes takes the element type of the data.
         path: file the rule stands in; None for one given as an object.
     """
@@ -42,13 +45,18 @@ class Rule:
     opset: int
     element_types: str = ANY
     bindings: tuple[str, ...] = ()
+    axes: tuple[str, ...] = ()
     needs_element_type: bool = False
     path: Path | None = None
 
-    def answers_for(self, element_type: int) -> bool:
-        """Whether the rule's class holds this element type."""
-        types = class_of_name(self.element_types)
-        return types is None or element_type in types
+    @property
+    def claim(self) -> Claim:
+        """What the rule is for."""
+        return claim_of(self.element_types)
+
+    def answers_for(self, element_type: int | None, forbidden: frozenset[int] = frozenset()) -> bool:
+        """Whether the rule is for data of this element type, where nothing may be computed in the forbidden ones."""
+        return self.claim.holds(element_type, forbidden)
 
     @property
     def identity(self) -> str:
@@ -88,12 +96,12 @@ class RuleBook:
         if directory is not None:
             if not directory.is_dir():
                 raise RuleError("no such folder of rules", directory)
-            self._files = {path.stem: path for path in sorted(directory.glob(f"*{SUFFIX}"))}
+            self._files = {path.stem: path for path in sorted(directory.glob(f"*{SUFFIX}")) if path.stem != HELPERS}
             if not self._files:
                 raise RuleError(f"the folder holds no rule (a file such as ReduceL2{SUFFIX})", directory)
         self._given: dict[str, list[Source]] = {}
         for function in functions:
-            self._given.setdefault(function.name, []).append(Source(complete_references(function)))
+            self._given.setdefault(function.name, []).append(Source(function))
         self._rules: dict[str, tuple[Rule, ...]] = {}
 
     @classmethod
@@ -107,6 +115,14 @@ class RuleBook:
         inherited = self._extends.operators if self._extends else ()
         return tuple(sorted({*self._files, *self._given, *inherited}))
 
+    @property
+    def reductions(self) -> tuple[str, ...]:
+        """What `expand` replaces where no operator is named: the Reduce operators of a shipped book, all of another's.
+
+        A normalization is a reduction as well, but one that most runtimes have and users want to keep.
+        """
+        return tuple(name for name in self.operators if name.startswith("Reduce") or not self._trusted)
+
     def rules(self, op_type: str) -> tuple[Rule, ...]:
         """Every rule for an operator, the most specific class of element types first.
 
@@ -117,11 +133,16 @@ class RuleBook:
             self._rules[op_type] = self._load(op_type)
         return self._rules[op_type]
 
-    def find(self, op_type: str, element_type: int | None) -> Rule | None:
+    def find(self, op_type: str, element_type: int | None, forbidden: frozenset[int] = frozenset()) -> Rule | None:
         """The most specific rule for an operator on data of this element type.
 
         Without an element type the answer is the most general rule; whether that can be relied on says its
         `needs_element_type`.
+
+        Args:
+            op_type: the operator.
+            element_type: that of its first input; None where it is not known.
+            forbidden: element types that nothing may be computed in, which some rules are written for.
 
         Raises:
             RuleError: a rule for this operator is not valid.
@@ -129,7 +150,7 @@ class RuleBook:
         rules = self.rules(op_type)
         if element_type is None:
             return rules[-1] if rules else None
-        return next((rule for rule in rules if rule.answers_for(element_type)), None)
+        return next((rule for rule in rules if rule.answers_for(element_type, forbidden)), None)
 
     def check(self) -> None:
         """Load every rule, so that what is wrong with any of them comes out now.
@@ -141,30 +162,57 @@ class RuleBook:
             self.rules(op_type)
 
     def _load(self, op_type: str) -> tuple[Rule, ...]:
+        sources, helpers = self.written(op_type)
+        if not sources:
+            return self._extends.rules(op_type) if self._extends else ()
+        sources = [read_out(source, helpers) for source in sources]
+        for at, source in enumerate(sources):
+            check_overload(source)
+            if not self._trusted:
+                validate(source, op_type)
+            claim = claim_of(source.function.overload)
+            if any(claim.clashes(claim_of(other.function.overload)) for other in sources[:at]):
+                raise source.error(f"a second rule for the element types {source.function.overload!r}", "overload")
+        rules = [self._rule(source, alone=len(sources) == 1) for source in sources]
+        return tuple(sorted(rules, key=lambda rule: rule.claim.order))
+
+    def written(self, op_type: str) -> tuple[list[Source], Helpers]:
+        """The rules for an operator as they are written, and the helper functions that they may use.
+
+        Raises:
+            RuleError: a file is not ONNX text, or a helper is none.
+        """
         sources = list(self._given.get(op_type, ()))
         if op_type in self._files:
             sources += read_rules(self._files[op_type])
-        if not sources:
-            return self._extends.rules(op_type) if self._extends else ()
-        classes: set[str] = set()
-        for source in sources:
-            if not self._trusted:
-                validate(source, op_type)
-            if source.function.overload in classes:
-                raise source.error(f"a second rule for the element types {source.function.overload!r}", "overload")
-            classes.add(source.function.overload)
-        rules = [self._rule(source, alone=len(sources) == 1) for source in sources]
-        return tuple(sorted(rules, key=_generality))
+        helpers = dict(self._helpers)
+        own = _by_name(source for source in sources if _is_helper(source, op_type, sources))
+        helpers.update(own)
+        for source in (source for definitions in own.values() for source in definitions):
+            check_helper(source, helpers)
+        rules = [source for source in sources if source.function.name not in own]
+        return rules, helpers
+
+    @cached_property
+    def _helpers(self) -> Helpers:
+        """The helper functions for every rule of the book: those that come with the package, and the folder's own."""
+        found = dict(_shipped_helpers())
+        path = None if self.directory is None else self.directory / f"{HELPERS}{SUFFIX}"
+        if path is not None and path.is_file():
+            found.update(_read_helpers(path, found))
+        return found
 
     def _rule(self, source: Source, alone: bool) -> Rule:
         function = source.function
         bindings = tuple(name for name in function.attribute if name in BINDINGS)
+        axes = tuple(name for name in function.attribute if name in AXES)
         return Rule(
             name=f"{self.name}/{function.name}",
             function=function,
             opset=opset_of(function),
             element_types=function.overload,
             bindings=bindings,
+            axes=axes,
             needs_element_type=bool(bindings) or not alone or function.overload != ANY,
             path=source.path,
         )
@@ -186,6 +234,38 @@ def load_forms() -> tuple[RuleBook, ...]:
     """The folders of `rules/forms`: forms that people write by hand, which raising looks for and nothing expands to."""
     folders = sorted(path for path in (_home() / "forms").iterdir() if path.is_dir())
     return tuple(RuleBook(f"forms/{path.name}", path, trusted=True) for path in folders)
+
+
+@cache
+def _shipped_helpers() -> Helpers:
+    return _read_helpers(_home() / f"{HELPERS}{SUFFIX}")
+
+
+def _read_helpers(path: Path, known: Iterable[str] = ()) -> Helpers:
+    """The functions of a file of nothing but helpers, which may use each other and those that are known."""
+    sources = read_rules(path)
+    helpers = _by_name(sources)
+    for source in sources:
+        check_helper(source, {*helpers, *known})
+    return helpers
+
+
+def _by_name(sources: Iterable[Source]) -> dict[str, list[Source]]:
+    found: dict[str, list[Source]] = {}
+    for source in sources:
+        found.setdefault(source.function.name, []).append(source)
+    return found
+
+
+def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:
+    """Whether a function beside the rules for an operator is a helper: no operator, and used by another function.
+
+    Any other name is a mistake, which validation reports.
+    """
+    name = source.function.name
+    if name == op_type or is_operator(name):
+        return False
+    return any(node.op_type == name for other in sources for node in other.function.node)
 
 
 @cache
@@ -216,12 +296,6 @@ def _load_folder(path: Path) -> RuleBook:
         near = did_you_mean(str(path), known)
         raise RuleError(f"neither a folder of rules nor a shipped book ({', '.join(known)}){near}", path)
     return RuleBook(path.resolve().name, path)
-
-
-def _generality(rule: Rule) -> int:
-    """How many element types a rule is for; `ANY` comes after every class."""
-    types = class_of_name(rule.element_types)
-    return len(types) if types is not None else 1 + max(map(len, CLASSES.values()))
 
 
 def _function_proto(function: Any) -> FunctionProto:

@@ -1,10 +1,13 @@
-"""Classes of element types that a rule can be for: what a function's `overload` says."""
+"""What a rule is for, as its `overload` says: element types, and element types that the target does without."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
+
 from onnx import TensorProto
 
-__all__ = ["ANY", "CLASSES", "SUPPORTED", "class_of_name", "type_name"]
+__all__ = ["ANY", "CLASSES", "SUPPORTED", "Claim", "claim_of", "type_name"]
 
 ANY = ""
 """The class of a rule that holds for every element type."""
@@ -34,9 +37,52 @@ CLASSES: dict[str, frozenset[int]] = {
 """Class name -> element types. A single type is a class of its own, under the name that ONNX gives it."""
 
 
-def class_of_name(name: str) -> frozenset[int] | None:
-    """The element types of a class; None for `ANY`, which holds for every type."""
-    return None if name == ANY else CLASSES[name]
+@dataclass(frozen=True)
+class Claim:
+    """What a rule is for.
+
+    Attributes:
+        types: element types of the data; None for every type.
+        without: element types that have to be forbidden for the rule to be chosen.
+    """
+
+    types: frozenset[int] | None = None
+    without: frozenset[int] = frozenset()
+
+    def holds(self, element_type: int | None, forbidden: frozenset[int]) -> bool:
+        """Whether it answers for data of this type, None being unknown, where these types are forbidden."""
+        return self.without <= forbidden and (self.types is None or element_type in self.types)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Where it stands among the rules for an operator: what is forbidden first, then the fewest element types."""
+        return -len(self.without), len(SUPPORTED) + 1 if self.types is None else len(self.types)
+
+    def clashes(self, other: Claim) -> bool:
+        """Whether nothing tells which of the two is meant, for some element type."""
+        if self.order != other.order or self.without != other.without:
+            return False
+        return self.types is None or other.types is None or bool(self.types & other.types)
+
+
+@cache
+def claim_of(overload: str) -> Claim:
+    """Read an overload, such as ``float, double`` or ``float16, bfloat16 without float``.
+
+    Raises:
+        ValueError: it names a class of element types that there is not; the message is that name.
+    """
+    types, _, without = overload.partition(" without ")
+    return Claim(_types_of(types) if types.strip() else None, _types_of(without) if without else frozenset())
+
+
+def _types_of(names: str) -> frozenset[int]:
+    found: frozenset[int] = frozenset()
+    for name in (part.strip() for part in names.split(",")):
+        if name not in CLASSES:
+            raise ValueError(name)
+        found |= CLASSES[name]
+    return found
 
 
 def type_name(element_type: int) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reducelower.errors import UnreadableError
+
 __all__ = ["RuleError"]
 
 
-class RuleError(ValueError):
+class RuleError(UnreadableError):
     """A rule, or a whole book, that cannot be used.
 
     Attributes:

@@ -11,10 +11,13 @@ from onnx import AttributeProto, FunctionProto, defs, parser
 
 from reducelower.rulebook.errors import RuleError
 
-__all__ = ["SUFFIX", "Source", "complete_references", "opset_of", "read_rules"]
+__all__ = ["HELPERS", "SUFFIX", "Source", "complete_references", "opset_of", "read_rules"]
 
 SUFFIX = ".onnxtxt"
 """What the name of a rule's file ends with; the rest of the name is the operator it replaces."""
+
+HELPERS = "helpers"
+"""The name, without its end, of the file in a folder of rules that holds helper functions for all of them."""
 
 _PLACE = re.compile(r"\(line: (\d+) column: (\d+)\)")
 
@@ -28,21 +31,24 @@ class Source:
         path: file it stands in; None for a function given as an object.
         lines: the lines of the file, from the first one to the function's last.
         first: line the function starts on, counted from 1.
+        helpers: the helper functions whose bodies were written into it.
     """
 
     function: FunctionProto
     path: Path | None = None
     lines: tuple[str, ...] = ()
     first: int = 1
+    helpers: tuple[Source, ...] = ()
 
     def error(self, reason: str, word: str = "") -> RuleError:
         """A `RuleError` that points at the first line of the body which gives a value this name, or mentions it."""
         gives = re.compile(rf"^[^=(]*\b{re.escape(word)}\b[^=(]*=") if word else None
         mentions = re.compile(rf"\b{re.escape(word)}\b") if word else None
         for pattern in filter(None, (gives, mentions)):
-            for number, line in enumerate(self.lines[self.first - 1 :], start=self.first):
-                if pattern.search(line):
-                    return RuleError(reason, self.path, number)
+            for source in (self, *self.helpers):
+                for number, line in enumerate(source.lines[source.first - 1 :], start=source.first):
+                    if pattern.search(line):
+                        return RuleError(reason, source.path, number)
         return RuleError(reason, self.path, self.first if self.path else None)
 
 
@@ -84,7 +90,7 @@ def _parse(path: Path, lines: tuple[str, ...], start: int) -> Source:
         function = parser.parse_function(text)
     except parser.ParseError as error:
         raise _readable(str(error), path, start) from None
-    return Source(complete_references(function), path, lines, start)
+    return Source(function, path, lines, start)
 
 
 def _readable(message: str, path: Path, start: int) -> RuleError:

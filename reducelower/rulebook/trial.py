@@ -7,20 +7,23 @@ reference evaluator where onnxruntime has no kernel. Expected values come from `
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 
+from reducelower.numerics.normalizations import NORMALIZATIONS
 from reducelower.numerics.truth import OPERATORS, reduce_floats, reduce_integers
 from reducelower.numerics.ulp import LIMITS, distance_in_ulps, distance_in_units, ulp
 from reducelower.rulebook.bindings import BINDINGS, bind
 from reducelower.rulebook.book import Rule, RuleBook
 from reducelower.rulebook.element_types import CLASSES, type_name
 from reducelower.rulebook.errors import RuleError
+from reducelower.rulebook.normalization_trial import call_model, calls, compare_call
 from reducelower.rulebook.specimens import Specimen, specimens
 from reducelower.rulebook.validation import rule_types
 
@@ -95,12 +98,12 @@ test_rules.__test__ = False  # type: ignore[attr-defined]  # not a test of pytes
 
 def _try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:
     for rule in book.rules(op_type):
-        if op_type not in OPERATORS:
+        if op_type not in OPERATORS and op_type not in NORMALIZATIONS:
             yield Trial(rule.name, op_type, rule.element_types, skipped="no expected values are known for the operator")
             continue
         schema = defs.get_schema(op_type, rule.opset)
         for element_type in rule_types(rule.function, schema):
-            if book.find(op_type, element_type) is rule:
+            if book.find(op_type, element_type, rule.claim.without) is rule:
                 yield try_rule(rule, element_type)
 
 
@@ -112,15 +115,17 @@ def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Tri
         element_type: an element type that it is for.
         runtime: ``onnxruntime`` or ``onnx.reference``. Of float16, onnxruntime computes many operators in float32.
     """
-    bench = _Bench(rule, element_type, runtime)
+    op_type = rule.function.name
+    tries = _normalization_tries if op_type in NORMALIZATIONS else _reduction_tries
+    bench = _Bench(runtime)
     results, largest, wrong = 0, 0.0, []
-    for specimen in specimens(rule.function.name, element_type):
+    for attempt in tries(rule, element_type):
         try:
-            output = bench.run(specimen)
+            output = bench.run(attempt)
         except RuleError as failure:
-            wrong.append(f"{specimen}: {failure.reason}")
+            wrong.append(f"{attempt.said}: {failure.reason}")
             break
-        count, error, sentences = _compare(rule.function.name, element_type, specimen, output)
+        count, error, sentences = attempt.compare(output)
         results += count
         largest = max(largest, error)
         wrong += sentences
@@ -128,7 +133,7 @@ def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Tri
             break
     return Trial(
         rule=rule.name,
-        op_type=rule.function.name,
+        op_type=op_type,
         element_type=type_name(element_type),
         runtime=bench.runtime,
         results=results,
@@ -137,16 +142,57 @@ def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Tri
     )
 
 
+@dataclass(frozen=True)
+class _Try:
+    """One call of a rule.
+
+    Attributes:
+        said: the call, without its values.
+        form: calls of the same form run in the same session.
+        model: makes a model of a call of this form.
+        feeds: its inputs.
+        compare: how many elements of a result were compared, the largest error, a sentence for each wrong one.
+    """
+
+    said: str
+    form: Hashable
+    model: Callable[[], ModelProto]
+    feeds: Mapping[str, np.ndarray[Any, Any]]
+    compare: Callable[[np.ndarray[Any, Any]], tuple[int, float, list[str]]]
+
+
+def _reduction_tries(rule: Rule, element_type: int) -> Iterator[_Try]:
+    op_type = rule.function.name
+    for specimen in specimens(op_type, element_type):
+        yield _Try(
+            str(specimen),
+            (specimen.data.ndim, specimen.axes, specimen.keepdims, specimen.noop),
+            partial(_model, rule, element_type, specimen),
+            {"data": specimen.data},
+            partial(_compare, op_type, element_type, specimen),
+        )
+
+
+def _normalization_tries(rule: Rule, element_type: int) -> Iterator[_Try]:
+    op_type = rule.function.name
+    for call in calls(op_type, element_type):
+        yield _Try(
+            str(call),
+            (call.inputs[0].ndim, tuple((name, str(value)) for name, value in call.attributes.items())),
+            partial(call_model, rule, element_type, call),
+            dict(zip(rule.function.input, call.inputs, strict=True)),
+            partial(compare_call, op_type, element_type, call, limit=LIMITS.get(element_type, 0.0)),
+        )
+
+
 class _Bench:
     """Runs one rule on one element type; keeps a session for each form of the call."""
 
-    def __init__(self, rule: Rule, element_type: int, runtime: str) -> None:
-        self.rule = rule
-        self.element_type = element_type
+    def __init__(self, runtime: str) -> None:
         self.runtime = runtime
-        self._sessions: dict[Any, Any] = {}
+        self._sessions: dict[Hashable, Any] = {}
 
-    def run(self, specimen: Specimen) -> np.ndarray[Any, Any]:
+    def run(self, attempt: _Try) -> np.ndarray[Any, Any]:
         """The rule's result, from the first runtime that gives one; from then on that one is kept to.
 
         Raises:
@@ -154,20 +200,18 @@ class _Bench:
         """
         try:
             with np.errstate(all="ignore"):
-                return np.asarray(self._session(specimen).run(None, {"data": specimen.data})[0])
+                return np.asarray(self._session(attempt).run(None, attempt.feeds)[0])
         except Exception as error:
             if self.runtime == _RUNTIMES[-1]:
                 raise RuleError(f"does not run: {' '.join(str(error).split())[:300]}") from None
         self.runtime = _RUNTIMES[-1]
         self._sessions.clear()
-        return self.run(specimen)
+        return self.run(attempt)
 
-    def _session(self, specimen: Specimen) -> Any:
-        form = (specimen.data.ndim, specimen.axes, specimen.keepdims, specimen.noop)
-        if form not in self._sessions:
-            model = _model(self.rule, self.element_type, specimen)
-            self._sessions[form] = _OPEN[self.runtime](model)
-        return self._sessions[form]
+    def _session(self, attempt: _Try) -> Any:
+        if attempt.form not in self._sessions:
+            self._sessions[attempt.form] = _OPEN[self.runtime](attempt.model())
+        return self._sessions[attempt.form]
 
 
 def _onnxruntime_session(model: ModelProto) -> Any:

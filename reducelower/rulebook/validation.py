@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker, defs, helper, shape_inference
 
 from reducelower.model.schemas import DEFAULT_DOMAINS, taken_types
-from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.element_types import ANY, CLASSES, SUPPORTED, class_of_name, type_name
+from reducelower.rulebook.bindings import AXES, BINDINGS, binding_type
+from reducelower.rulebook.element_types import CLASSES, SUPPORTED, claim_of, type_name
 from reducelower.rulebook.reading import Source, opset_of
 
-__all__ = ["rule_types", "validate"]
+__all__ = ["check_helper", "check_overload", "rule_types", "validate"]
 
 
 def validate(source: Source, op_type: str) -> None:
@@ -28,10 +28,38 @@ def validate(source: Source, op_type: str) -> None:
 
 
 def rule_types(function: FunctionProto, schema: defs.OpSchema) -> list[int]:
-    """Element types that the operator's first input and the rule's class both take."""
+    """Element types that the operator's first input takes and the rule is for."""
     allowed = taken_types(schema, schema.inputs[0])
-    types = class_of_name(function.overload)
+    types = claim_of(function.overload).types
     return sorted(t for t in SUPPORTED & (types or SUPPORTED) if f"tensor({type_name(t)})" in allowed)
+
+
+def check_overload(source: Source) -> None:
+    """Refuse a rule whose overload does not say which element types it is for.
+
+    Raises:
+        RuleError: it names a class that there is not.
+    """
+    try:
+        claim_of(source.function.overload)
+    except ValueError as error:
+        known = ", ".join(CLASSES)
+        raise source.error(f"unknown class of element types {str(error)!r} (known: {known})", "overload") from None
+
+
+def check_helper(source: Source, helpers: Iterable[str]) -> None:
+    """Refuse a helper function that could be taken for an operator, uses what is none, or does not give what it says.
+
+    Raises:
+        RuleError: with its file and line.
+    """
+    function = source.function
+    if defs.has(function.name, domain=""):
+        raise source.error(f"a helper may not be called {function.name}, as an operator of ONNX is", function.name)
+    for node in function.node:
+        if not defs.has(node.op_type, domain=node.domain) and node.op_type not in helpers:
+            raise source.error(f"{node.op_type} is neither an operator nor a helper", _first(node))
+    _check_outputs(source)
 
 
 def _check_header(source: Source, op_type: str) -> defs.OpSchema:
@@ -40,9 +68,6 @@ def _check_header(source: Source, op_type: str) -> defs.OpSchema:
         raise source.error(f"the file is named after {op_type}, the function is for {function.name}", function.name)
     if not function.domain:
         raise source.error("the function needs a domain of its own; the empty one is ONNX's", "domain")
-    if function.overload != ANY and function.overload not in CLASSES:
-        known = ", ".join(CLASSES)
-        raise source.error(f"unknown class of element types {function.overload!r} (known: {known})", "overload")
     opset = opset_of(function)
     if not 1 <= opset <= defs.onnx_opset_version():
         raise source.error(
@@ -71,8 +96,8 @@ def _check_signature(source: Source, schema: defs.OpSchema) -> None:
             schema.name,
         )
     for name in [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]:
-        if name not in schema.attributes and name not in BINDINGS:
-            known = ", ".join([*schema.attributes, *BINDINGS])
+        if name not in schema.attributes and name not in BINDINGS and name not in AXES:
+            known = ", ".join([*schema.attributes, *BINDINGS, *AXES])
             raise source.error(
                 f"{name!r} is neither an attribute of {schema.name} nor a binding (known: {known})", name
             )
@@ -136,8 +161,12 @@ def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
     types = rule_types(function, schema)
     if not types and len(schema.inputs):
         raise source.error(f"{function.name} takes no element type of the class {function.overload!r}", "overload")
+    for name in AXES:
+        if name in function.attribute and not AXES[name].fits(schema):
+            raise source.error(f"{function.name} has no {name}", name)
     for element_type in types:
-        missing = [name for name in function.attribute if name in BINDINGS and element_type not in BINDINGS[name]]
+        bound = binding_type(function, element_type)
+        missing = [name for name in function.attribute if name in BINDINGS and bound not in BINDINGS[name]]
         if missing:
             raise source.error(f"{type_name(element_type)} has no {missing[0]!r}; narrow the overload", missing[0])
     graph = helper.make_graph([], "rule", [], [])
@@ -180,11 +209,12 @@ def _input_type(formal: defs.OpSchema.FormalParameter, schema: defs.OpSchema, el
 
 def _attributes(function: FunctionProto, schema: defs.OpSchema, element_type: int) -> Iterable[AttributeProto]:
     """What a node that gives no attribute of its own hands to the rule: the schema's defaults and the bindings."""
+    bound = binding_type(function, element_type)
     for name in function.attribute:
         if name in BINDINGS:
-            yield helper.make_attribute(
-                name, helper.make_tensor(name, element_type, (), [BINDINGS[name][element_type]])
-            )
+            yield helper.make_attribute(name, helper.make_tensor(name, bound, (), [BINDINGS[name][bound]]))
+        elif name in AXES:
+            yield helper.make_attribute(name, [-1])
         elif schema.attributes[name].default_value.type:
             yield schema.attributes[name].default_value
 

@@ -5,11 +5,13 @@ out wrong there or are refused, in which form, on which element types, and how t
 node that a fact is true of by an equivalent one that none is true of.
 """
 
+from reducelower.runtimes.combined import combined
 from reducelower.runtimes.errors import TargetError
 from reducelower.runtimes.facts import Evidence, Fact, Is
 from reducelower.runtimes.ranges import Ranges
-from reducelower.runtimes.reading import load_runtime, read_runtime, shipped_names
+from reducelower.runtimes.reading import load_runtime, read_runtime, shipped_names, shipped_versions
 from reducelower.runtimes.runtime import Runtime
+from reducelower.runtimes.versions import Versions
 
 __all__ = [
     "Evidence",
@@ -18,7 +20,10 @@ __all__ = [
     "Ranges",
     "Runtime",
     "TargetError",
+    "Versions",
+    "combined",
     "load_runtime",
     "read_runtime",
     "shipped_names",
+    "shipped_versions",
 ]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import date
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
+from reducelower.model.schemas import element_type_name, parse_element_type
+from reducelower.model.schemas import versions as versions_of
+from reducelower.model.suggestions import did_you_mean, operator_names
 from reducelower.runtimes.ranges import Ranges
+from reducelower.runtimes.structure import HINT, KEY
+from reducelower.runtimes.versions import Versions
 
-__all__ = ["ANY_OPERATOR", "AXES_FORMS", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "When"]
+__all__ = ["ANY_OPERATOR", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "When"]
 
 Is = Literal["wrong", "overflows", "refused", "absent"]
 """How a node fails: silently wrong; wrong only for very large or small values; not taken; no such operator."""
@@ -16,14 +21,37 @@ Is = Literal["wrong", "overflows", "refused", "absent"]
 ANY_OPERATOR = "*"
 """Stands for every operator in the list of a fact, and at the end of a name for the rest of it."""
 
-AXES_FORMS = ("attribute", "initializer", "constant", "dynamic", "absent", "omitted", "empty")
+AxesForm = Literal["attribute", "initializer", "constant", "dynamic", "absent", "omitted", "empty"]
 """How the axes of a reduction are written: an attribute; an input that is an initializer, that a Constant node yields,
 that is computed or fed at run time; left out altogether; an input with an empty name; or given and holding none."""
+
+Flag = Literal["0", "1", "unset"]
+"""An attribute that is on or off, as written."""
 
 
 NO_COMPARISON_DOES = frozenset({"IsInf", "IsNaN"})
 """Operators that comparisons express for older opset versions, but not for a runtime that gets the operator wrong: what
 knows finite values only compares no better."""
+
+
+def _no_operator(name: str) -> str:
+    """What is wrong with the name of an operator, if anything."""
+    if name.endswith(ANY_OPERATOR) or versions_of(name):
+        return ""
+    return f"names {name!r}, which is no operator{did_you_mean(name, operator_names())}"
+
+
+def _no_element_type(name: str) -> str:
+    """What is wrong with the name of an element type, if anything."""
+    try:
+        written = element_type_name(parse_element_type(name))
+    except ValueError as error:
+        return str(error)
+    return "" if written == name else f"names {name!r}, which ONNX writes {written!r}"
+
+
+Operator = Annotated[str, _no_operator]
+ElementType = Annotated[str, _no_element_type]
 
 
 @dataclass(frozen=True)
@@ -33,6 +61,15 @@ class Evidence:
     measured: str = ""
     on: date | None = None
     documented: str = ""
+
+    def __post_init__(self) -> None:
+        """Hold it to one of the two.
+
+        Raises:
+            ValueError: it says neither, or both, or leaves the date out.
+        """
+        if bool(self.measured) == bool(self.documented) or (self.measured and self.on is None):
+            raise ValueError("says either what was measured and on which date, or where it is documented")
 
     def __str__(self) -> str:
         """For people: what was measured and when, or the address."""
@@ -44,7 +81,7 @@ class When:
     """In which form a node is affected; what is None may be anything.
 
     Attributes:
-        axes: how the axes are written, of `AXES_FORMS`.
+        axes: how the axes are written, of `AxesForm`.
         negative_axes: whether any axis is negative.
         axes_count: how many dimensions are reduced.
         all_axes: whether every dimension is reduced.
@@ -56,14 +93,14 @@ class When:
         rank_out: number of dimensions of the result.
     """
 
-    axes: frozenset[str] | None = None
-    keepdims: frozenset[str] | None = None
-    noop: frozenset[str] | None = None
+    axes: frozenset[AxesForm] | None = None
+    keepdims: frozenset[Flag] | None = None
+    noop: frozenset[Flag] | None = None
     negative_axes: bool | None = None
     axes_count: Ranges | None = None
     all_axes: bool | None = None
-    element_types: frozenset[str] | None = None
-    output_types: frozenset[str] | None = None
+    element_types: frozenset[ElementType] | None = None
+    output_types: frozenset[ElementType] | None = None
     rank: Ranges | None = None
     rank_out: Ranges | None = None
 
@@ -112,14 +149,30 @@ class Fact:
         evidence: how it is known.
         opsets: opset versions of the model; None for all.
         when: in which form the node is affected.
+        versions: versions of the runtime that this is true of; None for all.
     """
 
-    says: str
-    operators: frozenset[str]
-    outcome: Is
-    evidence: Evidence
+    says: str = field(metadata={HINT: "say in a sentence what goes wrong"})
+    operators: frozenset[Operator] = field(metadata={HINT: f'name operators, or "{ANY_OPERATOR}" for all'})
+    outcome: Is = field(metadata={KEY: "is", HINT: "write wrong, overflows, refused or absent"})
+    evidence: Evidence = field(
+        metadata={HINT: 'write { measured = "NAME VERSION", on = DATE } or { documented = "ADDRESS" }'}
+    )
     opsets: Ranges | None = None
     when: When = When()
+    versions: Versions | None = None
+
+    def __post_init__(self) -> None:
+        """Hold it to a sentence about some operator.
+
+        Raises:
+            ValueError: it says nothing, or of nothing.
+        """
+        if not self.says.strip():
+            raise ValueError("says nothing; say in a sentence what goes wrong")
+        if not self.operators:
+            raise ValueError(f'names no operator; "{ANY_OPERATOR}" stands for all')
+        object.__setattr__(self, "says", " ".join(self.says.split()))
 
     def concerns(self, op_type: str, opset: int) -> bool:
         """Whether nodes of an operator at an opset version may be affected."""

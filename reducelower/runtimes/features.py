@@ -48,7 +48,7 @@ class Features:
 
     @cached_property
     def axes(self) -> str:
-        """How the axes of a reduction are written, see `AXES_FORMS`; empty for other operators."""
+        """How the axes of a reduction are written, see `facts.AxesForm`; empty for other operators."""
         if self._node.op_type not in REDUCTIONS:
             return ""
         attribute = attribute_of(self._node, "axes")

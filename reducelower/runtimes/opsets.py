@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from reducelower.model.schemas import latest_opset
+from reducelower.options import Target
 from reducelower.plan import Plan
 from reducelower.runtimes.runtime import Runtime
-from reducelower.target import Target
 
 __all__ = ["opset_for"]
 

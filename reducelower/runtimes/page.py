@@ -15,11 +15,11 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.suite import suite
 from reducelower.errors import ConversionError
 from reducelower.model.schemas import latest_opset
+from reducelower.options import Target
 from reducelower.plan import Plan
 from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.reading import load_runtime, shipped_names
 from reducelower.runtimes.runtime import Runtime
-from reducelower.target import Target
 
 __all__ = ["page"]
 

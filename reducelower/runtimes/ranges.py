@@ -42,6 +42,17 @@ class Ranges:
             low <= number and (high is None or number <= high) for low, high in self.pairs
         )
 
+    def intersection(self, other: Ranges) -> Ranges:
+        """The numbers that lie in both."""
+        both = []
+        for low, high in self.pairs:
+            for other_low, other_high in other.pairs:
+                first = max(low, other_low)
+                last = min((end for end in (high, other_high) if end is not None), default=None)
+                if last is None or first <= last:
+                    both.append((first, last))
+        return Ranges(tuple(sorted(both, key=lambda pair: pair[0])))
+
     def __str__(self) -> str:
         """As a target file writes it."""
         return ", ".join(

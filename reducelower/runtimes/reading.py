@@ -1,28 +1,65 @@
-"""From a target file to a `Runtime`, every mistake in it told with its place."""
+"""From a target file to a `Runtime`."""
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import date
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Literal
 
-from reducelower.model.schemas import latest_opset, parse_element_type, versions
+from reducelower.model.schemas import latest_opset
 from reducelower.model.suggestions import did_you_mean
 from reducelower.runtimes.errors import TargetError
-from reducelower.runtimes.facts import ANY_OPERATOR, AXES_FORMS, OUTCOMES, Evidence, Fact, Is, When
+from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.ranges import Ranges
 from reducelower.runtimes.runtime import Runtime
+from reducelower.runtimes.structure import HINT, structure
+from reducelower.runtimes.versions import release
 
-__all__ = ["SUFFIX", "load_runtime", "read_runtime", "shipped_names"]
+__all__ = ["SUFFIX", "load_runtime", "read_runtime", "shipped_names", "shipped_versions"]
 
 SUFFIX = ".toml"
 
-Found = TypeVar("Found")
+
+@dataclass(frozen=True)
+class _About:
+    """The table ``[runtime]``; what is None is as in the file that is extended."""
+
+    name: str | None = None
+    version: str | None = None
+    about: str | None = None
+    rules: Literal["stable", "core", "portable"] | None = None
+
+
+@dataclass(frozen=True)
+class _Opsets:
+    """The table ``[opsets]``; what is None is as in the file that is extended."""
+
+    reads: Ranges | None = None
+    prefer: int | None = None
+    ir_version: int | None = None
+
+
+@dataclass(frozen=True)
+class _Version:
+    """An entry of the table ``[versions]``."""
+
+    reads: Ranges = field(metadata={HINT: 'write the opset versions it reads, such as "7-21"'})
+    prefer: int | None = None
+    ir_version: int | None = None
+
+
+@dataclass(frozen=True)
+class _File:
+    """A target file."""
+
+    extends: str | None = None
+    runtime: _About = _About()
+    opsets: _Opsets = _Opsets()
+    versions: dict[str, _Version] = field(default_factory=dict)
+    fact: tuple[Fact, ...] = ()
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -30,10 +67,18 @@ def shipped_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _folder().glob(f"*{SUFFIX}")))
 
 
+def shipped_versions(name: str) -> tuple[str, ...]:
+    """The versions that a shipped target has an entry for, in the order of its file; its own one first."""
+    file = structure(_File, _parsed((_folder() / f"{name}{SUFFIX}").read_text(encoding="utf-8"), name), name)
+    own = file.runtime.version or ""
+    return (own, *(version for version in file.versions if _is_of(own, version) is False))
+
+
 def load_runtime(name: str | os.PathLike[str]) -> Runtime:
     """The runtime of a shipped target by its name, or of a file ending in ``.toml``.
 
-    A name may be followed by ``@`` and a version that the file has an entry for, such as ``onnxruntime@1.10``.
+    A name may be followed by ``@`` and a version that the file has an entry for, such as ``onnxruntime@1.10``; a
+    release of that version, such as 1.10.0, is taken for it.
 
     Raises:
         TargetError: there is no such target, or the file is not one.
@@ -66,12 +111,21 @@ def read_runtime(
         content: TOML.
         source: what errors call the file.
         folder: folder that a relative path in ``extends`` starts from.
-        version: one of the versions that the file lists; None for the one its facts are about.
+        version: one of the versions that the file lists; None for the one that it is about.
 
     Raises:
         TargetError: the text is no TOML, or says something a target file cannot say.
     """
-    return _Reader(content, source, Path(folder)).runtime(version)
+    file = structure(_File, _parsed(content, source), source)
+    base = None if file.extends is None else _extended(file.extends, source, Path(folder))
+    runtime = _of_version(_runtime(file, base, source), file, version, source)
+    if runtime.prefer not in runtime.reads:
+        raise TargetError(f"is {runtime.prefer}, which is not among the opsets it reads", source, "opsets.prefer")
+    if runtime.version:
+        return runtime
+    if any(fact.versions for fact in runtime.facts):
+        raise TargetError("is missing; facts about versions ask which one this is", source, "runtime.version")
+    return runtime
 
 
 @cache
@@ -88,216 +142,71 @@ def _parsed(content: str, source: str) -> dict[str, Any]:
         raise TargetError(f"is not TOML: {error}", source) from None
 
 
-class _Reader:
-    """One file."""
+def _extended(name: str, source: str, folder: Path) -> Runtime:
+    """The runtime that a file extends."""
+    if name.endswith(SUFFIX):
+        name = str(folder / name)
+        if Path(name).resolve() == Path(source).resolve():
+            raise TargetError("names the file itself", source, "extends")
+    elif name == source:
+        raise TargetError("names the target itself", source, "extends")
+    try:
+        return load_runtime(name)
+    except TargetError as error:
+        raise TargetError(str(error), source, "extends") from None
+    except RecursionError:
+        raise TargetError("leads back to the file itself", source, "extends") from None
 
-    def __init__(self, content: str, source: str, folder: Path) -> None:
-        self.source = source
-        self.folder = folder
-        self.top = _parsed(content, source)
 
-    def runtime(self, version: str | None) -> Runtime:
-        top = self.top
-        self._keys(top, "", {"extends", "runtime", "opsets", "versions", "fact"})
-        base = self._base(self._get(top, "", "extends", str, None))
-        about = self._get(top, "", "runtime", dict, {})
-        self._keys(about, "runtime", {"name", "version", "about", "rules"})
-        opsets = self._get(top, "", "opsets", dict, {})
-        self._keys(opsets, "opsets", {"reads", "prefer", "ir_version"})
-        reads = self._ranges(opsets, "opsets", "reads") or (base and base.reads)
-        prefer = self._get(opsets, "opsets", "prefer", int, base and base.prefer)
-        name = self._get(about, "runtime", "name", str, base and base.name)
-        if not name:
-            raise self._error("is missing; write the name of the runtime", "runtime.name")
-        if not reads:
-            raise self._error('is missing; write the opset versions it reads, such as "7-21"', "opsets.reads")
-        entries = self._get(top, "", "fact", list, [])
-        facts = [self._fact(entry, f"fact {number}") for number, entry in enumerate(entries, start=1)]
-        runtime = Runtime(
-            name,
-            self._get(about, "runtime", "version", str, base.version if base else ""),
-            self._get(about, "runtime", "about", str, base.about if base else ""),
-            reads,
-            prefer if prefer is not None else _newest(reads),
-            (*(base.facts if base else ()), *facts),
-            self._get(opsets, "opsets", "ir_version", int, base and base.ir_version),
-            self._rules(about, base.rules if base else ""),
+def _runtime(file: _File, base: Runtime | None, source: str) -> Runtime:
+    """What a file says, with the facts of all versions, and of the file it extends where it says nothing."""
+    about, opsets = file.runtime, file.opsets
+    name = about.name or (base and base.name)
+    reads = opsets.reads or (base and base.reads)
+    if not name:
+        raise TargetError("is missing; write the name of the runtime", source, "runtime.name")
+    if not reads:
+        raise TargetError('is missing; write the opset versions it reads, such as "7-21"', source, "opsets.reads")
+    found = Runtime(name, about.version or "", about.about or "", reads, _newest(reads), file.fact)
+    if base is not None:
+        found = replace(
+            base,
+            name=name,
+            version=base.version if about.version is None else about.version,
+            about=base.about if about.about is None else about.about,
+            reads=reads,
+            # What the other file says of its versions holds of the one that is extended.
+            facts=(*(replace(fact, versions=None) for fact in base.facts), *file.fact),
         )
-        runtime = self._of_version(runtime, version)
-        if runtime.prefer not in runtime.reads:
-            raise self._error(f"is {runtime.prefer}, which is not among the opsets it reads", "opsets.prefer")
+    return replace(
+        found,
+        prefer=found.prefer if opsets.prefer is None else opsets.prefer,
+        ir_version=found.ir_version if opsets.ir_version is None else opsets.ir_version,
+        rules=about.rules or found.rules,
+    )
+
+
+def _of_version(runtime: Runtime, file: _File, version: str | None, source: str) -> Runtime:
+    """The runtime at a version, with the facts that are true of it."""
+    if version is not None and not _is_of(version, runtime.version):
+        entry = next((entry for name, entry in file.versions.items() if _is_of(version, name)), None)
+        if entry is None:
+            known = ", ".join(file.versions) or "none other than its own"
+            raise TargetError(f"has no entry for version {version!r}; it has {known}", source)
+        prefer = _newest(entry.reads) if entry.prefer is None else entry.prefer
+        runtime = replace(runtime, version=version, reads=entry.reads, prefer=prefer, ir_version=entry.ir_version)
+    if not runtime.version:
         return runtime
+    facts = tuple(fact for fact in runtime.facts if fact.versions is None or runtime.version in fact.versions)
+    return replace(runtime, facts=facts)
 
-    def _rules(self, about: Mapping[str, Any], default: str) -> str:
-        name: str = self._get(about, "runtime", "rules", str, default)
-        if name:
-            self._one_of(name, ("stable", "core", "portable"), "runtime.rules")
-        return name
 
-    def _base(self, name: str | None) -> Runtime | None:
-        if name is None:
-            return None
-        if name.endswith(SUFFIX):
-            name = str(self.folder / name)
-            if Path(name).resolve() == Path(self.source).resolve():
-                raise self._error("names the file itself", "extends")
-        elif name == self.source:
-            raise self._error("names the target itself", "extends")
-        try:
-            return load_runtime(name)
-        except TargetError as error:
-            raise self._error(str(error), "extends") from None
-        except RecursionError:
-            raise self._error("leads back to the file itself", "extends") from None
-
-    def _of_version(self, runtime: Runtime, version: str | None) -> Runtime:
-        versions = self._get(self.top, "", "versions", dict, {})
-        read = {name: self._version(entry, f"versions.{name}") for name, entry in versions.items()}
-        if version is None or version == runtime.version:
-            return runtime
-        if version not in read:
-            known = ", ".join(read) or "none other than its own"
-            raise TargetError(f"has no entry for version {version!r}; it has {known}", self.source)
-        reads, ir_version = read[version]
-        return replace(runtime, version=version, reads=reads, prefer=_newest(reads), ir_version=ir_version)
-
-    def _version(self, entry: object, place: str) -> tuple[Ranges, int | None]:
-        if not isinstance(entry, dict):
-            raise self._error("must be a table with reads and ir_version", place)
-        self._keys(entry, place, {"reads", "ir_version"})
-        reads = self._ranges(entry, place, "reads")
-        if reads is None:
-            raise self._error("is missing", f"{place}.reads")
-        return reads, self._get(entry, place, "ir_version", int, None)
-
-    def _fact(self, entry: object, place: str) -> Fact:
-        if not isinstance(entry, dict):
-            raise self._error("must be a table", place)
-        self._keys(entry, place, {"says", "operators", "opsets", "is", "when", "evidence"})
-        says = self._get(entry, place, "says", str, "")
-        if not says.strip():
-            raise self._error("is missing; say in a sentence what goes wrong", f"{place}.says")
-        outcome = self._get(entry, place, "is", str, "")
-        self._one_of(outcome, OUTCOMES, f"{place}.is")
-        operators = self._strings(entry, place, "operators", self._check_operator)
-        if not operators:
-            raise self._error(f'is missing; name operators, or "{ANY_OPERATOR}" for all', f"{place}.operators")
-        return Fact(
-            " ".join(says.split()),
-            operators,
-            cast(Is, outcome),
-            self._evidence(entry, f"{place}.evidence"),
-            self._ranges(entry, place, "opsets"),
-            self._when(self._get(entry, place, "when", dict, {}), f"{place}.when"),
-        )
-
-    def _evidence(self, entry: Mapping[str, Any], place: str) -> Evidence:
-        given = entry.get("evidence")
-        if not isinstance(given, dict):
-            reason = 'is missing; write { measured = "NAME VERSION", on = DATE } or { documented = "ADDRESS" }'
-            raise self._error(reason, place)
-        self._keys(given, place, {"measured", "on", "documented"})
-        measured = self._get(given, place, "measured", str, "")
-        on = self._get(given, place, "on", date, None)
-        documented = self._get(given, place, "documented", str, "")
-        if bool(measured) == bool(documented) or (measured and on is None):
-            raise self._error("says either what was measured and on which date, or where it is documented", place)
-        return Evidence(measured, on, documented)
-
-    def _when(self, given: Mapping[str, Any], place: str) -> When:
-        known = set(When.__dataclass_fields__)
-        self._keys(given, place, known)
-        flag = ("0", "1", "unset")
-        return When(
-            axes=self._among(given, place, "axes", AXES_FORMS),
-            keepdims=self._among(given, place, "keepdims", flag),
-            noop=self._among(given, place, "noop", flag),
-            negative_axes=self._get(given, place, "negative_axes", bool, None),
-            axes_count=self._ranges(given, place, "axes_count"),
-            all_axes=self._get(given, place, "all_axes", bool, None),
-            element_types=self._strings(given, place, "element_types", self._check_element_type) or None,
-            output_types=self._strings(given, place, "output_types", self._check_element_type) or None,
-            rank=self._ranges(given, place, "rank"),
-            rank_out=self._ranges(given, place, "rank_out"),
-        )
-
-    # Single values
-
-    def _get(self, table: Mapping[str, Any], place: str, key: str, kind: type[Found], default: Any) -> Any:
-        value = table.get(key, default)
-        if value is default:
-            return default
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self._error(f"is {value!r}; it must be {_KINDS[kind]}", f"{place}.{key}".lstrip("."))
-        return value
-
-    def _ranges(self, table: Mapping[str, Any], place: str, key: str) -> Ranges | None:
-        text = table.get(key)
-        if isinstance(text, int) and not isinstance(text, bool):
-            text = str(text)
-        if text is None:
-            return None
-        if not isinstance(text, str):
-            raise self._error(f'is {text!r}; write a range such as "13-17"', f"{place}.{key}")
-        try:
-            return Ranges.parse(text)
-        except ValueError as error:
-            raise self._error(str(error), f"{place}.{key}") from None
-
-    def _strings(
-        self, table: Mapping[str, Any], place: str, key: str, check: Callable[[str, str], None]
-    ) -> frozenset[str]:
-        values = table.get(key, [])
-        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            raise self._error(f"is {values!r}; it must be a list of strings", f"{place}.{key}")
-        for value in values:
-            check(value, f"{place}.{key}")
-        return frozenset(values)
-
-    def _among(self, table: Mapping[str, Any], place: str, key: str, known: tuple[str, ...]) -> frozenset[str] | None:
-        found = self._strings(table, place, key, lambda value, where: self._one_of(value, known, where))
-        return found or None
-
-    def _one_of(self, value: str, known: tuple[str, ...], place: str) -> None:
-        if value not in known:
-            raise self._error(f"is {value!r}; it must be one of {', '.join(known)}", place)
-
-    def _check_operator(self, name: str, place: str) -> None:
-        if not name.endswith(ANY_OPERATOR) and not versions(name):
-            from reducelower.model.suggestions import operator_names
-
-            raise self._error(f"names {name!r}, which is no operator{did_you_mean(name, operator_names())}", place)
-
-    def _check_element_type(self, name: str, place: str) -> None:
-        from reducelower.model.schemas import element_type_name
-
-        try:
-            written = element_type_name(parse_element_type(name))
-        except ValueError as error:
-            raise self._error(str(error), place) from None
-        if written != name:
-            raise self._error(f"names {name!r}, which ONNX writes {written!r}", place)
-
-    def _keys(self, table: Mapping[str, Any], place: str, known: set[str]) -> None:
-        for key in table:
-            if key not in known:
-                hint = did_you_mean(key, sorted(known)) or f"; there are {', '.join(sorted(known))}"
-                raise self._error(f"a target file has no such key{hint}", f"{place}.{key}".lstrip("."))
-
-    def _error(self, reason: str, place: str) -> TargetError:
-        return TargetError(reason, self.source, place)
+def _is_of(version: str, entry: str) -> bool:
+    """Whether a version is the one of an entry, or a release of it."""
+    numbers, wanted = release(version), release(entry)
+    return version == entry or bool(wanted and numbers[: len(wanted)] == wanted)
 
 
 def _newest(reads: Ranges) -> int:
     last = max((latest_opset() if high is None else high) for _, high in reads.pairs)
     return min(last, latest_opset())
-
-
-_KINDS: Mapping[type, str] = {
-    str: "a string",
-    int: "a whole number",
-    bool: "true or false",
-    list: "a list of tables",
-    dict: "a table",
-    date: "a date such as 2026-11-01",
-}

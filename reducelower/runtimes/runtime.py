@@ -23,6 +23,7 @@ class Runtime:
         facts: what it gets wrong or does not take.
         rules: rule book tried before the others there; empty for none in particular.
         ir_version: newest IR version it reads; None where that is no matter.
+        members: the runtimes that it stands for, where it is several at once; see `combined`.
     """
 
     name: str
@@ -33,10 +34,11 @@ class Runtime:
     facts: tuple[Fact, ...]
     ir_version: int | None = None
     rules: str = ""
+    members: tuple[Runtime, ...] = ()
 
     def __str__(self) -> str:
         """Name and version."""
-        return f"{self.name} {self.version}".strip()
+        return " and ".join(map(str, self.members)) or f"{self.name} {self.version}".strip()
 
     def facts_about(self, op_type: str, opset: int) -> tuple[Fact, ...]:
         """The facts that may be true of nodes of an operator at an opset version."""

@@ -8,7 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    TensorShapeProto,
+    TypeProto,
+    ValueInfoProto,
+    numpy_helper,
+)
 
 from reducelower.model.inference import infer_body, subgraphs
 from reducelower.model.schemas import element_type_name, type_string
@@ -246,15 +255,34 @@ class BodyScope(_Inside):
 
     def types_inside(self, node: NodeProto, number: int) -> list[ValueInfoProto]:
         """The types of what a subgraph of one of the nodes, by its number among them, takes and computes."""
-        for inferred in self._inferred.node:
-            if inferred.op_type == node.op_type and list(inferred.output) == list(node.output):
-                graph = next(graph for index, _, graph in subgraphs(inferred) if index == number)
-                return [*graph.input, *graph.value_info]
-        return []
+        graph = self._graph_inside(node, number)
+        # An input may be stated without a type, which the values then tell.
+        return [] if graph is None else [*filter(_has_type, graph.input), *graph.value_info]
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of one of the nodes."""
-        return next((value.type for value in self.types_inside(node, number) if value.name == name), None)
+        graph = self._graph_inside(node, number)
+        values = () if graph is None else (*graph.value_info, *graph.input, *graph.output)
+        return next((value.type for value in values if value.name == name), None)
+
+    def _graph_inside(self, node: NodeProto, number: int) -> GraphProto | None:
+        for inferred in self._inferred.node:
+            if inferred.op_type == node.op_type and list(inferred.output) == list(node.output):
+                return next(graph for index, _, graph in subgraphs(inferred) if index == number)
+        return None
+
+    def _type_outside(self, name: str) -> TypeProto | None:
+        """The type of a value around the nodes; a rank that the user declared is part of it."""
+        found = self.parent.type(name)
+        if found is None or not found.HasField("tensor_type") or found.tensor_type.HasField("shape"):
+            return found
+        rank = self.parent.rank(name)
+        if rank is None:
+            return found
+        ranked = TypeProto.FromString(found.SerializeToString())
+        ranked.tensor_type.shape.dim.extend(TensorShapeProto.Dimension() for _ in range(rank))
+        ranked.tensor_type.shape.SetInParent()
+        return ranked
 
     @cached_property
     def _types(self) -> Mapping[str, TypeProto]:
@@ -263,7 +291,7 @@ class BodyScope(_Inside):
     @cached_property
     def _inferred(self) -> GraphProto:
         read = {name for node in self.nodes for name in _read_by(node)} - {"", *self._producers}
-        known = {outer: found for outer in sorted(read) if (found := self.parent.type(outer)) is not None}
+        known = {outer: found for outer in sorted(read) if (found := self._type_outside(outer)) is not None}
         constants = list(self._shapes_among(known))
         for constant in constants:
             del known[constant.output[0]]
@@ -300,6 +328,10 @@ class InnerScope(_Inside):
 
 def _is_constant(node: NodeProto) -> bool:
     return node.op_type == "Constant" and len(node.attribute) > 0
+
+
+def _has_type(value: ValueInfoProto) -> bool:
+    return type_string(value.type) is not None
 
 
 def _read_by(node: NodeProto) -> set[str]:

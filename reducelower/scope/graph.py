@@ -12,7 +12,17 @@ from math import prod
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+import numpy as np
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    numpy_helper,
+)
 
 from reducelower.errors import RefusedError
 from reducelower.model.inference import GraphKey, subgraphs
@@ -26,15 +36,19 @@ from reducelower.scope.values import tensor_of, value_key
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.generic]
 
-__all__ = ["GraphScope", "tensor_type"]
+__all__ = ["GraphScope", "as_doubles", "tensor_type"]
 
 _CONSTANT_TAKES_ALL = 9
 """Opset version from which on Constant takes every element type; below it takes floats only."""
+
+_CAST_IS_INFERRED = 6
+
+_EXACT_IN_DOUBLE = 2.0**53
+"""Up to here a double holds every integer."""
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
@@ -344,7 +358,10 @@ class GraphScope:
         holder = self.holder
         known = dict(zip(map(attrgetter("name"), holder.value_info), holder.value_info, strict=True))
         if isinstance(holder, GraphProto):
-            known.update((value.name, value) for value in (*holder.output, *holder.input))
+            for value in (*holder.output, *holder.input):
+                # What a Scan takes need not be stated, and is where inference has looked.
+                if value.name not in known or type_string(value.type) is not None:
+                    known[value.name] = value
             for sparse in holder.sparse_initializer:
                 dense = tensor_type(TensorProto(data_type=sparse.values.data_type, dims=sparse.dims))
                 known[sparse.values.name] = ValueInfoProto(name=sparse.values.name, type=dense)
@@ -353,7 +370,7 @@ class GraphScope:
     # What is added
 
     def may_hold(self, element_type: int) -> bool:
-        """Whether a constant of an element type can be added: Constant takes floats only before opset 9."""
+        """Whether a constant of an element type can be added as it is: Constant takes floats only before opset 9."""
         return self.writes_initializers or self.ground.opset >= _CONSTANT_TAKES_ALL or element_type in _FLOATS
 
     def add_constant(self, value: Array, tensor: TensorProto, tail: str) -> str:
@@ -372,10 +389,15 @@ class GraphScope:
         kept.name = name
         if isinstance(self.holder, GraphProto) and self.writes_initializers:
             self.holder.initializer.append(kept)
+        elif self.may_hold(tensor.data_type):
+            self.added_nodes.append(_constant_node(name, kept))
         else:
-            node = NodeProto(op_type="Constant", name=name, output=[name])
-            node.attribute.add(name="value", type=AttributeProto.TENSOR, t=kept)
-            self.added_nodes.append(node)
+            doubles = as_doubles(tensor, self.ground.opset)
+            assert doubles is not None
+            source = self.ground.names.fresh("", f"{name}_double")
+            cast = NodeProto(op_type="Cast", name=name, input=[source], output=[name])
+            cast.attribute.add(name="to", type=AttributeProto.INT, i=tensor.data_type)
+            self.added_nodes += [_constant_node(source, doubles), cast]
 
     def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
         """The name of a Constant node that yields an attribute of the function around, as its ``value_ints`` or so."""
@@ -417,6 +439,25 @@ class GraphScope:
     def release(self, name: str) -> None:
         """Note that a node no longer reads a constant, which may go if nothing else reads it."""
         self.ground.released.append((self.home(name), name))
+
+
+def as_doubles(tensor: TensorProto, opset: int) -> TensorProto | None:
+    """Doubles that a tensor of integers or bools can be cast from; None where they do not hold its values.
+
+    Below opset 6 inference does not read a Cast.
+    """
+    value = numpy_helper.to_array(tensor)
+    if value.dtype.kind not in "biu" or opset < _CAST_IS_INFERRED:
+        return None
+    doubles = value.astype(np.float64)
+    return numpy_helper.from_array(doubles) if (np.abs(doubles) <= _EXACT_IN_DOUBLE).all() else None
+
+
+def _constant_node(name: str, tensor: TensorProto) -> NodeProto:
+    """The Constant node that yields a tensor."""
+    node = NodeProto(op_type="Constant", name=name, output=[name])
+    node.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
+    return node
 
 
 def _size(tensor: TensorProto) -> int:

@@ -15,7 +15,7 @@ from onnx import AttributeProto, TensorProto, TypeProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import element_type_name
-from reducelower.scope.graph import GraphScope, tensor_type
+from reducelower.scope.graph import GraphScope, as_doubles, tensor_type
 from reducelower.scope.scope import Scope
 from reducelower.scope.values import value_key
 
@@ -267,7 +267,7 @@ class NodeScope(Scope):
 
     def adopt_initializer(self, name: str, tensor: TensorProto) -> None:
         """Let an initializer hold a value that the node yielded until now."""
-        self.check_constant(tensor.data_type)
+        self.check_constant(tensor)
         if self._operands is None:
             self.graph.adopt_constant(name, tensor)
         else:
@@ -275,16 +275,17 @@ class NodeScope(Scope):
             kept.CopyFrom(tensor)
             self.adopted.append((self._number(name), kept))
 
-    def check_constant(self, element_type: int) -> None:
-        """Find out whether a constant of an element type can be added.
+    def check_constant(self, tensor: TensorProto) -> None:
+        """Find out whether a constant can be added.
 
         Raises:
-            RefusedError: neither an initializer nor a Constant node may hold it here.
+            RefusedError: neither an initializer nor Constant nodes may hold it here.
         """
-        if not self._ask_of_place(_may_hold(element_type)):
+        is_held = self._ask_of_place(_may_hold(tensor.data_type))
+        if not is_held and as_doubles(tensor, self.target_opset) is None:
             raise RefusedError(
-                f"it needs a constant of type {element_type_name(element_type)}, which Constant does not take below "
-                "opset 9",
+                f"it needs a constant of type {element_type_name(tensor.data_type)}, which Constant does not take "
+                "below opset 9",
                 "inline the function first" if self.graph.is_function else "allow IR version 4 with --ir-version auto",
             )
 
@@ -294,6 +295,11 @@ class NodeScope(Scope):
 
     def state_type(self, name: str) -> None:
         """Let the graph state the type of a value."""
+        if not self.graph.is_graph:
+            raise RefusedError(
+                f"inference misses the type of {name!r} at opset {self.target_opset}, and a function states none",
+                "inline the function first",
+            )
         if self._is_own(name):
             return
         found = self._ask(GraphScope.type_bytes, name)

@@ -140,7 +140,10 @@ class Scope(ABC):
 
     @abstractmethod
     def add_constant(self, value: Array, tail: str) -> str:
-        """The name of a constant with this value: one initializer per value and graph, a Constant node in functions."""
+        """The name of a constant with this value: one initializer per value and graph, a Constant node in functions.
+
+        Where neither may hold the value, and the constant is still read in the end, the node is refused.
+        """
 
     @abstractmethod
     def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
@@ -152,10 +155,10 @@ class Scope(ABC):
 
     @abstractmethod
     def adopt_initializer(self, name: str, tensor: TensorProto) -> None:
-        """Let an initializer hold a value that the node yielded until now.
+        """Let an initializer, or what stands for one here, hold a value that the node yielded until now.
 
         Raises:
-            RefusedError: a function has no initializers, nor has IR version 3 any that are not graph inputs.
+            RefusedError: neither an initializer nor Constant nodes may hold it.
         """
 
     @abstractmethod
@@ -167,6 +170,9 @@ class Scope(ABC):
         """Let the graph state the type of a value, which shape inference does not find at the target's opset version.
 
         Values that a rewrite makes have their types stated anyway, as far as these are known.
+
+        Raises:
+            RefusedError: this is a function, whose values have no stated types.
         """
 
     @abstractmethod

@@ -88,3 +88,12 @@ def test_half_data_with_float_parameters_is_normalized_in_float(target: int) -> 
     result = yields(converted(model, target), inputs)[0]
     assert result.dtype == np.float16
     np.testing.assert_allclose(result, INFERRED, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_training_with_wider_parameters_yields_the_type_of_the_data(dtype: Any) -> None:
+    parameters = {name: PARAMETERS[name].astype(dtype) for name in ("scale", "bias")}
+    inputs = {**INPUTS, "x": DATA.astype(np.float16), **parameters}
+    outputs = {"y": (TensorProto.FLOAT16, DATA.shape)}
+    result = converted(model_of("BatchNormalization", inputs, opset=15, outputs=outputs, training_mode=1), 13)
+    np.testing.assert_allclose(yields(result, inputs)[0], TRAINED, atol=1e-2)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, helper
 
-from tests.adapters.models import converted, floats, refusal, run
+from tests.adapters.models import assert_same, converted, floats, one, refusal, run
 
 A = floats(2, 3, 4, 5)
 
@@ -87,3 +87,10 @@ def test_slopes_were_one_per_channel() -> None:
     got = run(converted(_binary("PRelu", A, slopes, 6), 7), {"a": A, "b": slopes})[0]
     np.testing.assert_allclose(got, np.where(A < 0, A * slopes[:, None, None], A), rtol=1e-6)
     assert converted(_binary("PRelu", A, slopes.reshape(3, 1, 1), 7), 6).graph.node[0].op_type == "Squeeze"
+
+
+@pytest.mark.parametrize("op_type", ["Max", "Min"])
+def test_a_bound_of_one_dimension_gives_a_scalar_one_below_8(op_type: str) -> None:
+    data = np.array(3, np.float32)
+    made = one(op_type, {"x": data}, 8, constants={"k": np.float32([1])})
+    assert_same(made, {"x": data}, 7, np.float32([3 if op_type == "Max" else 1]))

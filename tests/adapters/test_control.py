@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import GraphProto, TensorProto, helper
+from onnx import GraphProto, TensorProto, helper, parser
 
 from tests.adapters.models import assert_same, converted, floats, model, refusal, run
 
@@ -88,3 +88,26 @@ def test_batches_of_scan_8_become_a_scan_of_scans(direction: int, target: int) -
     result = converted(made, target)
     for want, got in zip((summed[:, -1], summed), run(result, feeds), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", [15, 11])
+def test_what_a_scan_hands_to_its_body_need_not_be_stated_there(target: int) -> None:
+    made = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float16[2, 3] s, float16[4, 2, 3] x) => (float16[2, 3] last, float16[4, 2, 3] y)
+        {
+            last, y = Scan <num_scan_inputs = 1, body = step (a, b) => (c, d)
+            {
+                c = Add (a, b)
+                w = Cast <to = 11> (c)
+                d = CastLike (w, b)
+            }> (s, x)
+        }
+        """
+    )
+    feeds = {"s": np.ones((2, 3), np.float16), "x": np.arange(24, dtype=np.float16).reshape(4, 2, 3)}
+    sums = 1 + np.cumsum(feeds["x"], 0)
+    last, result = run(converted(made, target), feeds)
+    np.testing.assert_array_equal(result, sums)
+    np.testing.assert_array_equal(last, sums[-1])

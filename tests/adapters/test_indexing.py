@@ -31,6 +31,31 @@ def test_gather_nd_below_11(count: int, given: str) -> None:
     assert_same(made, feeds, 9, X[tuple(np.moveaxis(indices, -1, 0))])
 
 
+@pytest.mark.parametrize("given", ["constants", "computed"])
+@pytest.mark.parametrize("index", [[1], [1, -2], [1, 2, 3], [-1, 0, -1]])
+def test_one_index_gathers_one_part_below_11(index: list[int], given: str) -> None:
+    indices = np.array(index, np.int64)
+    feeds = {"x": X, **({"i": indices} if given == "computed" else {})}
+    made = one("GatherND", feeds, 13, constants={} if given == "computed" else {"i": indices})
+    assert_same(made, feeds, 9, X[tuple(index)])
+
+
+@pytest.mark.parametrize("target", [10, 9])
+@pytest.mark.parametrize("given", ["constants", "computed"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_scatter_nd_below_11(rank: int, count: int, given: str, target: int) -> None:
+    indices = np.array([[[0, 1, 2]], [[-1, -1, -1]]], np.int64)[..., :count]
+    indices = indices[0, 0] if rank == 1 else indices[:, 0] if rank == 2 else indices
+    updates = floats(*indices.shape[:-1], *X.shape[count:])
+    expected = X.copy()
+    expected[tuple(np.moveaxis(indices, -1, 0))] = updates
+    feeds = {"x": X, **({"i": indices} if given == "computed" else {}), "u": updates}
+    held = {} if given == "computed" else {"i": indices}
+    made = one("ScatterND", feeds, 13, constants=held, inputs=["x", "i", "u"])
+    assert_same(made, feeds, target, expected)
+
+
 @pytest.mark.parametrize("axis", [0, -1])
 def test_scatter_elements_was_scatter(axis: int) -> None:
     indices = np.array([[[0, 1, -1]]], np.int64)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 
-from tests.adapters.models import assert_same, converted, floats, int64s, one, operators
+from tests.adapters.models import assert_same, converted, floats, int64s, one, operators, run
 
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32)
 EXTREMES = {dtype: np.array([np.iinfo(dtype).min, 0, 3, 7, np.iinfo(dtype).max], dtype) for dtype in INTEGERS}
@@ -102,3 +103,22 @@ def test_the_last_of_equal_ones(op_type: str, axis: int, keepdims: int, ranked: 
     best = (np.argmax if op_type == "ArgMax" else np.argmin)(np.flip(data, axis), axis=axis)
     expected = data.shape[axis] - 1 - best
     assert_same(made, {"x": data}, 11, np.expand_dims(expected, axis) if keepdims else expected)
+
+
+def test_a_count_that_a_call_of_a_function_states_becomes_a_list_of_one() -> None:
+    model = onnx.parser.parse_model("""
+    <ir_version: 8, opset_import: ["" : 9, "local" : 1]>
+    g (float[4] x) => (float[2] y, int64[2] i) { y, i = local.f <count = 2> (x) }
+    <domain: "local", opset_import: ["" : 9]>
+    f <count> (x) => (y, i) { y, i = TopK <k: int = @count> (x) }
+    """)
+    values, places = run(converted(model, 13), {"x": np.array([1, 4, 2, 3], np.float32)})
+    np.testing.assert_array_equal(values, [4, 3])
+    np.testing.assert_array_equal(places, [1, 3])
+
+
+def test_the_largest_none_are_empty_below_opset_10() -> None:
+    data = {"x": floats(2, 3)}
+    made = one("TopK", data, 11, outputs=["y", "i"], constants={"k": np.array([0])}, axis=1)
+    values, places = run(converted(made, 9), data)
+    assert (values.shape, places.shape, places.dtype) == ((2, 0), (2, 0), np.int64)

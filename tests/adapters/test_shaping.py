@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, checker, helper, parser
+from onnx.reference import ReferenceEvaluator
 
-from tests.adapters.models import assert_same, converted, floats, int64s, model, one, operators, refusal
+import reducelower
+from tests.adapters.models import assert_same, converted, floats, int64s, model, one, operators, refusal, run
 
 X = floats(2, 3, 4)
 
@@ -17,7 +19,7 @@ def test_allowzero_says_nothing_of_a_shape_without_zeros() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "expected"), [((0, 3), ["Reshape"]), ((3, 0), ["Reshape"]), ((0, 5, 0), ["ConstantOfShape"])]
+    ("shape", "expected"), [((0, 3), ["Reshape"]), ((3, 0), ["Reshape"]), ((0, 5, 0), ["Identity"])]
 )
 def test_constant_shapes_with_zeros(shape: tuple[int, ...], expected: list[str]) -> None:
     data = floats(4, 0)
@@ -115,3 +117,54 @@ def test_identity_of_a_sequence_below_14() -> None:
         helper.make_node("ConcatFromSequence", ["t"], ["y"], axis=0),
     ]
     assert_same(model(nodes, feeds, 14), feeds, 13, np.concatenate([X, X]))
+
+
+@pytest.mark.parametrize("target", [13, 9])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 0, 5), (0, 3)])
+def test_computed_shapes_may_hold_several_zeros(shape: tuple[int, ...], target: int) -> None:
+    feeds = {"x": floats(0, 3), "s": int64s(*shape)}
+    made = one("Reshape", feeds, 14, ranked=["x"], allowzero=1)
+    assert_same(made, feeds, target, np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize("data", [np.array([["a", "b"]], object), np.int64([[2**53 + 1, -1]]), np.array([[True]])])
+def test_what_is_no_float_is_repeated_by_concatenation_below_6(data: np.ndarray) -> None:
+    made = one("Tile", {"x": data}, 13, constants={"r": int64s(2, 3)})
+    lowered = converted(made, 5)
+    (result,) = ReferenceEvaluator(lowered).run(None, {"x": data})
+    np.testing.assert_array_equal(result, np.tile(data, (2, 3)))
+
+
+def test_integers_that_no_constant_may_hold_below_9_are_cast_from_doubles() -> None:
+    made = one("Reshape", {"x": X}, 14, constants={"s": int64s(4, 6)}, allowzero=1)
+    del made.graph.initializer[:]
+    made.graph.node.insert(0, helper.make_node("Constant", [], ["s"], value_ints=[4, 6]))
+    made.ir_version = 3
+    lowered = converted(made, 8)
+    assert lowered.ir_version == 4  # an initializer holds them unless the IR version is kept
+    kept = reducelower.convert_version(made, 8, ir_version="keep")
+    checker.check_model(kept, full_check=True)
+    assert operators(kept) == ["Constant", "Cast", "Reshape"]
+    np.testing.assert_array_equal(run(kept, {"x": X})[0], X.reshape(4, 6))
+
+
+def test_a_cast_in_a_function_below_6_is_refused_unless_it_casts_nothing() -> None:
+    def made(to: int) -> ModelProto:
+        return parser.parse_model(
+            f"""
+            <ir_version: 8, opset_import: ["": 13, "my": 1]>
+            g (float[3] x) => (float[1] y) {{ y = my.F (x) }}
+            <domain: "my", opset_import: ["": 13]>
+            F (d) => (r) {{ c = Cast <to = {to}> (d) s = ReduceSum (c) r = Cast <to = 1> (s) }}
+            """
+        )
+
+    assert "a function states none (inline the function first" in refusal(made(TensorProto.DOUBLE), 5)
+    lowered = converted(made(TensorProto.FLOAT), 5)
+    assert [node.op_type for node in lowered.functions[0].node] == ["Identity", "ReduceSum", "Identity"]
+
+
+def test_strings_outside_a_triangle_become_empty() -> None:
+    data = np.array([["a", "b"], ["c", "d"]], dtype=object)
+    result = converted(one("Trilu", {"x": data}, 14), 13)
+    assert run(result, {"x": data})[0].tolist() == [["a", "b"], ["", "d"]]

@@ -62,3 +62,15 @@ def test_an_axis_that_only_ones_follow_needs_no_other_nodes(opsets: tuple[int, i
 def test_dynamic_shapes_are_restored_at_run_time() -> None:
     made = one("Softmax", {"x": X}, 11, ranked=["x"], axis=1)
     assert_same(made, {"x": X}, 13, _softmax(X, (1, 2)))
+
+
+@pytest.mark.parametrize("target", [13, 15])
+@pytest.mark.parametrize("ranked", [[], ["x"]])
+@pytest.mark.parametrize("shape", [(2, 3, 0), (0, 3, 4), (2, 0, 0), (0, 0, 0)])
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_data_without_elements_keeps_its_shape_above_13(
+    op_type: str, shape: tuple[int, ...], ranked: list[str], target: int
+) -> None:
+    nothing = np.zeros(shape, np.float32)
+    made = one(op_type, {"x": nothing}, 12, ranked=ranked, axis=1)
+    assert_same(made, {"x": nothing}, target, nothing)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
-from tests.adapters.models import assert_same, floats, int64s, one, operators, run
+from tests.adapters.models import assert_same, converted, floats, int64s, one, operators, run
 
 X = floats(2, 7)
 
@@ -52,3 +53,18 @@ def test_an_attribute_becomes_sizes() -> None:
     made = one("Split", {"x": X}, 11, outputs=["a", "b"], split=[3, 4], axis=1)
     assert_same(made, {"x": X}, 21, *np.split(X, [3], axis=1))
     assert len(run(made, {"x": X})) == 2
+
+
+@pytest.mark.parametrize("absent", [[], [""]])
+def test_equal_parts_of_an_unknown_size_are_asked_for_once(absent: list[str]) -> None:
+    node = helper.make_node("Split", ["x", *absent], ["y", "z"], num_outputs=2)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, 3]) for name in ("y", "z")],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    data = np.arange(9, dtype=np.float32).reshape(3, 3)
+    for got, want in zip(run(converted(made, 13), {"x": data}), (data[:2], data[2:]), strict=True):
+        np.testing.assert_array_equal(got, want)

@@ -18,7 +18,7 @@ import pytest
 from reducelower.batch import Outcome, Settings, Task
 from reducelower.batch.many import conversion_crashed
 from reducelower.batch.running import run_all
-from reducelower.target import Target
+from reducelower.options import Target
 
 Cli = Callable[..., Any]
 

@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from reducelower.batch import check_files, convert_files
-from reducelower.target import Target
+from reducelower.options import Target
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_a_replacement_that_was_recorded_and_never_made_is_made(
     assert output.read_bytes() == new != old
 
 
-@pytest.mark.parametrize("options", [["--without", "ReduceMax"], ["--ir-version", 9], ["--rules", "stable"]])
+@pytest.mark.parametrize("options", [["--without", "ReduceMax"], ["--ir-version", 9], ["--rules", "spec"]])
 def test_other_options_are_another_conversion(run: Cli, options: list[object]) -> None:
     run()
     assert kept(run(*options)) == []

@@ -31,8 +31,8 @@ from reducelower.conformance.results import Result
 from reducelower.conformance.running import probe, verdicts
 from reducelower.conformance.suite import suite
 from reducelower.errors import ConversionError
+from reducelower.options import Target
 from reducelower.runtimes import load_runtime
-from reducelower.target import Target
 
 Transform = Callable[[bytes], bytes]
 

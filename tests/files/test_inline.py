@@ -9,12 +9,12 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from reducelower.batch import stand_ins
 from reducelower.batch.conversion import convert_file
-from reducelower.batch.settings import Settings, Task
+from reducelower.batch.task import Task
 from reducelower.errors import UnreadableModelError
 from reducelower.files import inline, read_model, reading, write_model, writing
 from reducelower.files.inline import CHILDREN
 from reducelower.model.wire import LENGTH, MalformedError, Window, varint
-from reducelower.target import Target
+from reducelower.options import Settings, Target
 
 
 @pytest.fixture(autouse=True)

@@ -250,3 +250,22 @@ def test_sizes_that_are_not_known_are_given_no_names() -> None:
         names = [[dim.dim_param for dim in value.type.tensor_type.shape.dim] for value in stated]
         assert ["", ""] in names
         assert {name for sizes in names for name in sizes} <= {"N", "M", ""}
+
+
+@pytest.mark.parametrize("book", BOOKS)
+@pytest.mark.parametrize("place", ["main", "If", "function"])
+@pytest.mark.parametrize("op_type", COMPOSITES)
+def test_axes_become_attributes_where_no_initializer_may_stand_alone(op_type: str, place: str, book: str) -> None:
+    for form, opset in itertools.product(("one", "several", "negative"), (7, 8)):
+        model = Case(op_type, opset, form, place=place).model()
+        model.ir_version = 3
+        for tensor in model.graph.initializer:
+            value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            model.graph.input.append(value)
+        checker.check_model(model, full_check=True)
+        expanded = reducelower.expand(model, ops=[op_type], rules=book)
+        checker.check_model(expanded, full_check=True)
+        assert expanded.ir_version == 3
+        assert [value.name for value in expanded.graph.input] == [value.name for value in model.graph.input]
+        assert op_type not in all_operators(expanded)
+        assert "Cast" not in {node.op_type for node in expanded.graph.node if "axes" in node.input[0]}

@@ -173,12 +173,21 @@ def test_dynamic_axes_keep_their_numbers(op_type: str, source: int, target: int)
 def test_composites_of_unknown_rank_stay_dynamic_where_reduce_sum_is(op_type: str, noop: int | None) -> None:
     model = dynamic_model(op_type, 18, None, noop)
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    converted = reducelower.convert_version(model, 13)
+    converted = reducelower.convert_version(model, 13, rules="spec")
     assert "If" not in operators_of(converted.graph)
     data = sample(np.float32)
     for axes in AXES:
         (y,) = run(converted, {"x": data, "axes": np.array(axes, np.int64)})
         np.testing.assert_allclose(y, reduced(op_type, data, axes, None, noop), rtol=2e-6)
+
+
+@pytest.mark.parametrize("op_type", ["ReduceL2", "ReduceLogSum", "ReduceLogSumExp"])
+def test_a_body_that_loses_range_is_written_only_where_it_was_asked_for(op_type: str) -> None:
+    model = dynamic_model(op_type, 18, None, None)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(ConversionError, match="--rank x=3"):
+        reducelower.convert_version(model, 13)
+    assert reducelower.convert_version(model, 13, ranks={"x": 3}).opset_import[0].version == 13
 
 
 def test_a_composite_of_known_rank_does_not_overflow_on_its_way() -> None:

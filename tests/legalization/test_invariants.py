@@ -58,6 +58,7 @@ def test_only_the_rewritten_node_and_the_imported_version_change() -> None:
     expected = ModelProto()
     expected.CopyFrom(model)
     expected.opset_import[0].version = 11
+    expected.ir_version = 7  # that of opset 11 is 6, and training information came with 7
     node = expected.graph.node[1]
     del node.input[1]
     node.attribute.append(helper.make_attribute("axes", [-1]))
@@ -247,7 +248,8 @@ def test_new_names_avoid_those_in_use_in_any_graph() -> None:
 
 
 @pytest.mark.parametrize(("source", "target", "ir_version", "expected"), [
-    (18, 13, 8, 7), (18, 13, 10, 7), (13, 18, 7, 8), (13, 21, 3, 10), (18, 11, 8, 6), (18, 9, 9, 4), (13, 18, 9, 9),
+    (18, 13, 8, 7), (18, 13, 10, 7), (13, 18, 7, 8), (13, 21, 3, 10), (18, 11, 8, 6), (18, 9, 9, 4), (13, 18, 9, 8),
+    (18, 18, 10, 10), (18, 18, 7, 8),
 ])  # fmt: skip
 def test_ir_version_follows_the_opset(source: int, target: int, ir_version: int, expected: int) -> None:
     model = Case("ReduceSum", source, "absent").model()
@@ -260,7 +262,7 @@ def test_ir_version_follows_the_opset(source: int, target: int, ir_version: int,
 def test_ir_version_stays_as_high_as_the_model_needs() -> None:
     model = Case("ReduceSum", 18, "absent").model()
     model.ir_version = 10
-    model.graph.node[0].metadata_props.add(key="k", value="v")
+    model.graph.node[0].overload = "o"
     assert reducelower.convert_version(model, 11).ir_version == 10
     function = Case("ReduceSum", 18, "absent", place="function").model()
     assert reducelower.convert_version(function, 13).ir_version == 8
@@ -286,18 +288,21 @@ def test_ir_version_stays_as_high_as_stated_types_need(where: str, value_type: T
     assert reducelower.convert_version(model, 11).ir_version == expected
 
 
-@pytest.mark.parametrize("where", ["input", "output", "value_info", "initializer"])
-def test_ir_version_stays_as_high_as_metadata_needs(where: str) -> None:
-    model = Case("ReduceSum", 18, "absent").model()
+@pytest.mark.parametrize("where", ["graph", "node", "input", "output", "value_info", "initializer", "function"])
+def test_metadata_stays_where_it_is_and_needs_no_newer_reader(where: str) -> None:
+    model = Case("ReduceSum", 18, "absent", place="function" if where == "function" else "main").model()
     model.ir_version = 10
-    marked = getattr(model.graph, where).add(name="more") if where != "output" else model.graph.output[0]
-    if where == "initializer":
-        marked.data_type = TensorProto.FLOAT
-        marked.dims.append(0)
-    elif where != "output":
-        marked.type.tensor_type.elem_type = TensorProto.FLOAT
+    if where in ("value_info", "initializer"):
+        model.graph.initializer.add(name="more", data_type=TensorProto.FLOAT, dims=[0])
+        model.graph.value_info.add(name="more").type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, [0]))
+    place = {"graph": lambda: model.graph, "function": lambda: model.functions[0]}
+    marked = place[where]() if where in place else getattr(model.graph, where)[0]
     marked.metadata_props.add(key="k", value="v")
-    assert reducelower.convert_version(model, 11).ir_version == 10
+    converted = reducelower.convert_version(model, 13)
+    assert converted.ir_version == (8 if where == "function" else 7)
+    kept = {"graph": lambda: converted.graph, "function": lambda: converted.functions[0]}
+    found = kept[where]() if where in kept else getattr(converted.graph, where)[0]
+    assert [(entry.key, entry.value) for entry in found.metadata_props] == [("k", "v")]
 
 
 def test_ir_version_3_gets_no_initializer_that_is_no_input() -> None:
@@ -422,9 +427,22 @@ def test_an_element_type_can_be_declared() -> None:
         }
     """
     model = parser.parse_model(text)
-    model.graph.output[0].type.Clear()
-    model.graph.output[0].type.tensor_type.elem_type = TensorProto.UNDEFINED
+    for output in model.graph.output:  # where y is stated, z is of the same type
+        output.type.Clear()
+        output.type.tensor_type.elem_type = TensorProto.UNDEFINED
     with pytest.raises(ConversionError, match="--type z=float32"):
         reducelower.convert_version(model, 18)
     converted = reducelower.convert_version(model, 18, element_types={"z": "bool"})
     assert "Cast" in {node.op_type for node in converted.graph.node}
+
+
+def test_graphs_for_training_are_not_left_behind() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Relu (x) }'
+    )
+    algorithm = "a (float[3] u) => (float[1, 3] v) <int64[1] k = {0}> { v = Unsqueeze (u, k) }"
+    model.training_info.add().algorithm.CopyFrom(parser.parse_graph(algorithm))
+    with pytest.raises(ConversionError, match=r"training_info.*del model.training_info\[:\]"):
+        reducelower.convert_version(model, 12)
+    del model.training_info[:]
+    assert reducelower.convert_version(model, 12)

@@ -335,3 +335,20 @@ def test_a_model_without_an_opset_is_refused() -> None:
     del given.opset_import[:]
     with pytest.raises(reducelower.ConversionError, match="imports no opset"):
         reducelower.raise_reductions(given)
+
+
+@pytest.mark.parametrize("noop", [0, 1])
+@pytest.mark.parametrize("opset", [13, 17, 18])
+def test_axes_that_are_constant_and_empty_are_no_hindrance(opset: int, noop: int) -> None:
+    model = onnx.parser.parse_model(
+        f"""
+        <ir_version: 8, opset_import: ["": {opset}]>
+        g (float[2, 3] x) => (float[P, Q] y) <int64[0] none = {{}}>
+        {{ a = Abs (x) y = ReduceSum <noop_with_empty_axes = {noop}> (a, none) }}
+        """
+    )
+    data = np.float32([[1, -2, 3], [-4, 5, -6]])
+    raised = reducelower.raise_reductions(model)
+    onnx.checker.check_model(raised, full_check=True)
+    (result,) = run(raised, {"x": data})
+    np.testing.assert_array_equal(result, np.abs(data) if noop else [[21]])

@@ -8,9 +8,9 @@ import onnx
 from onnx import ModelProto
 
 from reducelower.batch import Settings, Task, check_file, convert_file
-from reducelower.cli.reporting import of_check, of_conversion
+from reducelower.cli.reports import of_check, of_conversion
+from reducelower.options import Target
 from reducelower.report import ModelReport, Report
-from reducelower.target import Target
 
 HOSTILE = "</script><script>alert(1)</script>\x01\u202e\"'<img src=x onerror=alert(2)>|`@someone` #1 **b** ]]>&amp;"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reducelower.runtimes import Ranges, TargetError, load_runtime, read_runtime
+from reducelower.runtimes import Ranges, TargetError, Versions, load_runtime, read_runtime
 from tests.runtimes.toaster import HEAD
 
 FACT = """
@@ -139,3 +139,45 @@ def test_a_name_that_is_none() -> None:
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="cannot be read: No such file"):
         load_runtime(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("1.16", ["1.16", "1.16.3"], ["1.15.9", "1.17", "1.160"]),
+        ("1.4-1.16", ["1.4", "1.10", "1.16.3"], ["1.3.9", "1.17.0"]),
+        ("-1.13", ["0.9", "1.13.1"], ["1.14"]),
+        ("1.24-", ["1.24.4", "2"], ["1.23.2"]),
+        ("-4.12, 5-", ["4.12.0", "5.0.0"], ["4.13"]),
+    ],
+)
+def test_ranges_of_versions(text: str, inside: list[str], outside: list[str]) -> None:
+    versions = Versions.parse(text)
+    assert all(version in versions for version in inside)
+    assert not any(version in versions for version in outside)
+    assert str(versions) == text
+
+
+VERSIONED = HEAD + FACT.replace("opsets =", 'versions = "0.7-0.9"\nopsets =')
+OLDER = '\n[versions]\n"0.8" = { reads = "9-13", ir_version = 7 }\n"0.6" = { reads = "9-12", prefer = 11 }\n'
+
+
+@pytest.mark.parametrize(("version", "facts"), [("0.8", 1), ("0.8.2", 1), ("0.6", 0), (None, 0), ("1.0", 0)])
+def test_a_fact_is_true_of_the_versions_that_it_names(version: str | None, facts: int) -> None:
+    assert len(read_runtime(VERSIONED + OLDER, version=version).facts) == facts
+
+
+def test_a_release_is_taken_for_the_version_it_belongs_to() -> None:
+    found = read_runtime(VERSIONED + OLDER, version="0.8.2")
+    assert (str(found), found.prefer, found.ir_version) == ("toaster 0.8.2", 13, 7)
+    assert read_runtime(VERSIONED + OLDER, version="0.6").prefer == 11
+
+
+def test_a_version_without_an_entry_is_refused() -> None:
+    with pytest.raises(TargetError, match=r"has no entry for version '0\.80'; it has 0\.8, 0\.6"):
+        read_runtime(VERSIONED + OLDER, version="0.80")
+
+
+def test_facts_about_versions_ask_for_the_version_that_a_file_is_about() -> None:
+    with pytest.raises(TargetError, match=r"runtime\.version: is missing"):
+        read_runtime(VERSIONED.replace('version = "1.0"\n', "") + OLDER)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from onnx import ModelProto, TensorProto
 
+from reducelower.options import Target
 from reducelower.plan import Plan, Site
-from reducelower.target import Target
 from reducelower.verification import SiteVerification, verify_sites
 
 from .models import model

@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto, helper
 
 import reducelower.batch.conversion as conversion
 from reducelower.batch import Outcome, Settings, Task, convert_file
-from reducelower.target import Target
+from reducelower.options import Target
 from reducelower.verification.oracle import REDUCTIONS
 
 from .models import model

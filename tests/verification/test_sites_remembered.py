@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
+from reducelower.options import Target
 from reducelower.plan import Plan, Site
-from reducelower.target import Target
 from reducelower.verification import SiteVerification, Tolerance, sites, verify_sites
 
 from .models import model

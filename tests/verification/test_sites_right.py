@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from reducelower.options import Target
 from reducelower.plan import Plan, Site
-from reducelower.target import Target
 from reducelower.verification import verify, verify_sites
 from reducelower.verification.oracle import REDUCTIONS
 

@@ -7,7 +7,7 @@ import pytest
 
 from reducelower.api import legalize
 from reducelower.model.inference import Inference
-from reducelower.target import Target
+from reducelower.options import Target
 from reducelower.verification import verify
 from reducelower.verification.pairs import cut, small_models
 from reducelower.verification.places import Place

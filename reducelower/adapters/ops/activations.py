@@ -1,6 +1,6 @@
 """Gelu and the other activations whose bodies are better written by hand.
 
-Source: https://onnx.ai/onnx/operators/onnx__Gelu.html (20).
+Sources: https://onnx.ai/onnx/operators/onnx__Gelu.html (20), https://onnx.ai/onnx/operators/onnx__Celu.html (12).
 """
 
 from __future__ import annotations
@@ -34,4 +34,23 @@ def _gelu(node: NodeProto, scope: Scope) -> list[NodeProto]:
     else:
         bent = body.add("Erf", body.add("Div", data, number(math.sqrt(2.0), "sqrt_two")))
     shifted = body.add("Add", bent, number(1.0, "one"), tail="shifted")
-    return body.yields("Mul", body.add("Mul", data, shifted, tail="doubled"), number(0.5, "half"))
+    # Halved first: the data times something up to two may lie beyond the largest number.
+    halved = body.add("Mul", data, number(0.5, "half"), tail="halved")
+    return body.yields("Mul", halved, shifted)
+
+
+@expresses("Celu", opset=8)
+def _celu(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """What is above zero, plus alpha * (exp(x / alpha) - 1) of what is below it; alpha may be negative.
+
+    The schema's body sends what is above zero through x / alpha * alpha, which may overflow, and takes scalars for
+    vectors.
+    """
+    body = Writer(node, scope)
+    data = node.input[0]
+    element_type = scope.needed_element_type(data)
+    alpha = body.constant(value_of(node, "alpha", 1.0), element_type, "alpha")
+    below = body.add("Neg", body.add("Relu", body.add("Neg", data, tail="turned"), tail="depth"), tail="below")
+    exponential = body.add("Exp", body.add("Div", below, alpha, tail="scaled"))
+    less_one = body.add("Sub", exponential, body.constant(1.0, element_type, "one"), tail="less_one")
+    return body.yields("Add", body.add("Relu", data, tail="above"), body.add("Mul", less_one, alpha, tail="bent"))

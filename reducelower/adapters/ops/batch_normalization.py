@@ -29,11 +29,15 @@ def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """Normalize by the statistics of the batch, and move the running ones; for opset 13.
 
     Written as in the operator's page: population variance, running = running * momentum + current * (1 - momentum).
+    Where scale and bias are wider than the data, all is computed in their type.
     """
     body = Writer(node, scope)
     data, scale, bias, mean, variance = node.input[:5]
-    element_type = scope.needed_element_type(data)
-    rank = scope.needed_rank(data)
+    own_type, parameter_type = (scope.needed_element_type(name) for name in (data, scale))
+    element_type = max((own_type, parameter_type), key=lambda found: _WIDTH.get(found, 0))
+    if own_type != element_type:
+        data = body.add("Cast", data, tail="wide", to=element_type)
+    rank = scope.needed_rank(node.input[0])
     axes = [0, *range(2, rank)]
     current = body.add("ReduceMean", data, tail="batch_mean", axes=axes, keepdims=1)
     deviation = body.add("Sub", data, current, tail="deviation")
@@ -53,12 +57,17 @@ def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
             body.yields("Add", kept, added, output=output)
     columns = []
     for name, tail in ((scale, "scale"), (bias, "bias")):
+        if parameter_type != element_type:
+            name = body.add("Cast", name, tail=f"wide_{tail}", to=element_type)
         if rank > 2:
             axes_after = body.constant(list(range(1, rank - 1)), TensorProto.INT64, "spatial_axes")
             name = body.add("Unsqueeze", name, axes_after, tail=tail)
         columns.append(name)
     normalized = body.add("Div", deviation, root, tail="normalized")
-    return body.yields("Add", body.add("Mul", normalized, columns[0], tail="scaled"), columns[1])
+    scaled = body.add("Mul", normalized, columns[0], tail="scaled")
+    if own_type == element_type:
+        return body.yields("Add", scaled, columns[1])
+    return body.yields("Cast", body.add("Add", scaled, columns[1], tail="shifted"), to=own_type)
 
 
 def _of_one_type(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> Outcome:

@@ -106,7 +106,10 @@ def _lower_extreme(node: NodeProto, scope: Scope) -> Outcome:
     for bound, data in ((1, 0), (0, 1)):
         value = scope.constant(node.input[bound])
         # Clip's bounds are attributes, which hold floats and nothing wider.
-        if value is not None and value.size == 1 and value.ndim <= 1 and element_type != TensorProto.DOUBLE:
+        if value is None or value.size != 1 or value.ndim > 1 or element_type == TensorProto.DOUBLE:
+            continue
+        # Nor does Clip add the dimension that a bound of one element has and a scalar lacks.
+        if _reaches(node.input[data], value, scope):
             scope.release(node.input[bound])
             limit = float(value.reshape(-1)[0])
             low, high = (limit, np.inf) if node.op_type == "Max" else (-np.inf, limit)
@@ -117,6 +120,11 @@ def _lower_extreme(node: NodeProto, scope: Scope) -> Outcome:
     ]
     zero = body.add("Add", *zeros, tail="common_shape")
     return body.yields(node.op_type, *(body.add("Add", name, zero, tail="spread") for name in node.input))
+
+
+def _reaches(name: str, value: np.ndarray, scope: Scope) -> bool:
+    """Whether a tensor is known to have at least as many dimensions as a constant."""
+    return not value.ndim or (scope.rank(name) or 0) >= value.ndim
 
 
 for _op_type in ("Max", "Mean", "Min", "Sum"):

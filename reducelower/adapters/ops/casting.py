@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, set_attribute, value_of
@@ -31,6 +32,8 @@ def _raise_name(node: NodeProto, scope: Scope) -> Outcome:
 @lowers("Cast", 6)
 def _lower_number(node: NodeProto, scope: Scope) -> Outcome:
     """The number of an element type becomes its name, which shape inference does not read."""
+    if scope.element_type(node.input[0]) == value_of(node, "to"):
+        return Writer(node, scope).yields("Identity", node.input[0])
     scope.state_type(node.output[0])
     set_attribute(node, "to", TensorProto.DataType.Name(value_of(node, "to")))
     return True

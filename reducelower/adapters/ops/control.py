@@ -16,6 +16,7 @@ from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import set_attribute, value_of
 from reducelower.model.build import copy_marks, make_node
+from reducelower.model.value_info import without_made_up_symbols
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -71,6 +72,19 @@ def _lower_loop(node: NodeProto, scope: Scope) -> Outcome:
     # It has a name, because onnxruntime crashes on a state that has none.
     node.output.insert(0, scope.fresh(stem, "/Loop/last_carried"))
     return True
+
+
+@lowers("Scan", 16)
+def _state_results(node: NodeProto, scope: Scope) -> Outcome:
+    """Let the body state what it yields: onnxruntime wants to know the ranks, which older nodes tell less of."""
+    body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
+    changed = False
+    for value in body.output:
+        known = scope.type_inside(node, 0, value.name) if _sizes(value.type) is None else None
+        if _sizes(known) is not None and known is not None:
+            value.type.CopyFrom(without_made_up_symbols(known))
+            changed = True
+    return changed
 
 
 @lowers("Scan", 11)

@@ -10,12 +10,13 @@ from onnx import GraphProto, NodeProto, TensorProto
 from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
-from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.model.build import make_node
+from reducelower.model.build import copy_marks, make_node
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
+
+_INT64 = TensorProto.INT64
 
 _STEPS = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 """What combines an element with those before it, and what there is before the first."""
@@ -23,20 +24,39 @@ _STEPS = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 
 @expresses("CumProd", "CumSum", opset=13)
 def _cumulative(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """The state is what came of the elements so far; exclusive yields it before the element is taken in."""
-    step, start = _STEPS[node.op_type]
+    """The state is what came of the elements so far; exclusive yields it before the element is taken in.
+
+    A Scan takes no sequence without elements (onnxruntime 1.31 dies of it), so what may be empty is asked first.
+    """
     body = Writer(node, scope)
-    data = node.input[0]
+    data, element_type = node.input[0], scope.needed_element_type(node.input[0])
     axes = body.constant_input(1)
-    if axes is None:
-        raise RefusedError(
-            f"its axis is computed at run time, and opset {scope.target_opset} has no {node.op_type}",
-            f"make {node.input[1]!r} a constant",
+    shape = scope.shape(data)
+    if axes is None and (shape is None or len(shape) != 1):
+        return body.yields_either(
+            body.is_empty(data), lambda: data, lambda: _along_the_middle(body, data, element_type), element_type
         )
-    rank, element_type = scope.needed_rank(data), scope.needed_element_type(data)
-    axis = from_the_front(int(axes.reshape(-1)[0]), rank)
+    rank = scope.needed_rank(data)
+    axis = 0 if axes is None else from_the_front(int(axes.reshape(-1)[0]), rank)
     scope.release(node.input[1])
-    others = body.constant([other for other in range(rank) if other != axis], TensorProto.INT64, "others")
+    size = None if shape is None else shape[axis]
+    if size == 0:
+        return body.yields("Identity", data)
+    if size is None:
+        return body.yields_either(
+            body.is_empty(data), lambda: data, lambda: _along(body, data, axis, rank, element_type), element_type
+        )
+    _along(body, data, axis, rank, element_type)
+    body.nodes[-1].output[1] = node.output[0]
+    copy_marks(node, body.nodes[-1])
+    return body.nodes
+
+
+def _along(body: Writer, data: str, axis: int, rank: int, element_type: int) -> str:
+    """Append the Scan along an axis of data of a rank; returns the name of what it yields."""
+    node = body.node
+    step, start = _STEPS[node.op_type]
+    others = body.constant([other for other in range(rank) if other != axis], _INT64, "others")
     shape = body.add("Gather", body.add("Shape", data), others, tail="shape", axis=0)
     first = body.add("Expand", body.constant(start, element_type, "start"), shape, tail="first")
     reverse = int(bool(value_of(node, "reverse", 0)))
@@ -45,10 +65,24 @@ def _cumulative(node: NodeProto, scope: Scope) -> list[NodeProto]:
         "Scan", [first, data], ["last", "result"], body=loop, num_scan_inputs=1, scan_input_axes=[axis],
         scan_output_axes=[axis], scan_input_directions=[reverse], scan_output_directions=[reverse],
     )  # fmt: skip
-    del result
-    body.nodes[-1].output[1] = node.output[0]
-    body.nodes[-1].name = node.name
-    return body.nodes
+    return result
+
+
+def _along_the_middle(body: Writer, data: str, element_type: int) -> str:
+    """The same along an axis known at run time, for data that has elements: dimensions before and behind are folded."""
+    zero, one = (body.constant([value], _INT64, f"number_{value}") for value in (0, 1))
+    shape = body.add("Shape", data)
+    rank = body.add("Shape", shape, tail="rank")
+    axis = body.add("Reshape", body.node.input[1], one, tail="axis")
+    axis = body.add("Cast", axis, tail="given_axis", to=_INT64)
+    axis = body.add("Where", body.add("Less", axis, zero), body.add("Add", axis, rank, tail="shifted"), axis, tail="at")
+    behind = body.add("Add", axis, one, tail="next")
+    sizes = [
+        body.add("ReduceProd", body.add("Slice", shape, *bounds, tail=f"{tail}_sizes"), tail=tail, axes=[0])
+        for tail, bounds in (("before", (zero, axis)), ("along", (axis, behind)), ("behind", (behind, rank)))
+    ]
+    folded = body.add("Reshape", data, body.add("Concat", *sizes, tail="folded_shape", axis=0), tail="folded")
+    return body.add("Reshape", _along(body, folded, 1, 3, element_type), shape, tail="unfolded")
 
 
 def _step_graph(body: Writer, step: str, element_type: int, exclusive: bool, rank: int) -> GraphProto:

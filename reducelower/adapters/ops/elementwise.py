@@ -13,6 +13,7 @@ from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.casts import Fitted, retypes_container
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import largest_finite
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -24,7 +25,7 @@ def _is_inf(node: NodeProto, scope: Scope) -> list[NodeProto]:
     body = Writer(node, scope)
     data = node.input[0]
     element_type = scope.needed_element_type(data)
-    largest = np.finfo(helper.tensor_dtype_to_np_dtype(element_type)).max
+    largest = largest_finite(element_type)
     sides = [
         (op_type, body.constant(bound, element_type, tail))
         for attribute, op_type, bound, tail in (

@@ -1,11 +1,12 @@
-"""Gathering and scattering where the target has less of it: GatherElements, GatherND, Scatter and their reductions.
+"""Gathering and scattering where the target has less of it: GatherElements, GatherND, ScatterND, Scatter, reductions.
 
 Where an operator is missing, its indices are turned into places in the data written out as one row. That needs sizes;
 they are taken at run time, so that they need not be known.
 
 Sources: https://onnx.ai/onnx/operators/onnx__GatherElements.html (11),
 https://onnx.ai/onnx/operators/onnx__GatherND.html (11), https://onnx.ai/onnx/operators/onnx__Scatter.html (9, 11),
-https://onnx.ai/onnx/operators/onnx__ScatterElements.html (11, 16, 18).
+https://onnx.ai/onnx/operators/onnx__ScatterElements.html (11, 16, 18),
+https://onnx.ai/onnx/operators/onnx__ScatterND.html (11, 16, 18).
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ def _number(body: Writer, value: int) -> str:
     return body.constant([value], _INT64, f"number_{value}".replace("-", "m"))
 
 
+def _scalar(body: Writer, value: int) -> str:
+    return body.constant(value, _INT64, f"scalar_{value}")
+
+
 def _not_negative(body: Writer, data: str, indices: str, axis: int) -> str:
     """Indices counted from the front; the size of the axis is taken at run time unless there is nothing to count."""
     known = body.scope.constant(indices)
@@ -65,8 +70,9 @@ def _not_negative(body: Writer, data: str, indices: str, axis: int) -> str:
         return indices
     if body.scope.element_type(indices) != _INT64:
         indices = body.add("Cast", indices, tail="int64", to=_INT64)
-    size = body.add("Gather", _sizes(body, data), _number(body, axis), tail="size", axis=0)
-    below = body.add("Less", indices, _number(body, 0), tail="below")
+    # Scalars, so that an index that is one stays one.
+    size = body.add("Gather", _sizes(body, data), _scalar(body, axis), tail="size", axis=0)
+    below = body.add("Less", indices, _scalar(body, 0), tail="below")
     return body.add("Where", below, body.add("Add", indices, size, tail="shifted"), indices, tail="counted")
 
 
@@ -105,28 +111,54 @@ def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if value_of(node, "batch_dims", 0):
         return without_batches(node, scope)
     body = Writer(node, scope)
-    data, indices = node.input
+    row, _, rest = _rows(body)
+    shape_of_rows = body.add("Concat", _number(body, -1), rest, tail="rows", axis=0)
+    return body.yields("Gather", body.add("Reshape", body.input(0), shape_of_rows, tail="flat"), row, axis=0)
+
+
+def _rows(body: Writer) -> tuple[str, str, str]:
+    """What the indices of GatherND or ScatterND name, counted over the axes they name, which are taken as one.
+
+    Returns:
+        The names of these numbers, of the data's shape and of the sizes of the axes that are not named.
+    """
+    scope, (data, indices) = body.scope, body.node.input[:2]
     shape = scope.shape(indices)
     named = None if shape is None else shape[-1]
-    if named is None:
-        raise RefusedError("how many axes its indices name is not known", "opset 11 is the oldest that has GatherND")
-    assert shape is not None
+    if shape is None or named is None:
+        raise RefusedError(
+            "how many axes its indices name is not known", f"opset 11 is the oldest that has {body.node.op_type}"
+        )
     sizes = _sizes(body, data)
-    last = len(shape) - 1
     row = ""
     for axis in range(named):
-        along = body.add(
-            "Gather", indices, body.constant(axis, _INT64, f"axis_{axis}"), tail=f"index_{axis}", axis=last
-        )
+        along = body.add("Gather", indices, _scalar(body, axis), tail=f"index_{axis}", axis=len(shape) - 1)
         along = _not_negative(body, data, along, axis)
         if not row:
             row = along
             continue
-        size = body.add("Gather", sizes, body.constant(axis, _INT64, f"axis_{axis}"), tail=f"size_{axis}", axis=0)
+        size = body.add("Gather", sizes, _scalar(body, axis), tail=f"size_{axis}", axis=0)
         row = body.add("Add", body.add("Mul", row, size, tail="ahead"), along, tail="row")
-    rest = body.add("Slice", sizes, _number(body, named), _number(body, 2**62), tail="rest")
-    shape_of_rows = body.add("Concat", _number(body, -1), rest, tail="rows", axis=0)
-    return body.yields("Gather", body.add("Reshape", data, shape_of_rows, tail="flat"), row, axis=0)
+    return row, sizes, body.add("Slice", sizes, _number(body, named), _number(body, 2**62), tail="rest")
+
+
+@expresses("ScatterND", opset=10, reads=11)
+def _scatter_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Scatter over data, updates and their places written out in one row each."""
+    shape = scope.shape(node.input[0])
+    body = Writer(node, scope)
+    if shape is not None and 0 in shape:
+        return body.yields("Identity", node.input[0])
+    row, sizes, rest = _rows(body)
+    # The places of the elements that an index names lie side by side.
+    extents = body.add("Concat", _number(body, 1), rest, tail="extents", axis=0)
+    count = body.add("ReduceProd", extents, tail="count", axes=[0], keepdims=1)
+    first = body.add("Mul", body.add("Reshape", row, body.constant([-1, 1], _INT64, "column")), count, tail="first")
+    places = body.add("Add", first, ramp(body, count), tail="places")
+    places, data, updates = (
+        body.add("Reshape", name, _number(body, -1), tail="flat") for name in (places, node.input[0], node.input[2])
+    )
+    return body.yields("Reshape", body.add("Scatter", data, places, updates, tail="scattered", axis=0), sizes)
 
 
 def _lower_reduction(node: NodeProto, scope: Scope) -> Outcome:

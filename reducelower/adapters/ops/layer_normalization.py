@@ -85,6 +85,17 @@ def _to_float(wide: int) -> dict[str, int]:
     return {"to": TensorProto.FLOAT} if wide == TensorProto.DOUBLE else {}
 
 
+@expresses("SimplifiedLayerNormalization", opset=23)
+def _simplified(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """RMSNormalization as onnxruntime writes it."""
+    body = Writer(node, scope)
+    if body.wants(1):
+        raise RefusedError("it yields the inverse of the root as well, which RMSNormalization does not")
+    nodes = body.yields("RMSNormalization", *node.input[:2])
+    nodes[-1].attribute.extend(node.attribute)
+    return nodes
+
+
 @expresses("RMSNormalization", opset=13)
 def _rms_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """X / sqrt(mean(x^2) + epsilon) * scale, in the scale's element type."""

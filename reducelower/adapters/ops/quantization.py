@@ -1,8 +1,8 @@
 """QuantizeLinear and DequantizeLinear across their versions, and written out where there are none.
 
 Below 13 there is one scale per tensor, below 21 none per block, below 19 scales are float32; below 10 the operators
-do not exist. Written out they compute what runtimes do: the difference to the zero point in int32, the division in
-float32, halves rounded to even.
+do not exist. Written out they compute what runtimes do: the difference to the zero point in int32, division and product
+in float32 whatever the scale is, halves rounded to even.
 
 Sources: https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html (10, 13, 19, 21, 23),
 https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html (10, 13, 19, 21, 23).
@@ -28,6 +28,10 @@ __all__: list[str] = []
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
 _SHORTS = (TensorProto.INT16, TensorProto.UINT16)
+# Their zero point is zero.
+_FLOATS8 = (
+    TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ
+)  # fmt: skip
 
 
 @lowers("QuantizeLinear", 23)
@@ -51,7 +55,7 @@ def _lower_precision(node: NodeProto, scope: Scope) -> Outcome:
 def _lower_output_type(node: NodeProto, scope: Scope) -> Outcome:
     """The element type of the result is that of the zero point, or uint8."""
     if value_of(node, "block_size", 0):
-        raise RefusedError("it quantizes by blocks (block_size)", "opset 21 is the oldest that does")
+        return _quantized(node, scope, _repeated(node, scope))
     wanted = int(value_of(node, "output_dtype", 0))
     if wanted in _SHORTS or (len(node.input) > 2 and scope.element_type(node.input[2]) in _SHORTS):
         return _quantized(node, scope, _beside(node, scope))
@@ -114,56 +118,94 @@ def _beside(node: NodeProto, scope: Scope) -> Callable[[Writer, str], str]:
 
 @lowers("DequantizeLinear", 23)
 def _lower_result_type(node: NodeProto, scope: Scope) -> Outcome:
-    """The result has the element type of the scale; another one takes a Cast."""
+    """The result has the element type of the scale; for another one the scale, or the result, is cast."""
     wanted = int(value_of(node, "output_dtype", 0))
     changed = drop_attribute(node, "output_dtype")
     if not wanted or wanted == scope.needed_element_type(node.input[1]):
         return changed
+    return _in_float(node, scope, wanted)
+
+
+def _in_float(node: NodeProto, scope: Scope, wanted: int) -> Outcome:
+    """The node with a scale of float, which holds every narrower one, and its result cast to the type wanted."""
     body = Writer(node, scope)
-    result = body.add("DequantizeLinear", *node.input)
+    scale = _as_float(body, node.input[1], scope.needed_element_type(node.input[1]), "scale")
+    if wanted == TensorProto.FLOAT:
+        node.input[1] = scale
+        return [*body.nodes, node]
+    result = body.add("DequantizeLinear", node.input[0], scale, *node.input[2:])
     body.nodes[-1].attribute.extend(node.attribute)
     return body.yields("Cast", result, to=wanted)
+
+
+def _as_float(body: Writer, name: str, element_type: int, tail: str) -> str:
+    return name if element_type == TensorProto.FLOAT else body.add("Cast", name, tail=tail, to=TensorProto.FLOAT)
 
 
 @lowers("DequantizeLinear", 21)
 def _lower_blocks(node: NodeProto, scope: Scope) -> Outcome:
     """Scales per block are repeated for the elements of the block."""
-    size = int(value_of(node, "block_size", 0))
+    if value_of(node, "block_size", 0):
+        return _dequantized(node, scope, _repeated(node, scope))
     wide = scope.element_type(node.input[0]) in _SHORTS
-    if not size:
-        return _dequantized(node, scope, _beside(node, scope)) if wide else drop_attribute(node, "block_size")
-    axis = int(value_of(node, "axis", 1))
-    shape = scope.shape(node.input[0])
+    return _dequantized(node, scope, _beside(node, scope)) if wide else drop_attribute(node, "block_size")
+
+
+def _repeated(node: NodeProto, scope: Scope) -> Callable[[Writer, str], str]:
+    """What repeats scales or zero points per block for the elements of the block."""
+    size, axis = int(value_of(node, "block_size")), int(value_of(node, "axis", 1))
+    shape, scales = scope.shape(node.input[0]), scope.shape(node.input[1])
     length = None if shape is None else shape[axis]
-    if length is None:
+    count = None if scales is None else scales[axis]
+    if length is None and count is None:
         raise RefusedError("it has scales per block of an axis of unknown length", "opset 21 is the oldest with blocks")
-    blocks = np.minimum(np.arange(length) // size, -(-length // size) - 1)
+    places = np.arange(size * (count or 0) if length is None else length) // size
 
     def repeated(body: Writer, name: str) -> str:
-        indices = body.constant(blocks, TensorProto.INT64, "block_of")
-        return body.add("Gather", name, indices, tail="repeated", axis=axis)
+        indices = body.constant(places, TensorProto.INT64, "block_of")
+        whole = body.add("Gather", name, indices, tail="repeated", axis=axis)
+        if length is not None:
+            return whole
+        # The last block may be cut short.
+        one = [body.constant([bound], TensorProto.INT64, "bound") for bound in (0, axis)]
+        end = body.add("Gather", body.add("Shape", node.input[0]), one[1], tail="length", axis=0)
+        return body.add("Slice", whole, one[0], end, one[1], tail="cut")
 
-    return _dequantized(node, scope, repeated)
+    return repeated
 
 
 @lowers("DequantizeLinear", 19)
 def _lower_half_result(node: NodeProto, scope: Scope) -> Outcome:
     """The scale is float32, and so is the result before it is cast back."""
     scale_type = scope.element_type(node.input[1])
-    if scale_type not in _HALVES:
-        return False
-    body = Writer(node, scope)
-    scale = body.add("Cast", node.input[1], to=TensorProto.FLOAT)
-    result = body.add("DequantizeLinear", node.input[0], scale, *node.input[2:])
-    body.nodes[-1].attribute.extend(node.attribute)
-    return body.yields("Cast", result, to=scale_type)
+    return _in_float(node, scope, scale_type) if scale_type in _HALVES else False
 
 
 @lowers("DequantizeLinear", 13)
 def _lower_dequantize_axis(node: NodeProto, scope: Scope) -> Outcome:
-    if _per_axis(node, scope):
-        return _dequantized(node, scope, _beside(node, scope))
-    return _scalar_parameters(node, scope)
+    """What the operator still does is left to it: to know quantized values by, and not to compute them beforehand.
+
+    Where runtimes find float weights beside quantized data they quantize these anew, each in its own way.
+    """
+    if not _per_axis(node, scope):
+        return _scalar_parameters(node, scope)
+    beside = _beside(node, scope)
+    body = Writer(node, scope)
+    zeros = body.constant_input(2)
+    is_one = zeros is not None and zeros.size > 0 and bool((zeros == zeros.reshape(-1)[0]).all())
+    if scope.target_opset < 10 or (body.input(2) and not is_one and scope.element_type(body.input(0)) not in _BYTES):
+        return _dequantized(node, scope, beside)
+    one = body.constant(1.0, TensorProto.FLOAT, "unit_scale")
+    if is_one:
+        zero = scope.add_constant(zeros.reshape(-1)[0], "zero_point")
+        data = body.add("DequantizeLinear", body.input(0), one, zero, tail="difference")
+        scope.release(body.input(2))
+    else:
+        data = body.add("DequantizeLinear", body.input(0), one, tail="numbers")
+        if body.input(2):
+            zero = body.add("DequantizeLinear", beside(body, body.input(2)), one, tail="zero")
+            data = body.add("Sub", data, zero, tail="difference")
+    return body.yields("Mul", data, beside(body, body.input(1)))
 
 
 def _scalar_parameters(node: NodeProto, scope: Scope) -> Outcome:
@@ -189,14 +231,19 @@ def _dequantize(node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 
 def _dequantized(node: NodeProto, scope: Scope, beside: Callable[[Writer, str], str]) -> list[NodeProto]:
-    """(x - zero point) * scale, in the element type of the scale."""
+    """(x - zero point) * scale in float32, cast to the element type of the scale."""
     body = Writer(node, scope)
-    data = body.add("Cast", node.input[0], tail="integers", to=TensorProto.INT32)
-    if body.input(2):
+    scale_type = scope.needed_element_type(node.input[1])
+    data = node.input[0]
+    if body.input(2) and scope.needed_element_type(data) not in _FLOATS8:
+        data = body.add("Cast", data, tail="integers", to=TensorProto.INT32)
         zero = body.add("Cast", beside(body, node.input[2]), tail="zero", to=TensorProto.INT32)
         data = body.add("Sub", data, zero, tail="difference")
-    data = body.add("Cast", data, tail="numbers", to=scope.needed_element_type(node.input[1]))
-    return body.yields("Mul", data, beside(body, node.input[1]))
+    data = body.add("Cast", data, tail="numbers", to=TensorProto.FLOAT)
+    scale = _as_float(body, beside(body, node.input[1]), scale_type, "scale")
+    if scale_type == TensorProto.FLOAT:
+        return body.yields("Mul", data, scale)
+    return body.yields("Cast", body.add("Mul", data, scale, tail="product"), to=scale_type)
 
 
 @lowers("QuantizeLinear", 13)
@@ -220,10 +267,9 @@ def _quantized(node: NodeProto, scope: Scope, beside: Callable[[Writer, str], st
             f"it quantizes to {element_type_name(goal)}, and opset {scope.target_opset} has no such type"
         )
     body = Writer(node, scope)
-    data = node.input[0]
-    if scope.needed_element_type(data) != TensorProto.FLOAT:
-        data = body.add("Cast", data, tail="numbers", to=TensorProto.FLOAT)
-    data = body.add("Round", body.add("Div", data, beside(body, node.input[1]), tail="scaled"), tail="rounded")
+    data = _as_float(body, node.input[0], scope.needed_element_type(node.input[0]), "numbers")
+    scale = _as_float(body, beside(body, node.input[1]), scope.needed_element_type(node.input[1]), "scale")
+    data = body.add("Round", body.add("Div", data, scale, tail="scaled"), tail="rounded")
     if body.input(2):
         zero = body.add("Cast", beside(body, node.input[2]), tail="zero", to=TensorProto.FLOAT)
         data = body.add("Add", data, zero, tail="shifted")

@@ -69,4 +69,5 @@ def _trilu(node: NodeProto, scope: Scope) -> list[NodeProto]:
     upper = bool(value_of(node, "upper", 1))
     operands = (columns, diagonal) if upper else (diagonal, columns)
     drop = body.add("Less", *operands, tail="drop")
-    return body.yields("Where", drop, body.constant(0, element_type, "zero"), data)
+    zero = "" if element_type == TensorProto.STRING else 0
+    return body.yields("Where", drop, body.constant(zero, element_type, "zero"), data)

@@ -15,6 +15,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, value_of
+from reducelower.model.schemas import element_type_name
 from reducelower.scope.scope import Scope
 
 __all__ = ["without_batches"]
@@ -26,7 +27,7 @@ _INT64 = TensorProto.INT64
 def _lower_allowzero(node: NodeProto, scope: Scope) -> Outcome:
     """A zero meant the input's own dimension; with allowzero it is a dimension of no elements.
 
-    Such a shape has no -1, and the data is empty, so one zero may be left to be worked out as -1.
+    Such a shape has no -1, and the data is empty, so one zero that is known may be left to be worked out as -1.
     """
     if not value_of(node, "allowzero", 0):
         return drop_attribute(node, "allowzero")
@@ -37,10 +38,7 @@ def _lower_allowzero(node: NodeProto, scope: Scope) -> Outcome:
         known = scope.shape(node.input[0])
         if known is not None and all(known):
             return True
-        zero, unknown = (body.constant(value, _INT64, tail) for value, tail in ((0, "zero"), (-1, "minus_one")))
-        isolated = body.add("Equal", node.input[1], zero, tail="is_zero")
-        node.input[1] = body.add("Where", isolated, unknown, node.input[1], tail="shape")
-        return [*body.nodes, node]
+        return body.yields_reshaped(node.input[0], node.input[1], scope.needed_element_type(node.input[0]))
     zeros = int((shape == 0).sum())
     if zeros == 0:
         return True
@@ -48,9 +46,8 @@ def _lower_allowzero(node: NodeProto, scope: Scope) -> Outcome:
     if zeros == 1:
         node.input[1] = body.constant(np.where(shape == 0, -1, shape), _INT64, "shape")
         return True
-    element_type = scope.needed_element_type(node.input[0])
-    nothing = helper.make_tensor("value", element_type, [1], [0])
-    return body.yields("ConstantOfShape", body.constant(shape, _INT64, "shape"), value=nothing)
+    dtype = helper.tensor_dtype_to_np_dtype(scope.needed_element_type(node.input[0]))
+    return body.yields("Identity", scope.add_constant(np.zeros(shape.tolist(), dtype), "nothing"))
 
 
 @lowers("Shape", 15)
@@ -126,16 +123,30 @@ def _raise_tile(node: NodeProto, scope: Scope) -> Outcome:
 
 @lowers("Tile", 6)
 def _lower_tile(node: NodeProto, scope: Scope) -> Outcome:
-    """One axis at a time."""
+    """One axis at a time; the counts are of the data's own element type, a float, and what is none is concatenated."""
     repeats = scope.constant(node.input[1])
     if repeats is None:
         raise RefusedError("its repeats are computed at run time", "opset 6 is the oldest that takes them so")
+    element_type = scope.needed_element_type(node.input[0])
+    counts = [(axis, int(count)) for axis, count in enumerate(repeats.reshape(-1).tolist()) if count != 1]
+    is_float = element_type in _TILED
+    if not is_float and not all(0 < count <= _MOST_COPIES for _, count in counts):
+        raise RefusedError(
+            f"it repeats {element_type_name(element_type)} {max(count for _, count in counts)} times, and Tile takes "
+            "floats only",
+            "opset 6 is the oldest that takes others",
+        )
     scope.release(node.input[1])
     body = Writer(node, scope)
-    element_type = scope.needed_element_type(node.input[0])
     data = node.input[0]
-    for axis, count in enumerate(repeats.reshape(-1).tolist()):
-        if count != 1:
+    for axis, count in counts:
+        if is_float:
             where = (body.constant(value, element_type, tail) for value, tail in ((count, "tiles"), (axis, "axis")))
             data = body.add("Tile", data, *where, tail=f"tiled_{axis}")
+        else:
+            data = body.add("Concat", *[data] * count, tail=f"tiled_{axis}", axis=axis)
     return body.yields("Identity", data)
+
+
+_TILED = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+_MOST_COPIES = 64

@@ -65,11 +65,15 @@ def _raise(node: NodeProto, scope: Scope) -> Outcome:
     data = node.input[0]
     body = Writer(node, scope)
     shape = scope.shape(data)
-    whole = None if shape is None or None in shape else body.constant(shape, TensorProto.INT64, "shape")
-    if whole is None:
-        whole = body.add("Shape", data)
+    if shape is not None and 0 in shape:
+        return body.yields("Identity", data)
     matrix = body.add("Flatten", data, tail="matrix", axis=axis)
-    return body.yields("Reshape", body.add(node.op_type, matrix, axis=-1), whole)
+    if shape is not None and None not in shape:
+        whole = body.constant(shape, TensorProto.INT64, "shape")
+        return body.yields("Reshape", body.add(node.op_type, matrix, axis=-1), whole)
+    whole = body.add("Shape", data)
+    normalized = body.add(node.op_type, matrix, axis=-1)
+    return body.yields_reshaped(normalized, whole, scope.needed_element_type(data))
 
 
 for _op_type in _OPERATORS:

@@ -68,6 +68,7 @@ def _computed_sizes(node: NodeProto, scope: Scope, count: int, axis: int) -> lis
     others = body.add("Mul", part, body.constant([count - 1], TensorProto.INT64, f"parts_{count - 1}"), tail="others")
     last = body.add("Sub", size, others, tail="last")
     sizes = body.add("Concat", *[part] * (count - 1), last, tail="sizes", axis=0)
+    del node.input[1:]
     node.input.append(sizes)
     return [*body.nodes, node]
 

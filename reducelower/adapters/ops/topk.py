@@ -11,8 +11,8 @@ from onnx import NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
-from reducelower.adapters.registry import Outcome, lowers
-from reducelower.model.attributes import set_attribute, value_of
+from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -51,6 +51,38 @@ def _lower_top_k(node: NodeProto, scope: Scope) -> Outcome:
         reverse, operands = _opposite(body, values, element_type)
         body.yields(reverse, *operands)
     return body.nodes
+
+
+@lowers("TopK", 10)
+def _lower_none(node: NodeProto, scope: Scope) -> Outcome:
+    """Before 10 at least one element was asked for; none of them is an empty slice."""
+    count = scope.constant(node.input[1])
+    if count is None or count.reshape(-1)[0] > 0:
+        return False
+    body = Writer(node, scope)
+    axis = int(value_of(node, "axis", -1))
+    if axis < 0:
+        axis = from_the_front(axis, scope.needed_rank(node.input[0]))
+    if body.wants(1):
+        empty = body.add("Slice", node.input[0], tail="none", starts=[0], ends=[0], axes=[axis])
+        body.yields("Cast", empty, output=1, to=TensorProto.INT64)
+    if body.wants(0):
+        body.yields("Slice", node.input[0], starts=[0], ends=[0], axes=[axis])
+    return body.nodes
+
+
+@raises("TopK", 10)
+def _raise_k(node: NodeProto, scope: Scope) -> Outcome:
+    """An attribute of the function around comes as a scalar, and the input K is a list of one number."""
+    k = attribute_of(node, "k")
+    if k is None or not k.ref_attr_name:
+        return False
+    body = Writer(node, scope)
+    scalar = scope.add_reference(k, "value_int", "k")
+    listed = body.add("Reshape", scalar, body.constant([1], TensorProto.INT64, "one"), tail="K")
+    drop_attribute(node, "k")
+    node.input.append(listed)
+    return [*body.nodes, node]
 
 
 def _lower_last_index(node: NodeProto, scope: Scope) -> Outcome:

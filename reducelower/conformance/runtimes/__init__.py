@@ -11,7 +11,7 @@ from pathlib import Path
 
 __all__ = ["RUNTIMES", "adapter"]
 
-RUNTIMES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py")))
+RUNTIMES = tuple(sorted(path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")))
 """The runtimes that there is an adapter for."""
 
 
@@ -23,4 +23,4 @@ def adapter(name: str) -> Path:
     """
     if name not in RUNTIMES:
         raise KeyError(name)
-    return Path(__file__).parent / f"{name}.py"
+    return Path(__file__).parent / f"{name.replace('-', '_')}.py"

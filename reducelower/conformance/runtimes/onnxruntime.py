@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 __all__ = ["run", "version"]
@@ -21,5 +22,11 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    # Up to release 1.2 there is nothing to choose from.
+    choice = {"providers": ["CPUExecutionProvider"]} if _chooses(onnxruntime) else {}
+    session = onnxruntime.InferenceSession(model, options, **choice)
     return list(session.run(None, inputs))
+
+
+def _chooses(onnxruntime: Any) -> bool:
+    return "providers" in inspect.signature(onnxruntime.InferenceSession.__init__).parameters

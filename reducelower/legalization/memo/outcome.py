@@ -78,7 +78,7 @@ class Outcome:
         added = [(name, each) for name, each in scope.added.items() if name in read]
         for _, each in added:
             if each.attribute is None:
-                scope.check_constant(each.tensor.data_type)
+                scope.check_constant(each.tensor)
         if nodes is None and not (scope.released or scope.stated):
             return NOTHING
         return cls(

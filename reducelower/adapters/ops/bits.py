@@ -1,0 +1,146 @@
+"""BitShift, and BitwiseAnd, BitwiseOr, BitwiseXor and BitwiseNot where the target has none, by 64-bit arithmetic.
+
+Casts between integers keep the low bits, and int64 wraps around, so that sums and products are right in their low bits
+whatever the signs.
+
+Sources: https://onnx.ai/onnx/operators/onnx__BitShift.html (11, 28),
+https://onnx.ai/onnx/operators/onnx__BitwiseAnd.html (18), https://onnx.ai/onnx/operators/onnx__BitwiseNot.html (18).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, defs, helper
+
+from reducelower.adapters.absent import expresses
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.casts import Fitted, refusal, retypes
+from reducelower.model.attributes import value_of
+from reducelower.model.numbers import SIGNED, UNSIGNED
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+_INT64, _UINT64 = TensorProto.INT64, TensorProto.UINT64
+
+
+def _bits(element_type: int) -> int:
+    return int(helper.tensor_dtype_to_np_dtype(element_type).itemsize * 8)
+
+
+def _powers(count: int) -> np.ndarray:
+    """Powers of two as int64; the last of 64 wraps around to the lowest number, which is right in its low bits."""
+    return (np.uint64(1) << np.arange(count, dtype=np.uint64)).astype(np.int64)
+
+
+def _wide(body: Writer, name: str, element_type: int, tail: str) -> str:
+    return name if element_type == _INT64 else body.add("Cast", name, tail=tail, to=_INT64)
+
+
+def _yielded(body: Writer, name: str, element_type: int) -> list[NodeProto]:
+    return body.yields("Identity", name) if element_type == _INT64 else body.yields("Cast", name, to=element_type)
+
+
+@retypes("BitShift")
+def _signed(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Signed integers, which opset 28 brought."""
+    if element_type not in SIGNED:
+        raise refusal(node, scope, element_type)
+    return _shift(node, scope), None, []
+
+
+@expresses("BitShift", opset=13)
+def _unsigned(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+    return _shift(node, scope)
+
+
+def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """A product with, or a quotient by, a power of two; beyond the length of the type nothing is left but the sign."""
+    element_type = scope.needed_element_type(node.input[0])
+    body, count = Writer(node, scope), _bits(element_type)
+    is_left = value_of(node, "direction") == "LEFT"
+    is_unsigned_quotient = element_type == _UINT64 and not is_left
+    zero = body.constant(0, _INT64, "zero")
+    distance: Any = body.constant_input(1)
+    inside = distance is not None and bool(((distance >= 0) & (distance < count)).all())
+    by = _wide(body, node.input[1], element_type, "distance")
+    is_short = ""
+    if not inside:
+        is_short = body.add(
+            "And",
+            body.add("Not", body.add("Less", by, zero, tail="is_backward"), tail="is_forward"),
+            body.add("Less", by, body.constant(count, _INT64, "bits"), tail="is_within"),
+            tail="is_short",
+        )
+        by = body.add("Where", is_short, by, zero, tail="short_distance")
+    table = _powers(count).astype(np.uint64) if is_unsigned_quotient else _powers(count)
+    power = body.add("Gather", scope.add_constant(table, "powers_of_two"), by, tail="power", axis=0)
+    if is_unsigned_quotient:
+        result = body.add("Div", node.input[0], power, tail="shifted")
+        if is_short:
+            # Zeros of this type come from a cast: no runtime has a Where for it.
+            kept = body.add("Cast", is_short, tail="kept", to=_UINT64)
+            result = body.add("Mul", result, kept, tail="left_over")
+        return body.yields("Identity", result)
+    data = _wide(body, node.input[0], element_type, "data")
+    if is_left:
+        result, rest = body.add("Mul", data, power, tail="shifted"), zero
+    elif element_type in UNSIGNED:
+        result, rest = body.add("Div", data, power, tail="shifted"), zero
+    else:
+        # The quotient is rounded down, which for what is negative is the complement of that of its complement.
+        minus_one = body.constant(-1, _INT64, "minus_one")
+        is_negative = body.add("Less", data, zero, tail="is_negative")
+        complement = body.add("Div", body.add("Sub", minus_one, data, tail="complement"), power, tail="turned")
+        below = body.add("Sub", minus_one, complement, tail="below")
+        result = body.add("Where", is_negative, below, body.add("Div", data, power, tail="above"), tail="shifted")
+        rest = body.add("Where", is_negative, minus_one, zero, tail="sign")
+    if is_short:
+        result = body.add("Where", is_short, result, rest, tail="result")
+    return _yielded(body, result, element_type)
+
+
+@expresses("BitwiseNot", opset=13)
+def _complement(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """What is left of all bits set, which as a signed number is minus one."""
+    element_type = scope.needed_element_type(node.input[0])
+    body = Writer(node, scope)
+    is_narrow = element_type in UNSIGNED and element_type != _UINT64
+    every = body.constant(2 ** _bits(element_type) - 1 if is_narrow else -1, _INT64, "all_bits")
+    data = _wide(body, node.input[0], element_type, "data")
+    return _yielded(body, body.add("Sub", every, data, tail="complement"), element_type)
+
+
+@expresses("BitwiseAnd", "BitwiseOr", "BitwiseXor", opset=13)
+def _combined(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """The bits that both have, weighed; a or b is a + b less those, and a xor b is a + b less those twice."""
+    element_type = scope.needed_element_type(node.input[0])
+    body = Writer(node, scope)
+    one, other = (_wide(body, name, element_type, tail) for name, tail in zip(node.input, ("a", "b"), strict=True))
+    powers = _powers(_bits(element_type))
+    if element_type in SIGNED:
+        powers[-1] = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type)).min
+    both = body.add("Mul", *(_unpacked(body, name, len(powers)) for name in (one, other)), tail="both_bits")
+    # A product with the weights rather than a sum, which onnxruntime 1.31 rounds for large integers.
+    both = body.add("MatMul", both, scope.add_constant(powers, "weights"), tail="both")
+    if node.op_type == "BitwiseAnd":
+        return _yielded(body, both, element_type)
+    result = body.add("Sub", body.add("Add", one, other, tail="sum"), both, tail="either")
+    if node.op_type == "BitwiseXor":
+        result = body.add("Sub", result, both, tail="one_of_them")
+    return _yielded(body, result, element_type)
+
+
+def _unpacked(body: Writer, name: str, count: int) -> str:
+    """The bits of int64 numbers along a new last axis, the lowest first; of negative ones by their complement."""
+    zero, one, two = (body.constant(value, _INT64, tail) for value, tail in ((0, "zero"), (1, "one"), (2, "two")))
+    column = body.add("Unsqueeze", name, body.constant([-1], _INT64, "axes_m1"), tail="column")
+    is_negative = body.add("Less", column, zero, tail="is_negative")
+    complement = body.add("Sub", body.constant(-1, _INT64, "minus_one"), column, tail="complement")
+    magnitude = body.add("Where", is_negative, complement, column, tail="magnitude")
+    shifted = body.add("Div", magnitude, body.scope.add_constant(_powers(count), "powers_of_two"), tail="shifted")
+    halved = body.add("Mul", body.add("Div", shifted, two, tail="halved"), two, tail="even")
+    bits = body.add("Sub", shifted, halved, tail="bits")
+    return body.add("Where", is_negative, body.add("Sub", one, bits, tail="turned"), bits, tail="unpacked")

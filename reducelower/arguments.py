@@ -1,0 +1,200 @@
+"""Checks the arguments of public functions: an error names the argument and says what to pass instead."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+__all__ = ["check_arguments", "integer", "name_set"]
+
+_LONGEST = 60
+
+
+def check_arguments(**arguments: Any) -> None:
+    """Check the arguments of a public function, given by their names.
+
+    Args:
+        arguments: what the caller passed, by the name of the argument; any of those in `_CHECKS`. The rule books that
+            `raise_reductions` takes several of are ``books``.
+
+    Raises:
+        TypeError: an argument is of another type than it should be, such as a path where a model is expected.
+        ValueError: an argument has a value that does not exist, such as a rule book of an unknown name.
+    """
+    for name, value in arguments.items():
+        _CHECKS[name](_SPELLED.get(name, name), value)
+
+
+def integer(name: str, value: Any, example: int) -> None:
+    """Check that a number is a whole one.
+
+    Raises:
+        TypeError: it is not an int.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an int such as {example}, not {_said(value)}")
+
+
+def _opset_version(name: str, value: Any) -> None:
+    integer(name, value, 13)
+    from reducelower.model.schemas import latest_opset
+
+    if not 1 <= value <= latest_opset():
+        raise ValueError(
+            f"{name} must be from 1 to {latest_opset()}, the newest that the installed onnx knows; "
+            f"there is no opset {value}"
+        )
+
+
+def name_set(name: str, value: Any) -> frozenset[str]:
+    """A collection of names as a set.
+
+    Raises:
+        TypeError: it is a single string, which would be taken for its letters, or holds something else than strings.
+    """
+    _names(name, value)
+    names = frozenset(value)
+    for item in names:
+        if not isinstance(item, str):
+            raise TypeError(f"{name} must hold strings, and one of its items is {_said(item)}")
+    return names
+
+
+def _names(name: str, value: Any) -> None:
+    if isinstance(value, str | bytes):
+        raise TypeError(f"{name} must be a collection of names such as [{value!r}], not the single string {value!r}")
+    if value is not None and not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not {_said(value)}")
+
+
+def _model(name: str, value: Any) -> None:
+    from onnx import ModelProto
+
+    if isinstance(value, ModelProto):
+        return
+    if isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} must be an onnx.ModelProto, not a path; pass onnx.load({os.fspath(value)!r})")
+    if isinstance(value, bytes):
+        raise TypeError(f"{name} must be an onnx.ModelProto, not bytes; use convert_bytes or expand_bytes")
+    hint = "; reducelower.ir has passes for models of onnx_ir" if type(value).__module__.startswith("onnx_ir") else ""
+    raise TypeError(f"{name} must be an onnx.ModelProto, not {_said(value)}{hint}")
+
+
+def _serialized(name: str, value: Any) -> None:
+    if not isinstance(value, bytes):
+        raise TypeError(f"{name} must be the bytes of an ONNX file, not {_said(value)}; pass path.read_bytes()")
+
+
+def _target_version(name: str, value: Any) -> None:
+    if value is not None:
+        _opset_version(name, value)
+
+
+def _target(name: str, value: Any) -> None:
+    from reducelower.options import Target
+
+    if not isinstance(value, Target):
+        raise TypeError(f"{name} must be a reducelower.Target such as Target(13), not {_said(value)}")
+
+
+def _rules(name: str, value: Any) -> None:
+    if isinstance(value, str | os.PathLike):
+        from reducelower.rulebook import shipped_books
+
+        known = sorted(shipped_books())
+        if value in known or Path(value).is_dir():
+            return
+        from reducelower.model.suggestions import did_you_mean
+
+        raise ValueError(
+            f"{name} must be a rule book ({', '.join(known)}) or a folder of rules, and {os.fspath(value)!r} is neither"
+            f"{did_you_mean(str(value), known)}"
+        )
+    if not hasattr(value, "rules"):  # a RuleBook, which is not imported for this question
+        raise TypeError(f"{name} must be the name of a rule book, a folder or a RuleBook, not {_said(value)}")
+
+
+def _books(name: str, value: Any) -> None:
+    if isinstance(value, str | os.PathLike) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a collection of rule books such as ['stable'], not {_said(value)}")
+
+
+def _ir_version(name: str, value: Any) -> None:
+    if isinstance(value, str) and value in ("auto", "keep"):
+        return
+    from onnx import IR_VERSION
+
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise (ValueError if isinstance(value, str) else TypeError)(
+            f"{name} must be 'auto', 'keep' or an int such as 8, not {_said(value)}"
+        )
+    if not 1 <= int(value) <= IR_VERSION:
+        raise ValueError(
+            f"{name} must be from 1 to {IR_VERSION}, the newest that the installed onnx knows, not {value}"
+        )
+
+
+def _element_types(name: str, value: Any) -> None:
+    _mapping(name, value, {"y": "float32"})
+    from reducelower.model.schemas import parse_element_type
+
+    for key, given in (value or {}).items():
+        if not isinstance(given, str):
+            raise TypeError(
+                f"{name}[{key!r}] must be the name of an element type such as 'float32', not {_said(given)}"
+            )
+        try:
+            parse_element_type(given)
+        except ValueError as error:
+            raise ValueError(f"{name}[{key!r}]: {error}") from None
+
+
+def _ranks(name: str, value: Any) -> None:
+    _mapping(name, value, {"y": 3})
+    for key, given in (value or {}).items():
+        integer(f"{name}[{key!r}]", given, 3)
+        if given < 0:
+            raise ValueError(f"{name}[{key!r}] must not be negative, and it is {given}")
+
+
+def _mapping(name: str, value: Any, example: Mapping[str, object]) -> None:
+    if value is not None and not isinstance(value, Mapping):
+        raise TypeError(f"{name} must map names of values, such as {example}, not {_said(value)}")
+
+
+def _base_dir(name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} must be the path of a folder, not {_said(value)}")
+
+
+_CHECKS: Mapping[str, Callable[[str, Any], None]] = {
+    "model": _model,
+    "serialized": _serialized,
+    "target_version": _target_version,
+    "target": _target,
+    "ops": _names,
+    "without": _names,
+    "without_types": _names,
+    "rules": _rules,
+    "books": _books,
+    "ir_version": _ir_version,
+    "element_types": _element_types,
+    "ranks": _ranks,
+    "base_dir": _base_dir,
+}
+
+
+_SPELLED = {"books": "rules"}
+"""Checks by another name than that of the argument."""
+
+
+def _said(value: Any) -> str:
+    """A value as an error shows it: what it is, and short ones in full."""
+    text = repr(value)
+    kind = type(value).__name__
+    if value is None:
+        return "None"
+    return f"{kind} {text}" if len(text) <= _LONGEST and "\n" not in text else f"an object of type {kind}"

@@ -1,0 +1,123 @@
+"""What `convert`, `expand`, `raise` and `repair` have in common: many models, one set of settings, one report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from reducelower.batch.conversion import Outcome, convert_file, converter
+from reducelower.batch.inputs import find_models, plan_outputs
+from reducelower.batch.many import conversion_crashed, with_names_on_disk
+from reducelower.batch.running import run_all, workers
+from reducelower.batch.task import Task
+from reducelower.cli import console
+from reducelower.cli.progress import progress
+from reducelower.cli.text import show, show_summary
+from reducelower.options import Settings
+
+__all__ = ["convert_all"]
+
+ConversionCommand: TypeAlias = Literal["convert", "expand", "raise", "repair"]
+
+
+def convert_all(
+    command: ConversionCommand,
+    models: Sequence[str],
+    settings: Settings,
+    options: Mapping[str, Any],
+) -> int:
+    """Convert every model that the command line names, report, and return the exit status.
+
+    Args:
+        command: the command, for the report.
+        models: files, folders and patterns.
+        settings: what the conversions are told.
+        options: the remaining options of the command, by name: where outputs go and what is said.
+    """
+    quiet, verbose = options["quiet"], options["verbose"]
+    reports: Sequence[str] = options["reports"]
+    tasks, settings = _planned(models, replace(settings, details=bool(reports)), options)
+    if reports:
+        from reducelower.cli.reports import check_report_paths
+
+        check_report_paths(reports, [path for task in tasks for path in (task.source, task.output)])
+    as_text = options["form"] == "text"
+    outcomes: list[Outcome] = []
+    results = _outcomes(tasks, settings, options["jobs"], options["scheduler"], quiet=quiet)
+    for outcome in with_names_on_disk(results, tasks):
+        outcomes.append(outcome)
+        if as_text:
+            for problem in outcome.problems:
+                console.problem(problem)
+            if not quiet and (outcome.output or verbose):
+                show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
+    if as_text and len(tasks) > 1 and not quiet:
+        show_summary(outcomes)
+    if reports or not as_text:
+        _report(command, outcomes, reports, options["form"])
+    return max(outcome.status for outcome in outcomes)
+
+
+def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
+    """What there is to do, in names that whoever does it understands."""
+    output_dir: str | None = options["output_dir"]
+    scheduler: str | None = options["scheduler"]
+    if scheduler:
+        from reducelower.batch.cluster import anchored, anchored_settings
+
+        models, settings = anchored(models), anchored_settings(settings)
+        output_dir = output_dir and anchored([output_dir])[0]
+    tasks = plan_outputs(
+        find_models(models, skip=output_dir or ""),
+        output=options["output"],
+        output_dir=output_dir,
+        in_place=options["in_place"],
+        # A worker that was lost may have written its output: a record tells the next one that it is ours.
+        resume=options["resume"] or bool(scheduler),
+        external_data=settings.external_data,
+    )
+    return tasks, settings
+
+
+def _report(command: ConversionCommand, outcomes: Sequence[Outcome], reports: Sequence[str], form: str) -> None:
+    from reducelower.cli.reports import of_conversion, write_reports
+
+    facts = [of_conversion(outcome) for outcome in outcomes]
+    if form == "github":
+        from reducelower.cli.text import github_annotations
+
+        if text := github_annotations(facts):
+            console.result(text)
+    write_reports(command, facts, reports)
+
+
+def _outcomes(
+    tasks: Sequence[Task], settings: Settings, jobs: int, scheduler: str | None, *, quiet: bool
+) -> Iterator[Outcome]:
+    """What came of each model, with a bar for the models, or for the rewrites of the only one."""
+    if len(tasks) == 1 and not scheduler:
+        yield _convert_one(tasks[0], settings, quiet=quiet)
+        return
+    with workers(scheduler, jobs) as executor, progress("models", len(tasks), quiet=quiet) as advance:
+        outcomes = run_all(converter(settings), tasks, jobs, conversion_crashed, executor=executor)
+        for done, outcome in enumerate(outcomes, 1):
+            advance(done, len(tasks))
+            yield outcome
+
+
+def _convert_one(task: Task, settings: Settings, *, quiet: bool) -> Outcome:
+    """Convert the only model, with a bar for the rewrites that are verified and then one for what is copied."""
+    with ExitStack() as bars:
+        verified = bars.enter_context(progress("rewrites", None, quiet=quiet))
+        show: Callable[[int, int], None] | None = None
+
+        def copied(done: int, total: int) -> None:
+            nonlocal show
+            if show is None:
+                bars.close()
+                show = bars.enter_context(progress("MiB copied", None, quiet=quiet))
+            show(done >> 20, total >> 20)
+
+        return convert_file(task, settings, on_progress=verified, on_copied=copied)

@@ -1,0 +1,188 @@
+"""`reducelower probe`: measures what is legal on a runtime, and writes a target file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reducelower.cli.console import message, result
+from reducelower.cli.types import OPERATOR
+from reducelower.failures import DONE, SettingError
+
+if TYPE_CHECKING:
+    from reducelower.conformance.distilling import Distilled
+    from reducelower.conformance.process import Subject
+    from reducelower.conformance.running import Probed
+
+__all__ = ["command"]
+
+
+@click.command("probe")
+@click.option("--runtime", metavar="NAME", help="A runtime that reducelower has an adapter for.")
+@click.option(
+    "--python",
+    "function",
+    metavar="MODULE:FUNCTION",
+    help="A function from model bytes and {name: array} to a list of arrays.",
+)
+@click.option(
+    "--command",
+    "template",
+    metavar="COMMAND",
+    help="A command with the placeholders {model}, {inputs} and {outputs}; the last two are .npz files.",
+)
+@click.option("--interpreter", metavar="PYTHON", help="The Python that has the runtime; it needs numpy.")
+@click.option("--name", help="Name of the target.  [default: that of the runtime, or of the output file]")
+@click.option("--runtime-version", "version", help="Version of the runtime, where it cannot tell itself.")
+@click.option("-o", "--output", required=True, metavar="FILE.toml", help="The target file to write.")
+@click.option(
+    "--report", "reports", multiple=True, metavar="FILE", help="Report to write: .html, .json or .txt; many times."
+)
+@click.option("--results", metavar="FILE.jsonl", help="Keep every result here, and go on from what is there already.")
+@click.option("--op", "operators", type=OPERATOR, multiple=True, help="Operator to try; many times.  [default: all]")
+@click.option(
+    "--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True, metavar="SECONDS",
+    help="For one model; one that takes longer is a finding.",
+)  # fmt: skip
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Workers side by side.")
+@click.option("--force", is_flag=True, help="Replace an existing target file.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+def command(**options: Any) -> int:
+    """Find out by measurement what is legal on a runtime, and write it as a target file.
+
+    A conformance suite of small models runs on the runtime, each in a worker process: one that crashes or hangs is a
+    finding, not the end.
+
+    \b
+    Examples:
+      reducelower probe --runtime openvino -o openvino.toml --report openvino.html
+      reducelower probe --runtime tvm --interpreter tvm/bin/python -o tvm.toml --results tvm.jsonl
+      reducelower probe --python my_runtime:run -o mine.toml
+      reducelower probe --command './runner {model} {inputs} {outputs}' -o phone.toml
+    """
+    return _probe(options)
+
+
+def _probe(options: Mapping[str, Any]) -> int:
+    """Probe, distil, write.
+
+    Raises:
+        SettingError: something about the runtime, the options or the files makes no sense.
+        OSError: a file cannot be written.
+    """
+    from reducelower.cli.progress import progress
+    from reducelower.conformance.distilling import NothingRightError, distil
+    from reducelower.conformance.process import UnusableError
+    from reducelower.conformance.report import write_probe_report
+    from reducelower.conformance.running import probe
+    from reducelower.conformance.suite import suite
+
+    subject = _subject(options)
+    output = Path(options["output"])
+    _check_paths(options, output)
+    cases = suite(options["operators"] or None)
+    keep = Path(options["results"]) if options["results"] else None
+    try:
+        with progress("models", len(cases), quiet=options["quiet"]) as advance:
+            probed = probe(
+                subject,
+                cases,
+                version=options["version"],
+                time_limit=options["time_limit"],
+                jobs=options["jobs"],
+                keep=keep,
+                advance=advance,
+            )
+        distilled = distil(probed, date.today())
+    except UnusableError as error:
+        missing = options["runtime"] and not options["interpreter"]
+        hint = "; --interpreter names the Python that has it" if missing else ""
+        raise SettingError(f"{error}{hint}") from None
+    except NothingRightError as error:
+        raise SettingError(str(error)) from None
+    except ValueError as error:
+        raise SettingError(str(error)) from None
+    _write_target(distilled, output, overwrite=options["force"])
+    for path in options["reports"]:
+        write_probe_report(probed, distilled, Path(path))
+    if not options["quiet"]:
+        _show(probed, distilled, output)
+    return DONE
+
+
+def _show(probed: Probed, distilled: Distilled, output: Path) -> None:
+    from reducelower.conformance.report import as_text
+
+    result(as_text(probed, distilled))
+    count = len(distilled.runtime.facts)
+    message(f"wrote {output}: {count} fact{'' if count == 1 else 's'}")
+
+
+def _subject(options: Mapping[str, Any]) -> Subject:
+    from reducelower.conformance.process import Subject
+    from reducelower.conformance.runtimes import RUNTIMES
+    from reducelower.model.suggestions import did_you_mean
+
+    given = [name for name in ("runtime", "function", "template") if options[name]]
+    if len(given) != 1:
+        raise click.UsageError("say what to probe: one of --runtime, --python and --command")
+    name = options["name"] or options["runtime"] or Path(options["output"]).stem
+    interpreter = options["interpreter"]
+    if interpreter and shutil.which(interpreter) is None:
+        raise SettingError(f"{interpreter} is no program; --interpreter names a Python")
+    if options["template"]:
+        if interpreter:
+            raise click.UsageError("--interpreter goes with --runtime and --python; a command names its own")
+        missing = [word for word in ("{model}", "{inputs}", "{outputs}") if word not in options["template"]]
+        if missing:
+            raise SettingError(f"the command does not mention {' and '.join(missing)}")
+        return Subject.of_command(name, options["template"])
+    if options["function"]:
+        if ":" not in options["function"]:
+            raise SettingError(f"{options['function']} is no function; write MODULE:FUNCTION")
+        return Subject.of_function(name, options["function"], interpreter)
+    if options["runtime"] not in RUNTIMES:
+        hint = did_you_mean(options["runtime"], RUNTIMES)
+        raise SettingError(
+            f"there is no adapter for {options['runtime']!r}{hint}; there are {', '.join(RUNTIMES)}, "
+            "and --python or --command for any other"
+        )
+    subject = Subject.of_runtime(options["runtime"], interpreter)
+    return Subject(name, subject.arguments, subject.interpreter)
+
+
+def _check_paths(options: Mapping[str, Any], output: Path) -> None:
+    """Find out before the work whether its results can be written."""
+    from reducelower.conformance.report import FORMATS
+
+    if output.suffix != ".toml":
+        raise SettingError(f"{output}: a target file ends in .toml")
+    if output.exists() and not options["force"]:
+        raise SettingError(f"{output} exists; --force replaces it")
+    for path in map(Path, options["reports"]):
+        if path.suffix.lower() not in FORMATS:
+            raise SettingError(f"{path}: a report ends in one of {', '.join(FORMATS)}")
+    for path in [output, *map(Path, options["reports"]), *([Path(options["results"])] if options["results"] else [])]:
+        if not path.parent.is_dir():
+            raise SettingError(f"{path}: there is no folder {path.parent}")
+        if path.is_dir():
+            raise SettingError(f"{path} is a folder")
+
+
+def _write_target(distilled: Distilled, output: Path, *, overwrite: bool) -> None:
+    from reducelower.conformance.target_file import target_text
+    from reducelower.files.pending import PendingFile
+
+    remarks = [
+        "Written by reducelower probe: what was measured, the fewest facts that are true of every failure.",
+        *(f"No condition tells this failing case from right ones: {case.name}" for case in distilled.untold),
+    ]
+    with PendingFile(Path(os.path.realpath(output))) as file:
+        file.write(target_text(distilled.runtime, remarks).encode())
+        file.publish(overwrite=overwrite)

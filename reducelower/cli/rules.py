@@ -1,0 +1,90 @@
+"""`reducelower rules`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from reducelower.cli.types import FOLDER, OPERATOR, RULES
+
+if TYPE_CHECKING:
+    from reducelower.rulebook import Rule, RuleBook
+
+__all__ = ["command"]
+
+_MOST_SHOWN = 3
+"""Wrong results that are shown of each rule and element type."""
+
+
+@click.command("rules")
+@click.argument("operator", type=OPERATOR, required=False)
+@click.option(
+    "--rules", type=RULES, default="spec", show_default=True, metavar="spec|stable|core|DIR", help="The rule book."
+)
+@click.option(
+    "--test",
+    "folder",
+    type=FOLDER,
+    metavar="DIR",
+    help="Try every rule of a folder of your own against exact arithmetic; ends with 1 where one is wrong.",
+)
+def command(operator: str | None, rules: str, folder: str | None) -> int:
+    """List the rules of a rule book, or show those for one operator.
+
+    \b
+    Examples:
+      reducelower rules --rules stable
+      reducelower rules ReduceLogSumExp
+      reducelower rules --test my_rules/
+
+    \b
+    Where a rule is tried, each line says on how many results, and by how many units in the last place (ULP) of the
+    larger of result and largest input they were off at most; in integers by how much.
+    """
+    from reducelower.cli.console import result
+    from reducelower.cli.text import columns
+    from reducelower.rulebook import load_book
+
+    book = load_book(folder or rules)
+    if folder:
+        book.check()
+        return _try(book, operator)
+    if operator is None:
+        entries = [rule for name in book.operators for rule in book.rules(name)]
+        for line in columns((rule.name, rule.element_types, rule.identity) for rule in entries):
+            result(line)
+        return 0
+    from onnx.printer import to_text
+
+    for rule in _rules_for(book, operator):
+        result(to_text(rule.function))
+    return 0
+
+
+def _rules_for(book: RuleBook, operator: str) -> tuple[Rule, ...]:
+    found = book.rules(operator)
+    if not found:
+        from reducelower.model.suggestions import did_you_mean
+
+        raise click.UsageError(
+            f"the rule book {book.name!r} has no rule for {operator}{did_you_mean(operator, book.operators)}"
+        )
+    return found
+
+
+def _try(book: RuleBook, operator: str | None) -> int:
+    """Run rules and say for each element type how far they were off; 1 where a result was wrong."""
+    from reducelower.cli.console import problem, result
+    from reducelower.cli.text import columns
+    from reducelower.rulebook.trial import test_rules
+
+    if operator is not None:
+        _rules_for(book, operator)
+    report = test_rules(book, None if operator is None else [operator])
+    for line in columns((trial.rule, trial.element_type, trial.outcome) for trial in report.trials):
+        result(line)
+    for trial in report.trials:
+        for sentence in trial.wrong[:_MOST_SHOWN]:
+            problem(f"{trial.rule} on {trial.element_type}: {sentence}")
+    return 0 if report.passed else 1

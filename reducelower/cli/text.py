@@ -1,0 +1,213 @@
+"""What a conversion did, in words and columns."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from reducelower.batch.conversion import Outcome
+from reducelower.cli.console import result, shown
+from reducelower.failures import DONE, REFUSED
+from reducelower.plan import Plan, Site
+
+if TYPE_CHECKING:
+    from reducelower.report import ModelReport
+
+__all__ = [
+    "check_text",
+    "columns",
+    "describe_plan",
+    "github_annotations",
+    "show",
+    "show_summary",
+    "site_lines",
+    "summary",
+]
+
+
+def full_report(outcome: Outcome, *, verbose: bool) -> str:
+    """Everything about one converted model; with `verbose`, every site."""
+    if outcome.kept:
+        return short_report(outcome)
+    plan = outcome.plan
+    if plan is None:
+        return ""
+    lines = [f"{shown(outcome.source)}: {describe_versions(plan)}"]
+    count = len(plan.sites)
+    lines.append(f"  rewritten     {nodes(count)}")
+    if verbose:
+        lines += [f"    {line}" for line in site_lines(plan.sites)]
+    else:
+        lines += [f"    {line}" for line in describe_plan(plan)]
+    lines.append(f"  carried over  {nodes(plan.carried)}")
+    for note in plan.notes:
+        lines += _paragraph("note", note)
+    if outcome.verification is not None:
+        lines += _paragraph("verified", str(outcome.verification))
+    if outcome.output:
+        lines.append(f"  written       {shown(outcome.output)}")
+    if outcome.external:
+        lines.append(f"  bring along   {', '.join(map(shown, outcome.external))} (external data, not copied)")
+    return "\n".join(lines)
+
+
+def short_report(outcome: Outcome) -> str:
+    """One line about one of many converted models."""
+    if outcome.kept:
+        return f"{shown(outcome.source)} -> {shown(outcome.output)}: kept, converted by an earlier run"
+    plan = outcome.plan
+    if plan is None or outcome.status != DONE:
+        return ""
+    rewritten = f"{nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
+    checked = outcome.verification
+    verdict = "" if checked is None else ", equivalent" if checked.ran else ", not verified as a whole"
+    return f"{shown(outcome.source)} -> {shown(outcome.output)}: {rewritten}{verdict}"
+
+
+def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    """What came of many models, in numbers."""
+    numbers = Counter(outcome.status for outcome in outcomes)
+    converted = [outcome.plan for outcome in outcomes if outcome.status == DONE and outcome.plan is not None]
+    kept = sum(outcome.kept for outcome in outcomes)
+    rows = [
+        ("models", len(outcomes)),
+        ("converted", numbers[DONE] - kept),
+        *([("kept", kept)] if kept else []),
+        ("refused", numbers[REFUSED]),
+        ("failed", len(outcomes) - numbers[DONE] - numbers[REFUSED]),
+        ("nodes rewritten", sum(len(plan.sites) for plan in converted)),
+        ("nodes carried over", sum(plan.carried for plan in converted)),
+    ]
+    return [(name, str(number)) for name, number in rows]
+
+
+def describe_versions(plan: Plan) -> str:
+    """The opset and IR versions before and after."""
+    opset = _change("opset", plan.source_opset, plan.target.opset or plan.source_opset)
+    return f"{opset}, {_change('IR version', *plan.ir_version)}"
+
+
+def describe_plan(plan: Plan) -> list[str]:
+    """What a conversion rewrites, a line per operator and rule, and why where a runtime is the reason."""
+    lines = _counts(plan)
+    runtime = plan.target.runtime
+    lines += [f"why: on {runtime}, {reason} ({nodes(count)})" for reason, count in sorted(plan.reasons.items())]
+    if plan.as_it_is is not None:
+        for reason, count in sorted(plan.as_it_is.reasons.items()):
+            lines.append(f"at its own opset {plan.source_opset}: on {runtime}, {reason} ({nodes(count)})")
+        lines += [f"at its own opset {plan.source_opset}: {shown(str(each))}" for each in plan.as_it_is.refusals]
+    return lines
+
+
+def site_lines(sites: Iterable[Site]) -> list[str]:
+    """A line per rewritten node: where it is, what it is, how many nodes stand in its place, by which rule."""
+    return columns(
+        (
+            f"{shown(site.graph)}: {site.op_type} {shown(site.node)!r}",
+            f"-> {nodes(site.count)}" if not site.raised_from else f"<- {nodes(len(site.raised_from))}",
+            f"by {site.rule}",
+        )
+        for site in sites
+    )
+
+
+def nodes(count: int) -> str:
+    """A number of nodes, in words."""
+    return f"{count} node{'s' * (count != 1)}"
+
+
+def columns(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Rows as aligned lines."""
+    table = [tuple(row) for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)] if table else []
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def _paragraph(name: str, text: str) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(
+        shown(text),
+        width=100,
+        initial_indent=f"  {name:<14}",
+        subsequent_indent=" " * 16,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _counts(plan: Plan) -> list[str]:
+    return columns((str(count), operator, rule) for (operator, rule), count in sorted(plan.rewritten.items()))
+
+
+def _change(name: str, before: int, after: int) -> str:
+    return f"{name} {before}" if before == after else f"{name} {before} -> {after}"
+
+
+def check_text(models: Sequence[ModelReport], *, verbose: bool) -> str:
+    """What a check found, for people; with `verbose`, every node that would be rewritten."""
+    lines: list[str] = []
+    for model in models:
+        if model.plan is None:
+            continue
+        lines.append(f"{shown(model.path)}: {model.sentence}")
+        sites = verbose and not model.refusals
+        lines += [f"  {line}" for line in (site_lines(model.plan.sites) if sites else _details(model))]
+    return "\n".join(lines)
+
+
+def github_annotations(models: Sequence[ModelReport]) -> str:
+    """Workflow commands as documented: ``::error file=...,title=...::message``, special characters escaped."""
+    lines = []
+    for model in models:
+        if model.passed:
+            continue
+        level = "warning" if model.verdict == "rewrite" else "error"
+        place = _escaped_property(model.path)
+        for text in ([] if level == "warning" else _details(model)) or [shown(model.sentence)]:
+            lines.append(f"::{level} file={place},title=reducelower::{_escaped(text)}")
+    return "\n".join(lines)
+
+
+def _details(model: ModelReport) -> list[str]:
+    """A line per refusal, or else per operator and rule."""
+    if model.refusals:
+        return [shown(str(refusal)) for refusal in model.refusals]
+    return describe_plan(model.plan) if model.plan is not None else []
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escaped_property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def show(outcome: Outcome, *, whole: bool, verbose: bool) -> None:
+    """Say what was done with one model.
+
+    Args:
+        outcome: what came of it.
+        whole: everything, and not just a line.
+        verbose: every rewritten node.
+    """
+    text = full_report(outcome, verbose=verbose) if whole else short_report(outcome)
+    if text:
+        result(text)
+    if whole and sys.stdout.isatty() and outcome.verification is not None and outcome.verification.sites:
+        from reducelower.cli.tables import findings
+
+        findings(outcome.verification)
+
+
+def show_summary(outcomes: Sequence[Outcome]) -> None:
+    """Say what came of many models."""
+    if sys.stdout.isatty():
+        from reducelower.cli.tables import models
+
+        models(outcomes, summary(outcomes))
+    else:
+        result("\n".join(columns(summary(outcomes))))

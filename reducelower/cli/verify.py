@@ -1,0 +1,113 @@
+"""`reducelower verify`: two models compared, or one model in several runtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reducelower.cli.options import report_option, settings_of, verification_options
+from reducelower.cli.types import FILE
+from reducelower.failures import DONE, REFUSED
+
+if TYPE_CHECKING:
+    from reducelower.files import LoadedModel
+    from reducelower.options import Settings
+    from reducelower.report.facts import Verdict
+    from reducelower.verification import RuntimeComparison, Verification
+
+__all__ = ["command"]
+
+
+@click.command("verify")
+@click.argument("before", type=FILE, metavar="MODEL")
+@click.argument("after", type=FILE, metavar="[AFTER]", required=False)
+@verification_options
+@report_option
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status tells.")
+def command(before: str, after: str | None, **options: Any) -> int:
+    """Run two models on the same inputs and compare every output; or one model in several runtimes.
+
+    With one model, each --runtime is compared with a trusted one, and the first operator whose output departs is
+    named.
+
+    \b
+    Examples:
+      reducelower verify model.onnx model13.onnx --dim batch=4
+      reducelower verify model.onnx --runtime openvino
+    """
+    if after is None and not options["runtimes"]:
+        raise click.UsageError("give a second model to compare with, or --runtime NAME to compare runtimes")
+    from reducelower.files.urls import as_path, is_url
+
+    names = [as_path(name) for name in (before, after) if name is not None]
+    if not any(map(is_url, names)):
+        return _verify(names, names, options)
+    from reducelower.batch.staging import at_hand
+
+    with ExitStack() as copies:
+        return _verify(names, [copies.enter_context(at_hand(name)) for name in names], options)
+
+
+def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
+    """Compare models of this machine, which the user knows by other names, report, and return the exit status."""
+    from reducelower.batch.input_values import read_data_sets
+    from reducelower.batch.verifying import verify_models
+    from reducelower.cli import console
+    from reducelower.files import read_model
+    from reducelower.options import Target
+
+    after = names[1] if len(names) > 1 else ""
+    reports = options["reports"]
+    if reports:
+        from reducelower.cli.reports import check_report_paths
+
+        check_report_paths(reports, names)
+    settings = settings_of(Target(), options)
+    source = read_model(paths[0])
+    found: Verification | None = None
+    comparisons: list[RuntimeComparison] = []
+    if not after:
+        comparisons = _in_runtimes(source, settings, options["seed"])
+        same, complete = all(item.agrees for item in comparisons), all(item.ran for item in comparisons)
+    else:
+        data_sets = read_data_sets(settings, source.model)
+        found = verify_models(source, read_model(paths[1]), settings, data_sets, seed=options["seed"])
+        same, complete = found.equivalent, found.complete
+    if not options["quiet"]:
+        for item in [found] if found is not None else comparisons:
+            console.result(console.shown(str(item)))
+    if reports:
+        from reducelower.cli.reports import write_reports
+        from reducelower.report import ModelReport
+
+        unproven: Verdict = "unverified" if settings.strict else "not verified"
+        verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
+        model = ModelReport(names[0], verdict, after, verification=found, comparisons=tuple(comparisons))
+        write_reports("verify", [model], reports)
+    return DONE if same and (complete or not settings.strict) else REFUSED
+
+
+def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[RuntimeComparison]:
+    """One comparison per runtime and set of inputs."""
+    from reducelower.batch.input_values import read_data_sets
+    from reducelower.verification import compare_runtimes
+
+    return [
+        compare_runtimes(
+            source.path if source.is_partial else source.model,
+            runtime,
+            inputs=data.inputs,
+            seed=seed,
+            dims=settings.dims,
+            tolerances=settings.tolerances or None,
+            budget=settings.budget,
+        )
+        for data in read_data_sets(settings, source.model)
+        for runtime in dict.fromkeys(settings.runtimes)
+    ]

@@ -1,0 +1,42 @@
+"""TensorFlow Lite: converted by onnx2tf, inputs in their own layout, and run by the LiteRT interpreter in float32."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+__all__ = ["run", "version"]
+
+
+def version() -> str:
+    """The version of onnx2tf installed, which decides what becomes of a model."""
+    import onnx2tf
+    from ai_edge_litert.interpreter import Interpreter  # noqa: F401
+
+    return str(onnx2tf.__version__)
+
+
+def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
+    """Convert and run a model."""
+    import numpy as np
+    import onnx
+    import onnx2tf
+    from ai_edge_litert.interpreter import Interpreter
+
+    graph = onnx.load_from_string(model).graph
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "model.onnx")
+        source.write_bytes(model)
+        onnx2tf.convert(
+            input_onnx_file_path=str(source),
+            output_folder_path=folder,
+            keep_shape_absolutely_input_names=list(inputs),
+            copy_onnx_input_output_names_to_tflite=True,
+            non_verbose=True,
+        )
+        interpreter = Interpreter(str(Path(folder, "model_float32.tflite")))
+        interpreter.allocate_tensors()
+    # Names are the model's own in its signature only.
+    found = interpreter.get_signature_runner()(**inputs)
+    return [np.array(found[value.name]) for value in graph.output]

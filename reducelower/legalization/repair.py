@@ -1,0 +1,279 @@
+"""Mending models that runtimes run and the checker refuses: what can be put right without touching what is computed.
+
+Exporters and optimizers write nodes out of order, state types that no longer hold, leave out imports, or give an IR
+version that does not fit what the model uses. None of this says anything about the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from onnx import (
+    IR_VERSION,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TypeProto,
+    helper,
+)
+
+from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
+from reducelower.model.inference import infer, skeleton, subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+
+__all__ = ["Repaired", "drop_stale", "repair"]
+
+_MOST_NAMES = 5
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """A mended model and what was done to it.
+
+    Attributes:
+        model: the model.
+        done: one sentence for each thing that was mended; empty where nothing had to be.
+    """
+
+    model: ModelProto
+    done: tuple[str, ...]
+
+
+def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
+    """Put right what keeps a model that runtimes run from being valid, and say what was done.
+
+    Nodes are put in order, each behind those it reads from; missing opset imports are added; the IR version is made to
+    fit; types that the model states of computed values, and that contradict what its nodes yield, are dropped. Names,
+    nodes, attributes and weights stay as they are. What is valid comes back unchanged.
+
+    Args:
+        model: any model.
+        in_place: change and return the model itself rather than a copy.
+
+    Returns:
+        The model and what was done. It need not be valid: what cannot be mended stays as it is.
+    """
+    mended = model
+    if not in_place:
+        mended = ModelProto()
+        mended.CopyFrom(model)
+    done = (*_add_imports(mended), *_fit_ir_version(mended), *_put_in_order(mended), *_drop_contradictions(mended))
+    return Repaired(mended, done)
+
+
+def drop_stale(model: ModelProto) -> Repaired:
+    """Drop the types that a model states of inner values and that contradict what its nodes yield.
+
+    Nothing reads them, so the model is the same to every runtime that runs it. Without any such type the model comes
+    back as it is, and not a copy of it.
+    """
+    found = _found(model)
+    if not any(_stale(graph, types) for graph, types in _graphs_of(model.graph, found)):
+        return Repaired(model, ())
+    mended = ModelProto()
+    mended.CopyFrom(model)
+    return Repaired(mended, tuple(_drop(mended, found)))
+
+
+# Imports and IR version
+
+
+def _add_imports(model: ModelProto) -> Iterator[str]:
+    """Import the domains that nodes come from."""
+    holders: list[ModelProto | FunctionProto] = [model, *model.functions]
+    for holder in holders:
+        nodes = holder.graph.node if isinstance(holder, ModelProto) else holder.node
+        imported = {_plain(entry.domain) for entry in holder.opset_import}
+        for domain in sorted({_plain(node.domain) for node in _all_nodes(nodes)} - imported):
+            version = _version_of(domain, model)
+            holder.opset_import.add(domain=domain, version=version)
+            yield f"imported {domain or 'the default domain'} at version {version}"
+
+
+def _plain(domain: str) -> str:
+    return "" if domain in DEFAULT_DOMAINS else domain
+
+
+def _version_of(domain: str, model: ModelProto) -> int:
+    if not domain:
+        imported = [entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
+        if imported:
+            return imported[0]
+    # The newest that the IR version came with; of a domain that onnx does not know, its first.
+    name = domain or "ai.onnx"
+    known = [opset for (of, opset), needed in helper.OP_SET_ID_VERSION_MAP.items() if of == name]
+    fitting = [opset for opset in known if helper.OP_SET_ID_VERSION_MAP[name, opset] <= model.ir_version]
+    return max(fitting or known[:1] or [1])
+
+
+def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    for node in nodes:
+        yield node
+        for _, _, graph in subgraphs(node):
+            yield from _all_nodes(graph.node)
+
+
+def _fit_ir_version(model: ModelProto) -> Iterator[str]:
+    """Raise an IR version that lacks what the model uses, and lower one that the installed onnx does not know."""
+    old = model.ir_version
+    needed = ir_version_to_read(model)
+    if old <= 0:
+        opset = next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 1)
+        model.ir_version = max(needed, ir_version_of_opset(opset))
+    elif old < needed or old > IR_VERSION >= needed:
+        model.ir_version = needed if old < needed else IR_VERSION
+    if model.ir_version != old:
+        yield f"changed the IR version from {old} to {model.ir_version}, which fits what the model uses"
+
+
+# Order
+
+
+def _put_in_order(model: ModelProto) -> Iterator[str]:
+    holders: list[tuple[str, GraphProto | FunctionProto]] = [(f"graph {model.graph.name!r}", model.graph)]
+    holders += [(f"function {function.domain}::{function.name}", function) for function in model.functions]
+    while holders:
+        path, holder = holders.pop(0)
+        order = _order(holder.node)
+        if order is not None:
+            nodes = [NodeProto.FromString(holder.node[index].SerializeToString()) for index in order]
+            moved = sum(index != place for place, index in enumerate(order))
+            del holder.node[:]
+            holder.node.extend(nodes)
+            yield f"put {moved} nodes of {path} in order, each behind those it reads from"
+        for node in holder.node:
+            inside = f"in {node.op_type} {node.name!r}"
+            holders += [(f"graph {graph.name!r} {inside}", graph) for _, _, graph in subgraphs(node)]
+
+
+def _order(nodes: Collection[NodeProto]) -> list[int] | None:
+    """Positions of nodes, each behind those it reads from, else as they were; None where they are so already.
+
+    Also None for nodes that read from each other in a circle, which no order helps.
+    """
+    makers: dict[str, int] = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    reads = [sorted({makers[name] for name in _read_by(node) if name in makers}) for node in nodes]
+    if all(index > maker for index, before in enumerate(reads) for maker in before):
+        return None
+    order: list[int] = []
+    # 1 while what a node reads from is being placed, 2 when it stands itself.
+    states = [0] * len(reads)
+    for first in range(len(reads)):
+        pending = [first]
+        while pending:
+            index = pending[-1]
+            missing = [maker for maker in reads[index] if states[maker] != 2] if states[index] != 2 else []
+            if missing and states[index] == 0:
+                states[index] = 1
+                if any(states[maker] == 1 for maker in missing):
+                    return None
+                pending += reversed(missing)
+                continue
+            if missing:
+                return None
+            pending.pop()
+            if states[index] != 2:
+                states[index] = 2
+                order.append(index)
+    return order
+
+
+def _read_by(node: NodeProto) -> set[str]:
+    """The names of what a node, and the graphs inside it, read from outside."""
+    read = set(filter(None, node.input))
+    for _, _, graph in subgraphs(node):
+        inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        inside |= {name for inner in graph.node for name in inner.output}
+        wanted = {value.name for value in graph.output}.union(*map(_read_by, graph.node))
+        read |= wanted - inside
+    return read
+
+
+# Stated types
+
+
+def _drop_contradictions(model: ModelProto) -> Iterator[str]:
+    """Drop the types stated of inner values that do not fit what inference finds without them; correct outputs."""
+    found = _found(model)
+    yield from _drop(model, found)
+    types = _types(found)
+    wrong = [value for value in model.graph.output if _contradict(value.type, types.get(value.name))]
+    for value in wrong:
+        value.type.CopyFrom(types[value.name])
+    if wrong:
+        names = _listed([value.name for value in wrong])
+        yield f"corrected the types it states of its outputs {names}, which are not what its nodes yield"
+
+
+def _drop(model: ModelProto, found: GraphProto) -> Iterator[str]:
+    dropped: list[str] = []
+    for graph, inferred in _graphs_of(model.graph, found):
+        stale = _stale(graph, inferred)
+        dropped += [graph.value_info[index].name for index in stale]
+        for index in reversed(stale):
+            del graph.value_info[index]
+    if dropped:
+        yield f"dropped the types it states of {_listed(dropped)}, which are not what its nodes yield"
+
+
+def _found(model: ModelProto) -> GraphProto:
+    """The main graph with what inference finds where nothing is stated."""
+    bare = skeleton(model)
+    _forget(bare.graph)
+    return infer(bare).graph
+
+
+def _types(graph: GraphProto) -> dict[str, TypeProto]:
+    return {value.name: value.type for value in (*graph.output, *graph.value_info)}
+
+
+def _stale(graph: GraphProto, found: GraphProto) -> list[int]:
+    """Positions of the value_info of a graph that contradict what was found."""
+    types = _types(found) if graph.value_info else {}
+    return [index for index, value in enumerate(graph.value_info) if _contradict(value.type, types.get(value.name))]
+
+
+def _forget(graph: GraphProto) -> None:
+    """Remove all that a graph states of what its nodes yield."""
+    del graph.value_info[:]
+    for value in graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.Clear()
+    for node in graph.node:
+        for _, _, inner in subgraphs(node):
+            _forget(inner)
+
+
+def _graphs_of(one: GraphProto, other: GraphProto) -> Iterator[tuple[GraphProto, GraphProto]]:
+    yield one, other
+    for left, right in zip(one.node, other.node, strict=True):
+        for (_, _, inner), (_, _, beside) in zip(subgraphs(left), subgraphs(right), strict=False):
+            yield from _graphs_of(inner, beside)
+
+
+def _contradict(stated: TypeProto, found: TypeProto | None) -> bool:
+    if found is None:
+        return False
+    kinds = stated.WhichOneof("value"), found.WhichOneof("value")
+    if None in kinds or kinds[0] != kinds[1]:
+        return None not in kinds
+    if kinds[0] != "tensor_type":
+        return False
+    one, other = stated.tensor_type, found.tensor_type
+    if one.elem_type and other.elem_type and one.elem_type != other.elem_type:
+        return True
+    if not one.HasField("shape") or not other.HasField("shape"):
+        return False
+    if len(one.shape.dim) != len(other.shape.dim):
+        return True
+    return any(
+        left.WhichOneof("value") == right.WhichOneof("value") == "dim_value" and left.dim_value != right.dim_value
+        for left, right in zip(one.shape.dim, other.shape.dim, strict=True)
+    )
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:_MOST_NAMES]))
+    return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} others"

@@ -1,0 +1,515 @@
+"""Element types and ranks that onnx's shape inference leaves open, found by one walk forward and one backward.
+
+Inference stops at the first Reshape whose shape is computed, though its rank follows from how many sizes there are, and
+at every operator it has no schema for. It finds nothing at all in a model with one stated type that contradicts it.
+Here each node whose outputs are unknown is asked by itself: by its schema's own inference, by what its type variables
+say, by the length of the shape or the axes it is given. What is found is right, or it is left unknown.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, MutableMapping
+from math import prod
+from typing import TypeAlias
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, defs, shape_inference
+
+from reducelower.model.attributes import value_of
+from reducelower.model.contrib_types import CONTRIB, UNLISTED, of_product
+from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
+
+__all__ = ["complete"]
+
+_SMALL = 64
+"""Shapes and axes have no more elements than this; the values of longer constants are not looked at."""
+
+Types: TypeAlias = MutableMapping[str, TypeProto]
+
+
+def complete(model: ModelProto) -> None:
+    """State in value_info what inference left open, in the main graph and the graphs inside it.
+
+    Args:
+        model: a model that is only there for its types, after shape inference or without it.
+    """
+    if _is_complete(model.graph):
+        return
+    imports = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in model.opset_import}
+    local = {(function.domain, function.name) for function in model.functions}
+    _Completion(model, imports, local).graph(model.graph, ChainMap(), ChainMap())
+
+
+def _is_complete(graph: GraphProto) -> bool:
+    """Whether the types of all that the nodes of a graph without graphs inside yield are known."""
+    known = {value.name for value in (*graph.value_info, *graph.output) if _is_known(value.type)}
+    return all(known.issuperset(filter(None, node.output)) for node in graph.node) and not any(
+        attribute.type == AttributeProto.GRAPH for node in graph.node for attribute in node.attribute
+    )
+
+
+def _is_known(found: TypeProto | None) -> bool:
+    if found is None:
+        return False
+    kind = found.WhichOneof("value")
+    if kind != "tensor_type":
+        return kind is not None
+    return bool(found.tensor_type.elem_type) and found.tensor_type.HasField("shape")
+
+
+def _tensor(element_type: int, rank: int | None) -> TypeProto:
+    made = TypeProto()
+    made.tensor_type.elem_type = element_type
+    if rank is not None:
+        shape = made.tensor_type.shape
+        shape.SetInParent()
+        for _ in range(rank):
+            shape.dim.add()
+    return made
+
+
+def _rank(found: TypeProto | None) -> int | None:
+    if found is None or not found.tensor_type.HasField("shape"):
+        return None
+    return len(found.tensor_type.shape.dim)
+
+
+def _length(found: TypeProto | None) -> int | None:
+    """How many elements a vector has; None where it is not known, or not known to be a vector."""
+    if _rank(found) != 1 or found is None:
+        return None
+    dim = found.tensor_type.shape.dim[0]
+    return dim.dim_value if dim.WhichOneof("value") == "dim_value" else None
+
+
+class _Completion:
+    """One walk over one model."""
+
+    def __init__(self, model: ModelProto, imports: Mapping[str, int], local: set[tuple[str, str]]) -> None:
+        self._imports = imports
+        self._opset_imports = list(model.opset_import)
+        self._ir_version = model.ir_version
+        self._local = local
+
+    def graph(
+        self,
+        graph: GraphProto,
+        around: ChainMap[str, TypeProto],
+        constants_around: ChainMap[str, TensorProto],
+        handed: Mapping[str, TypeProto] | None = None,
+    ) -> Types:
+        """Complete the types of a graph, given those handed to it; returns all by name, with those around it."""
+        found: dict[str, TypeProto] = {}
+        types = around.new_child(_stated(graph)).new_child(found)
+        constants = constants_around.new_child({one.name: one for one in graph.initializer if prod(one.dims) <= _SMALL})
+        for name, given in (handed or {}).items():
+            types[name] = _merged(types.get(name), given)
+        self._forward(graph, types, constants)
+        is_open = any(not _has_type(types.get(name)) for node in graph.node for name in node.output if name)
+        if is_open and self._backward(graph, types):
+            self._forward(graph, types, constants)
+        _state(graph, found)
+        return types
+
+    # Forward: from what a node reads to what it yields
+
+    def _forward(
+        self, graph: GraphProto, types: ChainMap[str, TypeProto], constants: ChainMap[str, TensorProto]
+    ) -> None:
+        for node in graph.node:
+            if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS:
+                _note_constant(node, constants)
+            inner = self._inside(node, types, constants)
+            if all(not name or _is_known(types.get(name)) for name in node.output):
+                continue
+            for name, found in self._outputs(node, types, constants, inner):
+                if name:
+                    types[name] = _merged(types.get(name), found)
+
+    def _inside(
+        self, node: NodeProto, types: ChainMap[str, TypeProto], constants: ChainMap[str, TensorProto]
+    ) -> list[list[TypeProto | None]]:
+        """The types of the outputs of every graph inside a node."""
+        found = []
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                body = attribute.g
+                handed = _handed(node, body, types) if self._knows_graphs(node) else {}
+                inner = self.graph(body, types, constants, handed)
+                found.append([inner.get(value.name) for value in body.output])
+        return found
+
+    def _outputs(
+        self,
+        node: NodeProto,
+        types: Types,
+        constants: Mapping[str, TensorProto],
+        inner: list[list[TypeProto | None]],
+    ) -> list[tuple[str, TypeProto]]:
+        if (node.domain, node.op_type) in self._local:
+            return []
+        if node.domain in ("com.microsoft", "com.microsoft.nchwc"):
+            return _contrib(node, types)
+        domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+        schema = self._schema(node.op_type, domain)
+        if schema is None:
+            return [] if domain else _contrib(node, types)
+        if _refers(node):
+            return _by_variables(schema, node, types)
+        found = self._inferred(schema, node, types, constants)
+        found += _by_variables(schema, node, types)
+        if self._knows_graphs(node):
+            found += _by_graphs(node, inner)
+        if not domain:
+            rank = _RANKS.get(node.op_type)
+            element_type = next((_element_type(one) for name, one in found if name == node.output[0]), 0)
+            element_type = element_type or _element_type(types.get(node.output[0]))
+            ranked = rank(node, types, constants) if rank is not None and element_type else None
+            if ranked is not None:
+                found += [(name, _tensor(element_type, ranked)) for name in _ranked_outputs(node)]
+        return found
+
+    def _knows_graphs(self, node: NodeProto) -> bool:
+        # Scan of opset 8 had a batch axis and its lengths as first input.
+        old = node.op_type == "Scan" and self._imports.get("", 0) < 9
+        return node.domain in DEFAULT_DOMAINS and not old and not _refers(node)
+
+    def _schema(self, op_type: str, domain: str) -> defs.OpSchema | None:
+        if domain not in self._imports:
+            return None
+        try:
+            return defs.get_schema(op_type, self._imports[domain], domain)
+        except defs.SchemaError:
+            return None
+
+    def _inferred(
+        self, schema: defs.OpSchema, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
+    ) -> list[tuple[str, TypeProto]]:
+        """What the inference of the schema says of this one node."""
+        if any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute):
+            return []
+        given = {name: types[name] for name in node.input if name in types}
+        if any(name and not _element_type(given.get(name)) for name in node.input):
+            return []
+        data = {name: constants[name] for name in node.input if name in constants}
+        try:
+            found = shape_inference.infer_node_outputs(
+                schema, node, given, data, opset_imports=self._opset_imports, ir_version=self._ir_version
+            )
+        except Exception:
+            # It says what it thinks is wrong with the node; what is wanted here is only what it knows.
+            return []
+        return list(found.items())
+
+    # Backward: from what a node yields, and its other inputs, to what it reads
+
+    def _backward(self, graph: GraphProto, types: Types) -> bool:
+        """Give values of unknown element type that of what shares a type variable with them; whether any was found."""
+        changed = False
+        for node in reversed(graph.node):
+            schema = self._schema(node.op_type, "") if node.domain in DEFAULT_DOMAINS else None
+            if schema is None or all(_element_type(types.get(name)) for name in node.input if name):
+                continue
+            variables = _variables(schema, node, types)
+            for name, parameter in _inputs(schema, node):
+                element_type = variables.get(parameter.type_str) or _only(schema, parameter)
+                if name and element_type and not _has_type(types.get(name)):
+                    types[name] = _merged(types.get(name), _tensor(element_type, None))
+                    changed = True
+        return changed
+
+
+def _refers(node: NodeProto) -> bool:
+    """Whether an attribute is one of the function around, so that its value is not known here."""
+    return any(attribute.ref_attr_name for attribute in node.attribute)
+
+
+def _element_type(found: TypeProto | None) -> int:
+    return 0 if found is None else found.tensor_type.elem_type
+
+
+def _has_type(found: TypeProto | None) -> bool:
+    return found is not None and (found.WhichOneof("value") not in (None, "tensor_type") or bool(_element_type(found)))
+
+
+def _merged(old: TypeProto | None, new: TypeProto) -> TypeProto:
+    """The old type, with what it leaves open taken from the new one."""
+    if old is None or old.WhichOneof("value") is None:
+        return new
+    if old.WhichOneof("value") != "tensor_type" or new.WhichOneof("value") != "tensor_type":
+        return old
+    whole = TypeProto()
+    whole.CopyFrom(old)
+    whole.tensor_type.elem_type = _element_type(old) or _element_type(new)
+    if not old.tensor_type.HasField("shape") and new.tensor_type.HasField("shape"):
+        whole.tensor_type.shape.CopyFrom(new.tensor_type.shape)
+    return whole
+
+
+def _stated(graph: GraphProto) -> dict[str, TypeProto]:
+    types: dict[str, TypeProto] = {}
+    for value in (*graph.value_info, *graph.output, *graph.input):
+        old = types.get(value.name)
+        types[value.name] = value.type if old is None else _merged(old, value.type)
+    for tensor in graph.initializer:
+        types[tensor.name] = found = _tensor(tensor.data_type, len(tensor.dims))
+        for dim, size in zip(found.tensor_type.shape.dim, tensor.dims, strict=True):
+            dim.dim_value = size
+    for sparse in graph.sparse_initializer:
+        types[sparse.values.name] = _tensor(sparse.values.data_type, len(sparse.dims))
+    return types
+
+
+def _state(graph: GraphProto, types: Mapping[str, TypeProto]) -> None:
+    """Write what was found into the value_info of the graph."""
+    known = {value.name: value for value in graph.value_info} if types else {}
+    for name, found in types.items():
+        value = known.get(name)
+        if value is None:
+            value = graph.value_info.add(name=name)
+        value.type.CopyFrom(found)
+
+
+def _note_constant(node: NodeProto, constants: MutableMapping[str, TensorProto]) -> None:
+    for attribute in node.attribute:
+        if attribute.name == "value" and not attribute.ref_attr_name and prod(attribute.t.dims) <= _SMALL:
+            constants[node.output[0]] = attribute.t
+        elif attribute.name == "value_ints" and not attribute.ref_attr_name and len(attribute.ints) <= _SMALL:
+            values = TensorProto(data_type=TensorProto.INT64, dims=[len(attribute.ints)], int64_data=attribute.ints)
+            constants[node.output[0]] = values
+
+
+def _contrib(node: NodeProto, types: Types) -> list[tuple[str, TypeProto]]:
+    """What the table of operators without schemas says."""
+    if node.domain == "com.microsoft.nchwc":
+        # Its operators are those of the default domain in another layout.
+        given = types.get(node.input[0]) if node.input else None
+        same = _element_type(given)
+        return [(node.output[0], _tensor(same, _rank(given)))] if same else []
+    table = UNLISTED if node.domain in DEFAULT_DOMAINS else CONTRIB
+    inputs = [types.get(name) if name else None for name in node.input]
+    ranks = [_rank(given) for given in inputs]
+    found = []
+    for name, output in zip(node.output, table.get(node.op_type, ()), strict=False):
+        element_type = output.element_type
+        if not element_type and 0 <= output.like < len(inputs):
+            element_type = _element_type(inputs[output.like])
+        if element_type:
+            found.append((name, _tensor(element_type, output.rank(ranks))))
+    return found
+
+
+# Type variables
+
+
+def _inputs(schema: defs.OpSchema, node: NodeProto) -> list[tuple[str, defs.OpSchema.FormalParameter]]:
+    return _paired(list(node.input), list(schema.inputs))
+
+
+def _paired(
+    names: list[str], formals: list[defs.OpSchema.FormalParameter]
+) -> list[tuple[str, defs.OpSchema.FormalParameter]]:
+    """Each name with its formal parameter; of a variadic one only where all its values are of one type."""
+    found = []
+    for place, name in enumerate(names):
+        formal = formals[min(place, len(formals) - 1)] if formals else None
+        if formal is None:
+            continue
+        if formal.is_homogeneous if _is_variadic(formal) else place < len(formals):
+            found.append((name, formal))
+    return found
+
+
+def _is_variadic(formal: defs.OpSchema.FormalParameter) -> bool:
+    return bool(formal.option == defs.OpSchema.FormalParameterOption.Variadic)
+
+
+def _only(schema: defs.OpSchema, parameter: defs.OpSchema.FormalParameter) -> int:
+    """The element type of a parameter that takes tensors of one element type only; else 0."""
+    taken = taken_types(schema, parameter)
+    (one,) = taken if len(taken) == 1 else ("",)
+    return parse_element_type(one) if one.startswith("tensor(") else 0
+
+
+def _variables(schema: defs.OpSchema, node: NodeProto, types: Types) -> dict[str, int]:
+    """The element types that the type variables of a schema stand for at a node."""
+    found: dict[str, int] = {}
+    for name, formal in (*_inputs(schema, node), *_paired(list(node.output), list(schema.outputs))):
+        known = types.get(name) if name else None
+        # A variable may stand for sequences as well, in which case it says nothing of tensors.
+        if known is not None and _element_type(known) and not formal.type_str.startswith(("seq", "optional")):
+            found.setdefault(formal.type_str, _element_type(known))
+    return found
+
+
+def _by_variables(schema: defs.OpSchema, node: NodeProto, types: Types) -> list[tuple[str, TypeProto]]:
+    variables = _variables(schema, node, types)
+    found = []
+    for name, formal in _paired(list(node.output), list(schema.outputs)):
+        element_type = variables.get(formal.type_str) or _only(schema, formal)
+        if name and element_type and not _has_type(types.get(name)):
+            found.append((name, _tensor(element_type, None)))
+    return found
+
+
+# Graphs inside
+
+
+def _handed(node: NodeProto, body: GraphProto, types: Types) -> dict[str, TypeProto]:
+    """The types of what Loop and Scan hand to their body, as far as these stay the same."""
+    handed: list[TypeProto] = []
+    if node.op_type == "Loop":
+        handed = [_tensor(TensorProto.INT64, 0), _tensor(TensorProto.BOOL, 0)]
+        # What is carried keeps its element type; its shape may change.
+        handed += [_tensor(_element_type(types.get(name)), None) for name in node.input[2:]]
+    elif node.op_type == "Scan":
+        handed = [_tensor(_element_type(types.get(name)), None) for name in node.input]
+        for place in range(len(handed) - int(value_of(node, "num_scan_inputs", 0)), len(handed)):
+            given = types.get(node.input[place])
+            if rank := _rank(given):
+                handed[place] = _tensor(_element_type(given), rank - 1)
+    return {value.name: given for value, given in zip(body.input, handed, strict=False) if _element_type(given)}
+
+
+def _by_graphs(node: NodeProto, inner: list[list[TypeProto | None]]) -> list[tuple[str, TypeProto]]:
+    if node.op_type == "If" and len(inner) == 2:
+        pairs = zip(node.output, *inner, strict=False)
+        return [(name, both) for name, one, other in pairs if (both := _common(one, other)) is not None]
+    if node.op_type in ("Loop", "Scan") and len(inner) == 1:
+        yielded = inner[0][1:] if node.op_type == "Loop" else inner[0]
+        carried = len(node.input) - (2 if node.op_type == "Loop" else int(value_of(node, "num_scan_inputs", 0)))
+        found = []
+        for place, (name, given) in enumerate(zip(node.output, yielded, strict=False)):
+            if _element_type(given):
+                rank = _rank(given)
+                stacked = place >= carried and rank is not None
+                found.append((name, _tensor(_element_type(given), rank + 1 if stacked and rank is not None else None)))
+        return found
+    return []
+
+
+def _common(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
+    if one is None or other is None or not _element_type(one) or _element_type(one) != _element_type(other):
+        return None
+    rank = _rank(one)
+    return _tensor(_element_type(one), rank if rank == _rank(other) else None)
+
+
+# Ranks
+
+_RankOf: TypeAlias = "Callable[[NodeProto, Types, Mapping[str, TensorProto]], int | None]"
+
+
+def _input(node: NodeProto, index: int, types: Types) -> TypeProto | None:
+    return types.get(node.input[index]) if len(node.input) > index and node.input[index] else None
+
+
+def _rank_of(index: int) -> _RankOf:
+    return lambda node, types, constants: _rank(_input(node, index, types))
+
+
+def _length_of(index: int) -> _RankOf:
+    return lambda node, types, constants: _length(_input(node, index, types))
+
+
+def _rank_of_any(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    return next((rank for name in node.input if (rank := _rank(types.get(name))) is not None), None)
+
+
+def _rank_of_widest(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    ranks = [_rank(types.get(name)) for name in node.input]
+    known = [rank for rank in ranks if rank is not None]
+    return max(known) if known and len(known) == len(ranks) else None
+
+
+def _product(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    return of_product([_rank(types.get(name)) for name in node.input])
+
+
+def _gathered(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    data, indices = (_rank(types.get(name)) for name in node.input)
+    return None if data is None or indices is None else data + indices - 1
+
+
+def _expanded(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    data, sizes = _rank(_input(node, 0, types)), _length(_input(node, 1, types))
+    return None if data is None or sizes is None else max(data, sizes)
+
+
+def _count_of_axes(node: NodeProto, types: Types) -> int | None:
+    """How many axes a node names as attribute or second input; None where it is not known or none are named."""
+    axes = value_of(node, "axes")
+    return len(axes) if axes is not None else _length(_input(node, 1, types))
+
+
+def _unsqueezed(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    data, count = _rank(_input(node, 0, types)), _count_of_axes(node, types)
+    return None if data is None or count is None else data + count
+
+
+def _squeezed(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    data, count = _rank(_input(node, 0, types)), _count_of_axes(node, types)
+    return None if data is None or not count else data - count
+
+
+def _reduced(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    data = _rank(_input(node, 0, types))
+    if value_of(node, "keepdims", 1):
+        return data
+    count = _count_of_axes(node, types)
+    # No axes at all may mean every one, or none.
+    return None if data is None or not count else data - count
+
+
+def _arg_reduced(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    data = _rank(_input(node, 0, types))
+    return data if data is None or value_of(node, "keepdims", 1) else data - 1
+
+
+def _one_hot(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    indices = _rank(_input(node, 0, types))
+    return None if indices is None else indices + 1
+
+
+def _compressed(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+    return 1 if value_of(node, "axis") is None else _rank(_input(node, 0, types))
+
+
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+
+_RANKS: Mapping[str, _RankOf] = {
+    **dict.fromkeys(
+        (
+            "AveragePool", "BatchNormalization", "Conv", "ConvInteger", "ConvTranspose", "CumSum", "GatherElements",
+            "GlobalAveragePool", "GlobalMaxPool", "LayerNormalization", "LpPool", "MaxPool", "Pad", "Resize",
+            "ReverseSequence", "ScatterElements", "ScatterND", "Slice", "Split", "Tile", "TopK", "Transpose", "Trilu",
+            "Upsample",
+        ),
+        _rank_of(0),
+    ),
+    **dict.fromkeys(("Reshape",), _length_of(1)),
+    "ConstantOfShape": _length_of(0),
+    "Expand": _expanded,
+    "Concat": _rank_of_any,
+    **dict.fromkeys(
+        (
+            "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min",
+            "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
+        ),
+        _rank_of_widest,
+    ),
+    **dict.fromkeys(("MatMul", "MatMulInteger"), _product),
+    "Gather": _gathered,
+    "Unsqueeze": _unsqueezed,
+    "Squeeze": _squeezed,
+    "OneHot": _one_hot,
+    "Compress": _compressed,
+    **dict.fromkeys(("ArgMax", "ArgMin"), _arg_reduced),
+    **{f"Reduce{name}": _reduced for name in _REDUCTIONS},
+}  # fmt: skip
+"""The rank of the first output, where it follows from ranks and from how many sizes or axes are given."""
+
+
+def _ranked_outputs(node: NodeProto) -> list[str]:
+    """The outputs that have the rank of the first and its element type."""
+    return [name for name in (node.output if node.op_type == "Split" else node.output[:1]) if name]

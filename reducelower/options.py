@@ -1,0 +1,120 @@
+"""What a run is told: the target, and the settings that library, command line and batches share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from reducelower.rulebook import RuleBook
+    from reducelower.runtimes import Runtime
+    from reducelower.verification import Tolerance
+
+__all__ = ["Book", "IrVersion", "Settings", "Target"]
+
+Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
+"""A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
+
+IrVersion: TypeAlias = 'Literal["auto", "keep"] | int'
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is legal on the runtime a model is for.
+
+    Attributes:
+        opset: opset version of the default domain; None keeps the model's own.
+        without: operator types of the default domain that must not remain, such as ``{"ReduceLogSumExp"}``.
+        without_types: names of element types (``"double"``, ``"bfloat16"``, as ONNX writes them) that nothing the
+            tool adds may use.
+        runtime: the runtime that the model is for, from a target file; nodes that come out wrong there or are refused
+            are replaced by equivalent ones. Without an opset the model keeps its own or comes to the runtime's
+            preferred one, whichever takes fewer rewrites.
+
+    Raises:
+        TypeError: a field is not of its type, such as a string for `without`.
+    """
+
+    opset: int | None = None
+    without: frozenset[str] = frozenset()
+    without_types: frozenset[str] = frozenset()
+    runtime: Runtime | None = None
+
+    def __post_init__(self) -> None:
+        """Check what a caller may confuse; any collection of names becomes a set."""
+        from reducelower.arguments import integer, name_set
+
+        if self.opset is not None:
+            integer("opset", self.opset, 13)
+        object.__setattr__(self, "without", name_set("without", self.without))
+        object.__setattr__(self, "without_types", name_set("without_types", self.without_types))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that a run is told; the engine reads the first group, verification and files the others.
+
+    Attributes:
+        target: what is legal where the models are going.
+        rules: rule book that bodies come from.
+        ir_version: ``auto`` is the IR version that the target's opset version came with, or a newer one where a reader
+            would not understand the model otherwise; ``keep`` leaves it; a number sets it.
+        freeze_defaults: take initializers that are also inputs for constants.
+        element_types, ranks: facts about values that the models do not state, by name.
+        base_dir: folder that locations of external data are relative to; None leaves external constants unread. Batches
+            take the folder of each model instead.
+        memo: work out like nodes once; without it every node is worked out by itself, to the same bytes.
+
+        raised: operators to raise to, all where none is named; None makes the models legal instead.
+        verify: run both models and compare.
+        dims, inputs: sizes of symbolic dimensions and files with input values, for verification.
+        test_data: folder in ONNX's test-data layout that verification takes inputs and outputs from; may be empty.
+        runtimes: where the converted model is run.
+        tolerances: by ONNX element type, in place of the defaults.
+        budget: seconds that running one model may take.
+        strict: a model that cannot be run is a failure.
+
+        repair: mend what keeps a model from being valid, see `reducelower.repair`, before it is converted.
+        overwrite: existing outputs may be replaced.
+        in_place: outputs replace their inputs.
+        external_data: how external data comes to another folder.
+        details: outcomes carry what a report shows of a model besides the plan.
+    """
+
+    target: Target = Target()
+    rules: Book = "stable"
+    ir_version: IrVersion = "auto"
+    freeze_defaults: bool = False
+    element_types: Mapping[str, str] | None = None
+    ranks: Mapping[str, int] | None = None
+    base_dir: str | os.PathLike[str] | None = None
+    memo: bool = True
+
+    raised: Sequence[str] | None = None
+    verify: bool = True
+    dims: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    test_data: str = ""
+    runtimes: Sequence[str] = ("onnxruntime",)
+    tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
+    budget: float = 60.0
+    strict: bool = False
+
+    repair: bool = False
+    overwrite: bool = False
+    in_place: bool = False
+    external_data: str = "copy"
+    details: bool = False
+
+    def for_engine(self) -> Mapping[str, Any]:
+        """The settings that `reducelower.legalize` and `check` take, by the names of their arguments."""
+        return {
+            "target": self.target,
+            "rules": self.rules,
+            "ir_version": self.ir_version,
+            "freeze_defaults": self.freeze_defaults,
+            "element_types": self.element_types,
+            "ranks": self.ranks,
+        }

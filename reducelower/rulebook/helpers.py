@@ -1,0 +1,207 @@
+"""Helper functions of rule files, written into the bodies that use them, and values that a body takes by name alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from onnx import AttributeProto, FunctionProto, NodeProto, defs
+
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.rulebook.bindings import AXES, BINDINGS
+from reducelower.rulebook.reading import Source, complete_references, opset_of
+
+__all__ = ["Helpers", "given_by_name", "is_operator", "read_out"]
+
+Helpers = Mapping[str, Sequence[Source]]
+"""Helper functions by name. A rule's helper has one definition; a form's may have several, any of which will do."""
+
+_HELD_AS = {"FLOAT": "value_float", "FLOATS": "value_floats", "INT": "value_int", "INTS": "value_ints"}
+"""Attribute of Constant for a value that is an attribute, by the type of that attribute in the operator's schema."""
+
+
+def is_operator(name: str) -> bool:
+    """Whether ONNX has an operator of this name, at any opset version."""
+    return defs.has(name, domain="")
+
+
+def read_out(source: Source, helpers: Helpers) -> Source:
+    """A rule whose body uses no helper any more, and gives every value it uses.
+
+    Raises:
+        RuleError: a helper is used in a way it is not written for, or uses itself.
+    """
+    body = _Body(source, helpers)
+    function = FunctionProto()
+    function.CopyFrom(source.function)
+    del function.node[:]
+    function.node.extend(body.inlined(source, {}, {}, ()))
+    function.attribute.extend(name for name in body.bindings if name not in function.attribute)
+    # Constants come first, in the order of the attributes.
+    constants = list(given_by_name(function))
+    nodes = [*constants, *function.node]
+    del function.node[:]
+    function.node.extend(nodes)
+    return replace(source, function=complete_references(function), helpers=tuple(body.used))
+
+
+def given_by_name(function: FunctionProto) -> Iterator[NodeProto]:
+    """Constant nodes for the attributes of a function which its body uses as values without giving them."""
+    given = {*function.input, *(name for node in function.node for name in node.output)}
+    read = {name for node in function.node for name in _read_by(node)}
+    for name in function.attribute:
+        if name in read and name not in given:
+            yield _constant(name, function)
+
+
+def _constant(name: str, function: FunctionProto) -> NodeProto:
+    """A Constant node that yields an attribute of a rule; without an attribute where it cannot be a value."""
+    node = NodeProto(op_type="Constant", output=[name])
+    if name in BINDINGS:
+        node.attribute.add(name="value", type=AttributeProto.TENSOR, ref_attr_name=name)
+    elif name in AXES:
+        node.attribute.add(name="value_ints", type=AttributeProto.INTS, ref_attr_name=name)
+    elif (held := _HELD_AS.get(_attribute_type(name, function))) is not None:
+        node.attribute.add(name=held, ref_attr_name=name)
+    return node
+
+
+def _attribute_type(name: str, function: FunctionProto) -> str:
+    try:
+        return str(defs.get_schema(function.name, opset_of(function), "").attributes[name].type).rpartition(".")[2]
+    except (defs.SchemaError, KeyError):
+        return ""
+
+
+def _read_by(node: NodeProto) -> Iterator[str]:
+    yield from node.input
+    for _, _, graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from _read_by(inner)
+
+
+class _Body:
+    """One body while helpers are written into it.
+
+    Attributes:
+        bindings: attributes that the engine binds and helpers ask for, in order.
+        used: the helpers that were used.
+    """
+
+    def __init__(self, source: Source, helpers: Helpers) -> None:
+        self.rule = source
+        self.helpers = helpers
+        self.bindings: dict[str, None] = {}
+        self.used: list[Source] = []
+        function = source.function
+        self._taken = {*function.input, *function.output, *BINDINGS, *AXES}
+        self._taken.update(name for node in function.node for name in node.output)
+
+    def inlined(
+        self,
+        source: Source,
+        names: Mapping[str, str],
+        attributes: Mapping[str, AttributeProto],
+        stack: tuple[str, ...],
+    ) -> Iterator[NodeProto]:
+        """The nodes of a function, helpers written out.
+
+        Args:
+            source: the function.
+            names: what its values are called here, as far as that is settled; of a rule, nothing is.
+            attributes: what its attributes are here; of a rule, they are themselves.
+            stack: the helpers that lead here.
+        """
+        known = dict(names)
+        for node in source.function.node:
+            copy = self._copy(node, known, attributes, is_helper=bool(stack))
+            found = self._definition(node, source)
+            if found is None:
+                yield copy
+                continue
+            if node.op_type in stack:
+                raise source.error(f"the helper {node.op_type} uses itself", node.op_type)
+            yield from self._called(copy, found, source, attributes, (*stack, node.op_type))
+
+    def _definition(self, node: NodeProto, source: Source) -> Source | None:
+        found = self.helpers.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
+        if len(found) > 1:
+            raise source.error(f"the helper {node.op_type} is defined {len(found)} times", node.op_type)
+        return found[0] if found else None
+
+    def _called(
+        self,
+        call: NodeProto,
+        helper: Source,
+        caller: Source,
+        around: Mapping[str, AttributeProto],
+        stack: tuple[str, ...],
+    ) -> Iterator[NodeProto]:
+        """The nodes of a helper in place of a node that calls it; `around` are the caller's attributes."""
+        function = helper.function
+        if helper not in self.used:
+            self.used.append(helper)
+        if len(call.input) != len(function.input) or len(call.output) != len(function.output):
+            raise caller.error(
+                f"the helper {function.name} takes {len(function.input)} inputs and gives {len(function.output)} "
+                f"outputs; here it takes {len(call.input)} and gives {len(call.output)}",
+                function.name,
+            )
+        given = {attribute.name: attribute for attribute in call.attribute}
+        attributes = {attribute.name: attribute for attribute in function.attribute_proto} | given
+        for name in function.attribute:
+            if name in BINDINGS or name in AXES:
+                self.bindings[name] = None
+            elif name in attributes:
+                continue
+            elif name in around:
+                attributes[name] = around[name]
+            elif name in caller.function.attribute or name in _named(caller.function.attribute_proto):
+                attributes[name] = AttributeProto(name=name, ref_attr_name=name)
+            else:
+                raise caller.error(f"the helper {function.name} needs the attribute {name}", function.name)
+        for name in given:
+            if name not in function.attribute and name not in _named(function.attribute_proto):
+                raise caller.error(f"the helper {function.name} has no attribute {name!r}", function.name)
+        names = dict(zip(function.input, call.input, strict=True)) | dict(
+            zip(function.output, call.output, strict=True)
+        )
+        yield from self.inlined(helper, names, attributes, stack)
+
+    def _copy(
+        self, node: NodeProto, names: dict[str, str], attributes: Mapping[str, AttributeProto], *, is_helper: bool
+    ) -> NodeProto:
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        if not is_helper:
+            return copy
+        copy.input[:] = [names.get(name, name) for name in node.input]
+        copy.output[:] = [self._name(name, names) for name in node.output]
+        del copy.attribute[:]
+        for attribute in node.attribute:
+            said = attributes.get(attribute.ref_attr_name, attribute) if attribute.ref_attr_name else attribute
+            added = copy.attribute.add()
+            added.CopyFrom(said)
+            added.name = attribute.name
+        for _, _, graph in subgraphs(copy):
+            inside = dict(names)
+            nodes = [self._copy(inner, inside, attributes, is_helper=True) for inner in graph.node]
+            for value in graph.output:
+                value.name = inside.get(value.name, value.name)
+            del graph.node[:]
+            graph.node.extend(nodes)
+        return copy
+
+    def _name(self, name: str, names: dict[str, str]) -> str:
+        """What a value of a helper is called in the body: as in the helper, or numbered where that is taken."""
+        if name and name not in names:
+            numbered = (name if number == 1 else f"{name}_{number}" for number in range(1, len(self._taken) + 2))
+            names[name] = next(free for free in numbered if free not in self._taken)
+            self._taken.add(names[name])
+        return names.get(name, name)
+
+
+def _named(attributes: Iterable[AttributeProto]) -> set[str]:
+    return {attribute.name for attribute in attributes}

@@ -1,0 +1,185 @@
+"""What a body comes down to at one node: constants computed, operands that are absent left out, dead nodes gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
+
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.scope.values import tensor_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+__all__ = ["Simplified", "resolved", "simplified", "value_of_constants"]
+
+
+@dataclass
+class Simplified:
+    """A body as it is wanted.
+
+    Attributes:
+        nodes: those that are left, their attributes still references.
+        constants: values that are known.
+        same: values that are others under another name.
+    """
+
+    nodes: list[NodeProto] = field(default_factory=list)
+    constants: dict[str, Array] = field(default_factory=dict)
+    same: dict[str, str] = field(default_factory=dict)
+
+
+def simplified(
+    function: FunctionProto,
+    attributes: Mapping[str, AttributeProto],
+    opset: int,
+    types: Mapping[str, int | None],
+    outputs: Sequence[str],
+) -> Simplified:
+    """Simplify the body of a function.
+
+    Args:
+        function: the function.
+        attributes: what its attributes are.
+        opset: opset version it is written for.
+        types: the element types of its inputs; those that are absent are not among them.
+        outputs: those of its outputs that are wanted.
+    """
+    body = Simplified()
+    known = dict(types)
+    absent = set(function.input) - set(types)
+    for node in function.node:
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        copy.input[:] = [body.same.get(name, name) for name in node.input]
+        value = value_of_constants(copy, attributes, body.constants, known)
+        if value is not None:
+            body.constants[node.output[0]] = value
+            known[node.output[0]] = helper.np_dtype_to_tensor_dtype(value.dtype)
+            continue
+        other = _as_it_is(copy, absent, known, attributes)
+        if other:
+            body.same[node.output[0]] = other
+            continue
+        known.update(_types(copy, attributes, opset, known))
+        body.nodes.append(copy)
+    _hand_on_names(body, outputs)
+    _drop_dead(body, {body.same.get(name, name) for name in outputs})
+    return body
+
+
+def value_of_constants(
+    node: NodeProto,
+    attributes: Mapping[str, AttributeProto],
+    constants: Mapping[str, Array],
+    types: Mapping[str, int | None],
+) -> Array | None:
+    """What a node yields, where that is known now: a Constant, or what little a body computes from such."""
+    if node.domain not in DEFAULT_DOMAINS:
+        return None
+    if node.op_type == "Constant":
+        tensor = tensor_of(resolved(node, attributes))
+        return None if tensor is None else numpy_helper.to_array(tensor)
+    if node.op_type in ("Cast", "CastLike"):
+        value, goal = constants.get(node.input[0]), _goal(node, attributes, types)
+        return None if value is None or goal is None else value.astype(helper.tensor_dtype_to_np_dtype(goal))
+    compute = _COMPUTED.get(node.op_type)
+    if compute is None or any(name not in constants for name in node.input):
+        return None
+    return compute([constants[name] for name in node.input])
+
+
+_COMPUTED: Mapping[str, Callable[[Sequence[Array]], Array]] = {
+    "Concat": lambda parts: np.concatenate(parts),  # of shapes, which have one axis
+    "Reciprocal": lambda operands: np.reciprocal(operands[0]),
+    "Reshape": lambda operands: operands[0].reshape(operands[1].tolist()),
+    "Sqrt": lambda operands: np.asarray(np.sqrt(operands[0])),
+}
+
+
+def resolved(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> NodeProto:
+    """A node with the attributes that its references stand for; one that is given nowhere is left out."""
+    copy = NodeProto(op_type=node.op_type, domain=node.domain, input=node.input, output=node.output)
+    for attribute in node.attribute:
+        given = attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        if given is not None:
+            added = copy.attribute.add()
+            added.CopyFrom(given)
+            added.name = attribute.name
+    return copy
+
+
+def _goal(node: NodeProto, attributes: Mapping[str, AttributeProto], types: Mapping[str, int | None]) -> int | None:
+    """The element type that a Cast or CastLike goes to."""
+    if node.op_type == "CastLike":
+        return types.get(node.input[1])
+    found = (attribute for attribute in resolved(node, attributes).attribute if attribute.name == "to")
+    return next((attribute.i for attribute in found if not attribute.ref_attr_name), None)
+
+
+def _as_it_is(
+    node: NodeProto, absent: set[str], types: Mapping[str, int | None], attributes: Mapping[str, AttributeProto]
+) -> str:
+    """The value that a node hands on; empty where it computes something.
+
+    Adding what is absent adds nothing. Where an operator says in which type to compute, that may be its data's own.
+    """
+    if node.op_type == "Add" and absent.intersection(node.input):
+        return next((name for name in node.input if name not in absent), "")
+    if node.op_type in ("Cast", "CastLike") and "stash_type" in attributes:
+        goal = _goal(node, attributes, types)
+        return node.input[0] if goal is not None and goal == types.get(node.input[0]) else ""
+    return ""
+
+
+def _types(
+    node: NodeProto, attributes: Mapping[str, AttributeProto], opset: int, types: Mapping[str, int | None]
+) -> Iterator[tuple[str, int | None]]:
+    """The element types of what a node yields, as far as its schema ties them to those of its inputs."""
+    found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
+    if found is None:
+        return
+    tied = {formal.type_str: types.get(name) for formal, name in zip(found.inputs, node.input, strict=False) if name}
+    for formal, name in zip(found.outputs, node.output, strict=False):
+        if node.op_type in ("Cast", "CastLike"):
+            yield name, _goal(node, attributes, types)
+        elif formal.type_str in tied:
+            yield name, tied[formal.type_str]
+
+
+def _hand_on_names(body: Simplified, outputs: Sequence[str]) -> None:
+    """Let the node that yields what an output is the same as yield the output itself."""
+    yielded = {name for node in body.nodes for name in node.output}
+    for output in outputs:
+        other = body.same.get(output)
+        if other is None or other not in yielded or other in outputs:
+            continue
+        for node in body.nodes:
+            node.input[:] = [output if name == other else name for name in node.input]
+            node.output[:] = [output if name == other else name for name in node.output]
+        body.same = {name: output if target == other else target for name, target in body.same.items()}
+        del body.same[output]
+
+
+def _drop_dead(body: Simplified, wanted: set[str]) -> None:
+    kept = []
+    for node in reversed(body.nodes):
+        if wanted.intersection(node.output) or not node.output:
+            kept.append(node)
+            wanted.update(_read_by(node))
+    body.nodes = kept[::-1]
+
+
+def _read_by(node: NodeProto) -> Iterator[str]:
+    yield from node.input
+    for _, _, graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from _read_by(inner)

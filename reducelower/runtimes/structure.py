@@ -1,0 +1,146 @@
+"""Makes dataclasses of the tables of a TOML file, every mistake told with its place.
+
+What a file may say is what the dataclasses say: their fields are its keys, their types are what is taken. The libraries
+that do this were measured: cattrs takes ``"no"`` for true and 1 for ``"1"`` without a word, msgspec passes over
+a misspelt key of a dataclass, none offers the key that was meant, and each takes three to six times as long to import
+as tomllib.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import date
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from reducelower.model.suggestions import did_you_mean
+from reducelower.runtimes.errors import TargetError
+from reducelower.runtimes.ranges import Ranges
+from reducelower.runtimes.versions import Versions
+
+__all__ = ["HINT", "KEY", "structure"]
+
+KEY = "key"
+"""Metadata of a field: the key of the file, where it is no name in Python."""
+
+HINT = "hint"
+"""Metadata of a field: what to write where it is missing."""
+
+Made = TypeVar("Made")
+
+
+def structure(kind: type[Made], table: Mapping[str, Any], source: str, place: str = "") -> Made:
+    """A dataclass from a table.
+
+    Args:
+        kind: the dataclass. A field is of a plain type, a `Literal`, a `Ranges` or `Versions` (which are text in the
+            file), another dataclass, a mapping or tuple of one, or a frozenset of texts. What is `Annotated` with a
+            function is checked by it: it returns what is wrong with a text, or nothing.
+        table: the table.
+        source: the file, for messages.
+        place: where in the file the table stands.
+
+    Raises:
+        TargetError: the table says something that the dataclass does not.
+    """
+    by_key = {field.metadata.get(KEY, field.name): field for field in fields(kind)}  # type: ignore[arg-type]
+    for key in table:
+        if key not in by_key:
+            hint = did_you_mean(key, sorted(by_key)) or f"; there are {', '.join(sorted(by_key))}"
+            raise TargetError(f"a target file has no such key{hint}", source, _inside(place, key))
+    types = _types(kind)  # type: ignore[arg-type]  # a class is hashable
+    found = {}
+    for key, field in by_key.items():
+        where = _inside(place, key)
+        if key in table:
+            found[field.name] = _value(types[field.name], table[key], source, where)
+        elif _is_required(field):
+            raise TargetError("; ".join(["is missing", *filter(None, [field.metadata.get(HINT)])]), source, where)
+    try:
+        return kind(**found)
+    except ValueError as error:
+        raise TargetError(str(error), source, place) from None
+
+
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+def _inside(place: str, key: str) -> str:
+    return f"{place}.{key}" if place else key
+
+
+def _is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _value(kind: Any, given: Any, source: str, place: str) -> Any:
+    check = None
+    if get_origin(kind) in (Union, UnionType):
+        (kind,) = (each for each in get_args(kind) if each is not NoneType)
+    if get_origin(kind) is Annotated:
+        kind, check = get_args(kind)
+    if is_dataclass(kind) and kind not in _FROM_TEXT:
+        _must_be(dict, given, source, place)
+        return structure(kind, given, source, place)  # type: ignore[arg-type]
+    origin = get_origin(kind)
+    if origin is Literal:
+        return _one_of(get_args(kind), given, source, place)
+    if origin is tuple:
+        return _each(get_args(kind)[0], given, source, place)
+    if origin is dict:
+        _must_be(dict, given, source, place)
+        inner = get_args(kind)[1]
+        return {key: _value(inner, value, source, f"{place}.{key}") for key, value in given.items()}
+    if origin is frozenset:
+        if not isinstance(given, list) or not all(isinstance(value, str) for value in given):
+            raise TargetError(f"is {given!r}; it must be a list of strings", source, place)
+        return frozenset(_value(get_args(kind)[0], value, source, place) for value in given)
+    if kind in _FROM_TEXT:
+        return _parsed(kind, given, source, place)
+    _must_be(kind, given, source, place)
+    if check is not None and (wrong := check(given)):
+        raise TargetError(wrong, source, place)
+    return given
+
+
+def _each(kind: Any, given: Any, source: str, place: str) -> tuple[Any, ...]:
+    if not isinstance(given, list) or not all(isinstance(value, dict) for value in given):
+        raise TargetError(f"is {given!r}; it must be a list of tables", source, place)
+    return tuple(_value(kind, value, source, f"{place} {number}") for number, value in enumerate(given, 1))
+
+
+def _one_of(known: tuple[Any, ...], given: Any, source: str, place: str) -> Any:
+    if given not in known:
+        raise TargetError(f"is {given!r}; it must be one of {', '.join(known)}", source, place)
+    return given
+
+
+def _parsed(kind: Any, given: Any, source: str, place: str) -> Any:
+    """A range, which may be written as the number it holds."""
+    text = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
+    if not isinstance(text, str):
+        raise TargetError(f'is {given!r}; write a range such as "{_FROM_TEXT[kind]}"', source, place)
+    try:
+        return kind.parse(text)
+    except ValueError as error:
+        raise TargetError(str(error), source, place) from None
+
+
+def _must_be(kind: type, given: object, source: str, place: str) -> None:
+    if not isinstance(given, kind) or (kind is int and isinstance(given, bool)):
+        raise TargetError(f"is {given!r}; it must be {_KINDS[kind]}", source, place)
+
+
+_FROM_TEXT: Mapping[Any, str] = {Ranges: "13-17", Versions: "1.14-1.16"}
+
+_KINDS: Mapping[type, str] = {
+    str: "a string",
+    int: "a whole number",
+    bool: "true or false",
+    dict: "a table",
+    date: "a date such as 2026-11-01",
+}

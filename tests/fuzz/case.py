@@ -1,0 +1,105 @@
+"""One case: a model, values for its inputs, and what is done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+import reducelower
+from reducelower.model.schemas import DEFAULT_DOMAINS
+
+__all__ = ["OPAQUE", "Action", "Case", "all_nodes", "constants_of", "opset_of", "runnable"]
+
+OPAQUE = "fuzz.opaque"
+"""Domain of an operator that no schema describes, so that nothing is known behind it; it hands its input on."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """What is done to a model: converted to an opset version, expanded with a rule book, or raised.
+
+    Attributes:
+        kind: ``convert``, ``expand`` or ``raise``.
+        opset: opset version to convert to.
+        rules: rule book to expand with.
+    """
+
+    kind: str
+    opset: int = 0
+    rules: str = ""
+
+    def __str__(self) -> str:
+        """What it is called in reports."""
+        return f"to {self.opset}" if self.kind == "convert" else f"{self.kind} {self.rules}".strip()
+
+    def apply(self, model: ModelProto) -> ModelProto:
+        """The model that comes out; ConversionError where it is refused."""
+        if self.kind == "convert":
+            return reducelower.convert_version(model, self.opset)
+        if self.kind == "expand":
+            return reducelower.expand(model, rules=self.rules)
+        return reducelower.raise_reductions(model)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, values for its inputs by name, and what is done to it."""
+
+    name: str
+    model: ModelProto
+    feeds: Mapping[str, Any]
+    action: Action
+
+
+def opset_of(model: ModelProto) -> int:
+    """The opset version of the default domain that a model imports."""
+    return next(int(entry.version) for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS)
+
+
+def all_nodes(holder: GraphProto | FunctionProto) -> Iterator[NodeProto]:
+    """Every node of a graph or function, those of its subgraphs included."""
+    for node in holder.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                yield from all_nodes(attribute.g)
+
+
+def constants_of(model: ModelProto) -> Iterator[TensorProto]:
+    """Every tensor that a model holds in an initializer or an attribute."""
+
+    def of_graph(graph: GraphProto) -> Iterator[TensorProto]:
+        yield from graph.initializer
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.type == AttributeProto.TENSOR:
+                    yield attribute.t
+                elif attribute.type == AttributeProto.GRAPH:
+                    yield from of_graph(attribute.g)
+
+    yield from of_graph(model.graph)
+    for function in model.functions:
+        for node in function.node:
+            yield from (attribute.t for attribute in node.attribute if attribute.type == AttributeProto.TENSOR)
+
+
+def runnable(model: ModelProto) -> ModelProto:
+    """A copy in which the opaque operators have bodies, so that it can be run."""
+    nodes = [*all_nodes(model.graph), *(node for function in model.functions for node in all_nodes(function))]
+    if not any(node.domain == OPAQUE for node in nodes):
+        return model
+    copy = ModelProto.FromString(model.SerializeToString())
+    body = [helper.make_node("Identity", ["x"], ["y"])]
+    imports = [helper.make_opsetid("", opset_of(model))]
+    copy.functions.append(helper.make_function(OPAQUE, "Opaque", ["x"], ["y"], body, imports))
+    copy.ir_version = max(copy.ir_version, 8)
+    return copy
+
+
+def is_empty(value: Any) -> bool:
+    """Whether an input value has no elements, or holds a tensor that has none."""
+    return any(is_empty(one) for one in value) if isinstance(value, list) else np.asarray(value).size == 0

@@ -1,0 +1,197 @@
+"""What each runtime is known to get wrong, read from `known_gaps.toml`, and whether it concerns a model."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
+
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from tests.fuzz.case import all_nodes, constants_of, opset_of, runnable
+from tests.fuzz.values import type_string
+
+__all__ = ["Facts", "Gap", "facts_of", "gap_of", "known_gaps", "never_run"]
+
+_FILE = Path(__file__).with_name("known_gaps.toml")
+_CONDITIONS = ("empty", "not finite", "scalar", "function", "subgraph")
+"""What a gap may ask of a model and its values; the largest of a type count as not finite."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something a runtime gets wrong.
+
+    Attributes:
+        runtime: which one.
+        reason: what it does, and how that is known to be wrong.
+        operators: operators it concerns; all where there are none.
+        opsets: the first and the last opset version it concerns.
+        types: element types of which the model has one anywhere; any where there are none.
+        data: element types of which the node's first output has one; any where there are none.
+        when: what else has to be true of the model, of `_CONDITIONS`.
+        outputs: how many outputs the node has at least.
+        attributes: attributes of the node, and values of which it has one.
+    """
+
+    runtime: str
+    reason: str
+    operators: frozenset[str] = frozenset()
+    opsets: tuple[int, int] = (1, 99)
+    types: frozenset[str] = frozenset()
+    data: frozenset[str] = frozenset()
+    when: frozenset[str] = frozenset()
+    outputs: int = 0
+    attributes: Mapping[str, tuple[Any, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What gaps ask about a model and the values it is run on."""
+
+    opset: int
+    nodes: tuple[NodeProto, ...]
+    types: frozenset[str]
+    made_types: Mapping[str, str]
+    conditions: frozenset[str]
+
+    def also(self, values: Iterable[Any]) -> Facts:
+        """The facts where more values are known, such as those of the outputs."""
+        tensors = list(_tensors(values))
+        return replace(self, types=self.types | _types(tensors), conditions=self.conditions | _conditions(tensors))
+
+
+@cache
+def _read() -> Mapping[str, Any]:
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def known_gaps() -> tuple[Gap, ...]:
+    """Every gap of the file, in its order.
+
+    Raises:
+        ValueError: an entry asks for a condition that there is not.
+    """
+    found = []
+    for entry in _read().get("gap", ()):
+        unknown = set(entry.get("when", ())) - set(_CONDITIONS)
+        if unknown:
+            raise ValueError(f"{_FILE.name} asks for {', '.join(sorted(unknown))}, which no model is")
+        found.append(
+            Gap(
+                entry["runtime"],
+                entry["reason"],
+                frozenset(entry.get("operators", ())),
+                tuple(entry.get("opsets", (1, 99))),
+                frozenset(entry.get("types", ())),
+                frozenset(entry.get("data", ())),
+                frozenset(entry.get("when", ())),
+                entry.get("outputs", 0),
+                {name: tuple(values) for name, values in entry.get("attributes", {}).items()},
+            )
+        )
+    return tuple(found)
+
+
+def never_run() -> Mapping[str, str]:
+    """Operators that no judge runs, with the reason."""
+    return {entry["operator"]: entry["reason"] for entry in _read().get("never_run", ())}
+
+
+def facts_of(model: ModelProto, values: Iterable[Any]) -> Facts:
+    """The facts about a model; `values` are those of its inputs."""
+    nodes = [*all_nodes(model.graph), *(node for function in model.functions for node in all_nodes(function))]
+    tensors = [*_tensors(values), *(numpy_helper.to_array(one) for one in constants_of(model))]
+    conditions = set(_conditions(tensors))
+    if model.functions:
+        conditions.add("function")
+    if any(attribute.type == AttributeProto.GRAPH for node in nodes for attribute in node.attribute):
+        conditions.add("subgraph")
+    made = _made_types(model)
+    types = _types(tensors) | set(made.values())
+    return Facts(opset_of(model), tuple(nodes), frozenset(types), made, frozenset(conditions))
+
+
+def _made_types(model: ModelProto) -> Mapping[str, str]:
+    """The element types of values by name, as far as they are stated or can be told."""
+    try:
+        known = shape_inference.infer_shapes(runnable(model))
+    except Exception:  # it has several kinds of its own
+        known = model
+    graphs = [known.graph]
+    for node in all_nodes(known.graph):
+        graphs += [attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH]
+    stated = [value for graph in graphs for value in (*graph.input, *graph.value_info, *graph.output)]
+    elements = {value.name: value.type.tensor_type.elem_type for value in stated}
+    return {name: TensorProto.DataType.Name(element).lower() for name, element in elements.items() if element}
+
+
+def _types(tensors: Iterable[np.ndarray]) -> frozenset[str]:
+    return frozenset(type_string(tensor).removeprefix("tensor(")[:-1] for tensor in tensors)
+
+
+def _conditions(tensors: Sequence[np.ndarray]) -> frozenset[str]:
+    tests = {
+        "empty": lambda tensor: tensor.size == 0,
+        "scalar": lambda tensor: tensor.ndim == 0,
+        "not finite": lambda tensor: not _is_finite(tensor),
+    }
+    return frozenset(name for name, test in tests.items() if any(map(test, tensors)))
+
+
+def _tensors(values: Iterable[Any]) -> Iterable[np.ndarray]:
+    for value in values:
+        if isinstance(value, list):
+            yield from _tensors(value)
+        elif value is not None:
+            yield np.asarray(value)
+
+
+def _is_finite(tensor: np.ndarray) -> bool:
+    """Whether nothing is infinite, NaN, or so large that sums of some would be."""
+    if tensor.dtype.kind in "OUSb":
+        return True
+    with np.errstate(all="ignore"):
+        wide = tensor if tensor.dtype.kind == "c" else tensor.astype(np.float64)
+        small = (100, 100, 1e3, 1e3, 1e9)[min(tensor.dtype.itemsize, 4)]
+        largest = 1e30 if tensor.dtype in (np.float32, np.float64) else small
+        return bool(np.all(np.isfinite(wide)) and np.all(np.abs(wide) < largest))
+
+
+def gap_of(runtime: str, facts: Facts) -> Gap | None:
+    """The first gap of a runtime that concerns a model; None where there is none."""
+    return next((gap for gap in known_gaps() if gap.runtime == runtime and _concerns(gap, facts)), None)
+
+
+def _concerns(gap: Gap, facts: Facts) -> bool:
+    if not gap.opsets[0] <= facts.opset <= gap.opsets[1] or not gap.when <= facts.conditions:
+        return False
+    if gap.types and not gap.types & facts.types:
+        return False
+    return not gap.operators or any(_is_meant(gap, node, facts.made_types) for node in facts.nodes)
+
+
+def _is_meant(gap: Gap, node: NodeProto, made_types: Mapping[str, str]) -> bool:
+    if node.op_type not in gap.operators or node.domain not in DEFAULT_DOMAINS or len(node.output) < gap.outputs:
+        return False
+    if gap.data and node.output and made_types.get(node.output[0], "") not in (*gap.data, ""):
+        return False
+    stated = {attribute.name: _value(attribute) for attribute in node.attribute}
+    return all(stated.get(name) in (*values, _REFERRED) for name, values in (gap.attributes or {}).items())
+
+
+_REFERRED = object()
+"""The value of an attribute that the call of the function around it states, which may be any."""
+
+
+def _value(attribute: AttributeProto) -> Any:
+    if attribute.ref_attr_name:
+        return _REFERRED
+    value = helper.get_attribute_value(attribute)
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,135 @@
+"""Every way the package rewrites an operator at an opset boundary, and a case that runs it against a runtime.
+
+`rewrites.toml` names, for each, the number of a random case of which a runtime finds source and result equal, or says
+which test compares it with numbers worked out by other means. As a program it looks for numbers of those that have
+none that holds::
+
+    python -m tests.fuzz.rewrites
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reducelower.adapters import absent, registry
+from reducelower.model.schemas import all_operators, schema, versions
+from tests.fuzz.case import Action, Case
+from tests.fuzz.drawing import NotDrawableError
+
+__all__ = ["case_of", "every_rewrite", "known_numbers", "tested_elsewhere"]
+
+_FILE = Path(__file__).with_name("rewrites.toml")
+_TRIES = 150
+_SECONDS = 60
+"""How long one process may look; another one goes on behind the case that ended it or took so long."""
+
+
+@cache
+def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
+    """Each rewrite by name: its operator, the opset version it starts from and the one it goes to.
+
+    A rewrite is what is registered for a boundary, what moves an attribute to an input or back, and what expresses an
+    operator where the target does not have it.
+    """
+    import reducelower.adapters.ops  # noqa: F401  (importing it registers what there is)
+
+    found = {}
+    for op_type in sorted(all_operators()):
+        since = versions(op_type)
+        for boundary in since[1:]:
+            for start, goal in ((boundary - 1, boundary), (boundary, boundary - 1)):
+                if schema(op_type, start) is None or schema(op_type, goal) is None:
+                    continue
+                crossing = registry.crossings(op_type, start, goal)[0]
+                if crossing.rewrite is not None or crossing.moves or crossing.changed_defaults:
+                    found[f"{op_type} {start} to {goal}"] = (op_type, start, goal)
+        if since[0] > 1 and absent.is_expressible(op_type):
+            found[f"{op_type} {since[0]} to {since[0] - 1}"] = (op_type, since[0], since[0] - 1)
+    return found
+
+
+@cache
+def _read() -> Mapping[str, Mapping[str, object]]:
+    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+
+
+def known_numbers() -> Mapping[str, int]:
+    """The number of a case that runs a rewrite, by the rewrite's name."""
+    return {name: number for name, number in _read()["numbers"].items() if isinstance(number, int)}
+
+
+def tested_elsewhere() -> Mapping[str, str]:
+    """The test that compares a rewrite which no judge runs with numbers of its own, as ``file::test``, by name."""
+    return {name: str(test) for name, test in _read()["tests"].items()}
+
+
+def case_of(name: str, number: int) -> Case:
+    """A case that runs a rewrite.
+
+    Raises:
+        NotDrawableError: nothing came of that number.
+    """
+    from tests.fuzz.generating import node_case
+
+    op_type, start, goal = every_rewrite()[name]
+    rng = np.random.default_rng([number, *map(ord, name)])
+    return node_case(rng, op_type, start, f"{name}, number {number}", Action("convert", goal))
+
+
+def _search(name: str, number: Any, found: Any) -> None:
+    """Look for a number of which a runtime finds source and result equal, and unlike each other, and say so."""
+    from tests.fuzz.judging import judge
+
+    while number.value < _TRIES:
+        number.value += 1
+        try:
+            case = case_of(name, number.value)
+            verdict = judge(case)
+        except NotDrawableError:
+            continue
+        if verdict.kind == "equal" and verdict.judges and is_rewritten(case):
+            found.value = True
+            return
+
+
+def is_rewritten(case: Case) -> bool:
+    """Whether the conversion changes more than versions."""
+    made = case.action.apply(case.model)
+    return made.graph != case.model.graph or list(made.functions) != list(case.model.functions)
+
+
+def main() -> None:
+    """Look for numbers in processes of their own, which runtimes may end, and write the file."""
+    processes = multiprocessing.get_context("fork")
+    numbers = dict(known_numbers())
+    for name in sorted(set(every_rewrite()) - set(numbers) - set(tested_elsewhere())):
+        number, found = processes.Value("i", -1), processes.Value("b", False)
+        while number.value < _TRIES and not found.value:
+            search = processes.Process(target=_search, args=(name, number, found))
+            search.start()
+            search.join(_SECONDS)
+            search.kill()
+            search.join()
+        print(f"{name}: {number.value if found.value else 'nothing found'}", flush=True)
+        if found.value:
+            numbers[name] = number.value
+            _write(numbers)
+
+
+def _write(numbers: Mapping[str, int]) -> None:
+    text = _FILE.read_text(encoding="utf-8")
+    end = text.index("[tests]")
+    begin = text.index("[numbers]")
+    listed = "".join(f'"{name}" = {number}\n' for name, number in sorted(numbers.items()))
+    _FILE.write_text(f"{text[:begin]}[numbers]\n{listed}\n{text[end:]}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""The two judges, onnxruntime with its optimizations off and onnx's reference evaluator, behind one function."""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from onnx import ModelProto, TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from tests.fuzz.case import opset_of, runnable
+
+__all__ = ["NEWEST_OF_ONNXRUNTIME", "RUNTIMES", "Outcome", "run"]
+
+NEWEST_OF_ONNXRUNTIME = 26
+"""The newest opset version that this onnxruntime says it reads."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a runtime made of a model.
+
+    Attributes:
+        values: its outputs, None where it failed.
+        error: why it failed, in one line.
+        lacks: whether it says that it does not have the operator, version or element type, which proves nothing.
+    """
+
+    values: tuple[Any, ...] | None
+    error: str = ""
+    lacks: bool = False
+
+
+def run(runtime: str, model: ModelProto, feeds: Mapping[str, Any]) -> Outcome:
+    """Run a model by ``onnxruntime`` or ``reference``; a failure is an outcome too."""
+    try:
+        return Outcome(tuple(RUNTIMES[runtime](runnable(model), feeds)))
+    except Exception as error:  # runtimes raise whatever they like
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return Outcome(None, text, any(mark in text for mark in _LACKS[runtime]))
+
+
+_LACKS: Mapping[str, Sequence[str]] = {
+    "onnxruntime": (
+        "NOT_IMPLEMENTED", "NotImplemented", "Could not find an implementation", "is not supported", "NewerOpset",
+        "is not a registered function/op", "Unsupported type", "unsupported type", "not supported", "is invalid",
+        "only supports", "No Op registered", "must have the shape set",
+        "type inference failed, inferred types",
+    ),
+    "reference": ("",),
+}  # fmt: skip
+"""Words of a failure that say no more than that the runtime is not complete; the reference is so in many ways."""
+
+
+class NewerOpsetError(Exception):
+    """The model is of an opset version that the runtime does not read."""
+
+
+onnxruntime.set_default_logger_severity(4)
+_quiet = onnxruntime.RunOptions()
+_quiet.log_severity_level = 4
+
+
+def _by_onnxruntime(model: ModelProto, feeds: Mapping[str, Any]) -> Sequence[Any]:
+    if opset_of(model) > NEWEST_OF_ONNXRUNTIME:
+        raise NewerOpsetError
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    types = [_element_type(value.type) for value in model.graph.output]
+    strange = (TensorProto.BFLOAT16, *_EIGHT_BITS)
+    if any(_element_type(value.type) in strange for value in (*model.graph.input, *model.graph.output)):
+        return _with_bindings(session, feeds, types)
+    return list(session.run(None, dict(feeds), _quiet))
+
+
+_EIGHT_BITS = (
+    TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ,
+)  # fmt: skip
+
+
+def _with_bindings(session: onnxruntime.InferenceSession, feeds: Mapping[str, Any], types: Sequence[int]) -> list[Any]:
+    """Run with element types that numpy does not have."""
+    given = {}
+    for name, value in feeds.items():
+        element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
+        if element_type == TensorProto.BFLOAT16 or element_type in _EIGHT_BITS:
+            raw = value.view(np.uint16 if element_type == TensorProto.BFLOAT16 else np.uint8)
+            given[name] = onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(
+                np.ascontiguousarray(raw), element_type
+            )
+        else:
+            given[name] = onnxruntime.OrtValue.ortvalue_from_numpy(value)
+    found = session.run_with_ort_values(None, given, _quiet)
+    return [_as_array(one, element_type) for one, element_type in zip(found, types, strict=True)]
+
+
+def _as_array(value: Any, element_type: int) -> Any:
+    if element_type == TensorProto.BFLOAT16 or element_type in _EIGHT_BITS:
+        dtype = helper.tensor_dtype_to_np_dtype(element_type)
+        shape = tuple(value.shape())
+        count = int(np.prod(shape)) * dtype.itemsize
+        raw = ctypes.string_at(value.data_ptr(), count) if count else b""
+        return np.frombuffer(raw, dtype).reshape(shape)
+    return value.numpy()
+
+
+def _element_type(value_type: Any) -> int:
+    return int(value_type.tensor_type.elem_type)
+
+
+def _by_reference(model: ModelProto, feeds: Mapping[str, Any]) -> Sequence[Any]:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = ReferenceEvaluator(model).run(None, dict(feeds))
+    return [_typed(value, _element_type(stated.type)) for value, stated in zip(found, model.graph.output, strict=True)]
+
+
+def _typed(value: Any, element_type: int) -> Any:
+    """The value in the type the model states: the reference lets numpy widen what it computes."""
+    if isinstance(value, list) or value is None or not element_type:
+        return value
+    array = np.asarray(value)
+    if element_type == TensorProto.STRING:
+        return array.astype(object)
+    with np.errstate(all="ignore"):
+        return array.astype(helper.tensor_dtype_to_np_dtype(element_type))
+
+
+RUNTIMES: Mapping[str, Callable[[ModelProto, Mapping[str, Any]], Sequence[Any]]] = {
+    "onnxruntime": _by_onnxruntime,
+    "reference": _by_reference,
+}

@@ -1,0 +1,57 @@
+"""A few hundred random cases, and what holds of how they are drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.checker
+import pytest
+
+from tests.fuzz.case import all_nodes, opset_of
+from tests.fuzz.drawing import NotDrawableError
+from tests.fuzz.generating import generate, operator_versions
+from tests.fuzz.graphs import random_graphs
+from tests.fuzz.judging import FINDINGS
+from tests.fuzz.nodes import draw_until_valid
+from tests.fuzz.processes import results
+from tests.fuzz.versions import measured
+
+
+@measured
+@pytest.mark.parametrize(("kind", "seed", "count"), [("nodes", 1001, len(operator_versions())), ("graphs", 1001, 25)])
+def test_no_case_is_converted_wrongly(kind: str, seed: int, count: int) -> None:
+    found = list(results(kind, seed, 0, count, shrinks=False))
+    assert len(found) == count
+    assert [f"{one.kind}: {one.name}: {one.detail}\n{one.text}" for one in found if one.kind in FINDINGS] == []
+    assert sum(one.kind == "equal" for one in found) > count // 3
+
+
+@measured
+@pytest.mark.parametrize("first", range(0, len(operator_versions()), 100))
+def test_a_node_of_every_version_of_every_operator_is_drawn(first: int) -> None:
+    for op_type, since, last in operator_versions()[first : first + 100]:
+        rng = np.random.default_rng(first)
+        for opset in {since, last}:
+            node = draw_until_valid(rng, op_type, opset)
+            assert (node.op_type, node.opset) == (op_type, opset)
+            assert any(node.output_types)
+
+
+def test_the_same_number_of_a_seed_is_the_same_case() -> None:
+    for number in range(0, 300, 20):
+        try:
+            first, second = generate("nodes", 5, number), generate("nodes", 5, number)
+        except NotDrawableError:
+            continue
+        assert first.name == second.name
+        assert first.model.SerializeToString() == second.model.SerializeToString()
+
+
+def test_random_graphs_are_valid_and_hold_like_nodes() -> None:
+    graphs = random_graphs(7, 4, opset=18)
+    for model, feeds in graphs:
+        onnx.checker.check_model(model)
+        assert opset_of(model) == 18
+        assert set(feeds) <= {value.name for value in model.graph.input}
+    operators = [[node.op_type for node in all_nodes(model.graph) if node.op_type != "Constant"] for model, _ in graphs]
+    assert all(len(names) >= 5 for names in operators)
+    assert any(len(set(names)) < len(names) for names in operators)

@@ -1,0 +1,42 @@
+"""Every rewrite at an opset boundary has been compared with an expectation that does not come from the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.judging import judge
+from tests.fuzz.rewrites import case_of, every_rewrite, is_rewritten, known_numbers, tested_elsewhere
+from tests.fuzz.versions import measured
+
+ROOT = Path(__file__).parents[2]
+NUMBERS = sorted(known_numbers().items())
+SHARES = [NUMBERS[start::6] for start in range(6)]
+
+
+def test_no_rewrite_has_never_been_compared_with_an_independent_expectation() -> None:
+    never = set(every_rewrite()) - set(known_numbers()) - set(tested_elsewhere())
+    assert sorted(never) == [], "`python -m tests.fuzz.rewrites` looks for a case of each"
+
+
+def test_nothing_is_listed_that_is_no_rewrite() -> None:
+    assert sorted((set(known_numbers()) | set(tested_elsewhere())) - set(every_rewrite())) == []
+    assert not set(known_numbers()) & set(tested_elsewhere())
+
+
+@pytest.mark.parametrize("test", sorted(set(tested_elsewhere().values())))
+def test_a_test_that_is_named_instead_exists(test: str) -> None:
+    file, name = test.split("::")
+    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
+
+
+@measured
+@pytest.mark.parametrize("share", SHARES)
+def test_a_rewrite_computes_what_a_runtime_makes_of_its_source(share: list[tuple[str, int]]) -> None:
+    for name, number in share:
+        case = case_of(name, number)
+        verdict = judge(case)
+        assert verdict.kind == "equal", f"{name}: {verdict.kind}: {verdict.detail}"
+        assert verdict.judges, name
+        assert is_rewritten(case), name

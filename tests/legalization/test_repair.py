@@ -1,0 +1,149 @@
+"""What runtimes run and the checker refuses is mended without touching what is computed, and is said to be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, checker, parser
+
+import reducelower
+from reducelower import ConversionError
+from tests.legalization.running import run
+
+X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
+
+
+def model(text: str, *, ir_version: int = 8, imports: str = '"" : 17') -> ModelProto:
+    return parser.parse_model(f"<ir_version: {ir_version}, opset_import: [{imports}]> {text}")
+
+
+OUT_OF_ORDER = "g (float[2,3] x) => (float[2,1] y) { y = ReduceMax<axes = [-1]>(b) b = Neg(a) a = Relu(x) }"
+IN_A_BRANCH = """g (bool c, float[2,3] x) => (float[2,3] y) {
+    y = If (c) <then_branch = t () => (float[2,3] p) { p = Neg(q) q = Add(x, z) },
+                else_branch = e () => (float[2,3] r) { r = Identity(z) }>
+    z = Relu(x)
+}"""
+STALE = """g (float[2,3] x) => (float[2,1] y) <float[7] a, double[2,3] b, float[2,3] c> {
+    a = Relu(x) b = Neg(a) c = Abs(b) d = Sqrt(c) y = ReduceMax<axes = [-1]>(d) }"""
+
+
+def test_nodes_are_put_behind_those_they_read_from() -> None:
+    source = model(OUT_OF_ORDER)
+    mended = reducelower.repair(source)
+    assert [node.op_type for node in mended.model.graph.node] == ["Relu", "Neg", "ReduceMax"]
+    assert "2 nodes of graph 'g' in order" in " ".join(mended.done)
+    checker.check_model(mended.model, full_check=True)
+    np.testing.assert_array_equal(run(mended.model, {"x": X})[0], np.maximum(-np.maximum(X, 0), -99).max(-1)[:, None])
+    assert source.graph.node[0].op_type == "ReduceMax", "the caller's model stays as it is"
+
+
+def test_a_branch_is_behind_what_it_reads_from_outside() -> None:
+    mended = reducelower.repair(model(IN_A_BRANCH)).model
+    checker.check_model(mended, full_check=True)
+    np.testing.assert_array_equal(run(mended, {"c": np.array(True), "x": X})[0], -(X + np.maximum(X, 0)))
+
+
+def test_order_that_is_right_is_left_alone() -> None:
+    source = model("g (float[2,3] x) => (float[2,3] y) { b = Neg(x) a = Relu(x) y = Add(a, b) }")
+    mended = reducelower.repair(source)
+    assert mended.done == ()
+    assert mended.model == source
+
+
+def test_nodes_in_a_circle_stay_as_they_are() -> None:
+    source = model("g (float[3] x) => (float[3] y) { y = Add(x, z) z = Neg(y) }")
+    assert reducelower.repair(source).model == source
+
+
+def test_only_stated_types_that_contradict_are_dropped() -> None:
+    mended = reducelower.repair(model(STALE))
+    assert [value.name for value in mended.model.graph.value_info] == ["c"]
+    assert "'a', 'b'" in " ".join(mended.done)
+    checker.check_model(mended.model, full_check=True)
+
+
+def test_an_output_stated_wrongly_is_corrected() -> None:
+    mended = reducelower.repair(model("g (float[2,3] x) => (float[7] y) { y = Relu(x) }"))
+    assert [dim.dim_value for dim in mended.model.graph.output[0].type.tensor_type.shape.dim] == [2, 3]
+    assert "outputs 'y'" in " ".join(mended.done)
+
+
+@pytest.mark.parametrize(
+    ("text", "imports", "ir_version", "domain", "version"),
+    [
+        ("g (float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", '"" : 17', 8, "com.microsoft", 1),
+        ("g (float[2,3] x) => (float[2,3] y) { y = Relu(x) }", '"com.microsoft" : 1', 8, "", 18),
+    ],
+)
+def test_missing_imports_are_added(text: str, imports: str, ir_version: int, domain: str, version: int) -> None:
+    mended = reducelower.repair(model(text, imports=imports, ir_version=ir_version)).model
+    assert (domain, version) in {(entry.domain, entry.version) for entry in mended.opset_import}
+    checker.check_model(mended, full_check=True)
+
+
+@pytest.mark.parametrize(("stated", "fitting"), [(3, 4), (99, None)])
+def test_the_ir_version_is_made_to_fit(stated: int, fitting: int | None) -> None:
+    source = model("g (float[3] x) => (float[3] y) <float[3] k = {1, 2, 3}> { y = Add(x, k) }", ir_version=8)
+    source.ir_version = stated
+    mended = reducelower.repair(source).model
+    checker.check_model(mended, full_check=True)
+    assert fitting is None or mended.ir_version == fitting
+
+
+# What the library does where a conversion meets such a model
+
+
+def test_stale_types_are_dropped_where_a_conversion_relies_on_types() -> None:
+    legalized = reducelower.legalize(model(STALE), reducelower.Target(9))
+    checker.check_model(legalized.model, full_check=True)
+    assert any("'a', 'b'" in note for note in legalized.plan.notes)
+    expected = np.sqrt(np.maximum(X, 0)).max(-1)[:, None]
+    np.testing.assert_array_equal(run(legalized.model, {"x": X})[0], expected)
+
+
+def test_what_dropping_does_not_mend_is_refused_with_what_would() -> None:
+    wrong = model("g (float[2,3] x) => (float[7] y) { a = Relu(x) y = ReduceMax<axes = [-1]>(a) }")
+    with pytest.raises(ConversionError, match=r"reducelower\.repair"):
+        reducelower.convert_version(wrong, 9)
+
+
+@pytest.mark.parametrize("target", [9, 13, 17, 21])
+def test_what_needs_no_opset_version_comes_to_any(target: int) -> None:
+    text = "g (float[2,3] x) => (float[2,3] y) { y = ai.onnx.ml.Scaler<offset = [1.0], scale = [2.0]>(x) }"
+    source = model(text, imports='"ai.onnx.ml" : 3')
+    converted = reducelower.convert_version(source, target)
+    checker.check_model(converted, full_check=True)
+    assert {entry.domain: entry.version for entry in converted.opset_import} == {"ai.onnx.ml": 3, "": target}
+    np.testing.assert_array_equal(run(converted, {"x": X})[0], (X - 1) * 2)
+
+
+# What onnxruntime writes into the default domain
+
+
+def normalized(x: np.ndarray) -> np.ndarray:
+    wide = x.astype(np.float64)
+    return (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 0.1)
+
+
+@pytest.mark.parametrize("source", [11, 14, 16])
+@pytest.mark.parametrize("target", [9, 11, 13, 16, 17, 21])
+def test_layer_normalization_of_onnxruntime_becomes_valid(source: int, target: int) -> None:
+    text = "g (float[2,3] x, float[3] s, float[3] b) => (float[2,3] y) {"
+    text += " y = LayerNormalization<axis = -1, epsilon = 0.1>(x, s, b) }"
+    scale, bias = np.array([1, 2, 3], np.float32), np.array([4, 5, 6], np.float32)
+    converted = reducelower.convert_version(model(text, imports=f'"" : {source}'), target)
+    checker.check_model(converted, full_check=True)
+    found = run(converted, {"x": X, "s": scale, "b": bias})[0]
+    np.testing.assert_allclose(found, normalized(X) * scale + bias, rtol=1e-5)
+    assert ("LayerNormalization" in {node.op_type for node in converted.graph.node}) == (target >= 17)
+
+
+@pytest.mark.parametrize("target", [11, 14, 17, 21])
+def test_simplified_layer_normalization_of_onnxruntime_becomes_valid(target: int) -> None:
+    text = "g (float[2,3] x, float[3] s) => (float[2,3] y) {"
+    text += " y = SimplifiedLayerNormalization<axis = -1, epsilon = 0.1>(x, s) }"
+    scale = np.array([1, 2, 3], np.float32)
+    converted = reducelower.convert_version(model(text, imports='"" : 14'), target)
+    checker.check_model(converted, full_check=True)
+    expected = X / np.sqrt((X.astype(np.float64) ** 2).mean(-1, keepdims=True) + 0.1) * scale
+    np.testing.assert_allclose(run(converted, {"x": X, "s": scale})[0], expected, rtol=1e-5)

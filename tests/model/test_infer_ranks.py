@@ -1,0 +1,144 @@
+"""Element types and ranks are found where shape inference stops, and what is found is what a run shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto, TensorProto, checker, helper, parser
+
+import reducelower
+from reducelower.model.inference import Inference
+from tests.adapters.single import yields
+
+HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>\n'
+
+
+def inferred(model: ModelProto) -> dict[str, tuple[int, int | None]]:
+    """Element type and rank by name, as far as they are found in the main graph."""
+    found = {}
+    for name, value in Inference(lambda: model).types(()).items():
+        tensor = value.tensor_type
+        found[name] = tensor.elem_type, len(tensor.shape.dim) if tensor.HasField("shape") else None
+    return found
+
+
+def shown(model: ModelProto, feeds: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """Element type and rank of everything the nodes of the main graph yield, in a run of onnxruntime."""
+    open_model = ModelProto()
+    open_model.CopyFrom(model)
+    names = [name for node in model.graph.node for name in node.output if name]
+    del open_model.graph.output[:]
+    open_model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(open_model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    values = dict(zip(names, session.run(None, feeds), strict=True))
+    return {name: (helper.np_dtype_to_tensor_dtype(value.dtype), value.ndim) for name, value in values.items()}
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+# What is computed at run time is only how large the result is, so the rank of every value is known.
+KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
+    "a shape computed by arithmetic, three sizes long": (
+        """g (float[a,b] x, int64 n) => (float[c] y) <int64[1] zero = {0}, int64[1] four = {4}, int64[1] m1 = {-1}> {
+            s = Shape(x) k = Gather(s, zero) f = Cast<to = 1>(k) r = Sqrt(f) h = Cast<to = 7>(r)
+            w = Concat<axis = 0>(h, four, m1) v = Reshape(x, w) p = Softmax<axis = -1>(v)
+            q = ReduceMax<axes = [1], keepdims = 0>(p) t = Transpose<perm = [1, 0]>(q)
+            y = ReduceSum<keepdims = 0>(t, zero)
+        }""",
+        {"x": floats(4, 8), "n": np.array(2)},
+    ),
+    "expanded, gathered, tiled and padded": (
+        """g (float[a,b] x, int64[3] s, int64[4] p, int64[2,2] i, int64[2] r) => (float[c,d] y) <float one = {1}> {
+            e = Expand(x, s) g = Gather<axis = 1>(e, i) z = Pad(x, p, one) t = Tile(z, r) y = Concat<axis = 0>(t, x)
+        }""",
+        {
+            "x": floats(2, 3), "s": np.array([4, 2, 3]), "p": np.array([0, 0, 1, 0]),
+            "i": np.array([[0, 1], [1, 0]]), "r": np.array([2, 1]),
+        },
+    ),
+    "squeezed and unsqueezed by axes computed at run time": (
+        """g (float[a,b] x, int64[1] n) => (float[c,d] y) {
+            u = Unsqueeze(x, n) r = Relu(u) s = Squeeze(r, n) m = MatMul(r, s)
+            y = ReduceMean<axes = [0], keepdims = 0>(m)
+        }""",
+        {"x": floats(3, 3), "n": np.array([0])},
+    ),
+    "in the branches of an If and the body of a Loop": (
+        """g (bool c, float[a,b] x, int64[2] s, int64 n) => (float[d,e,f] y) {
+            v = If (c) <then_branch = t () => (float[] p) { p = Reshape(x, s) },
+                        else_branch = e () => (float[] q) { r = Neg(x) q = Reshape(r, s) }>
+            w, y = Loop (n, c, v) <body = b (int64 i, bool on, float[] k) => (bool off, float[] m, float[] o) {
+                off = Identity(on) m = Identity(k) o = Reshape(k, s) }>
+        }""",
+        {"c": np.array(True), "x": floats(2, 6), "s": np.array([3, 4]), "n": np.array(2)},
+    ),
+    "behind operators of onnxruntime": (
+        """g (float[a,b,4] x, float[4,4] w, float[4] v, float[a,b,4] z, int64[4] s) => (float[c,d,e,f] y) {
+            m = com.microsoft.FusedMatMul<alpha = 0.5>(x, w) g = com.microsoft.BiasGelu(m, v)
+            l, mean, inv, sum = com.microsoft.SkipLayerNormalization(g, z, v, v)
+            wq, ws, wz = DynamicQuantizeLinear(w)
+            f = com.microsoft.FastGelu(l, v) n = Add(f, sum) d = com.microsoft.DynamicQuantizeMatMul(n, wq, ws, wz)
+            k = com.microsoft.QuickGelu(d) y = Reshape(k, s)
+        }""",
+        {"x": floats(2, 3, 4), "w": floats(4, 4), "v": floats(4), "z": floats(2, 3, 4), "s": np.array([2, 3, 2, 2])},
+    ),
+    "quantized by operators of onnxruntime": (
+        """g (float[a,b] x, float[1,b] w) => (float[c,d] y) <float s = {0.1}, uint8 z = {128}> {
+            p = com.microsoft.QuantizeLinear(x, s, z) q = com.microsoft.QuantizeLinear(w, s, z)
+            r = com.microsoft.QLinearAdd(p, s, z, q, s, z, s, z) t = com.microsoft.QLinearSigmoid(r, s, z, s, z)
+            y = com.microsoft.DequantizeLinear(t, s, z)
+        }""",
+        {"x": floats(2, 3), "w": floats(1, 3)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_all_types_and_ranks_are_found_and_are_those_of_a_run(name: str) -> None:
+    text, feeds = KNOWN[name]
+    model = parser.parse_model(HEADER + text)
+    seen = shown(model, {value.name: feeds[value.name] for value in model.graph.input})
+    found = inferred(model)
+    # What a Loop carries may change its shape, so only its element type is sure.
+    carried = {node.output[0] for node in model.graph.node if node.op_type == "Loop"}
+    unused = {name for name, (_, rank) in found.items() if rank is None} & {"mean", "inv"}
+    for value, (element_type, rank) in seen.items():
+        if value not in unused:
+            assert found[value] == (element_type, None if value in carried else rank), value
+
+
+def test_the_type_behind_a_foreign_operator_is_that_of_its_neighbours() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13, "custom" : 1]>
+        g (double[3] x) => (double[3] y) { a = custom.Op(x) b = Neg(a) c = Add(b, x) y = Relu(c) }"""
+    assert inferred(parser.parse_model(text))["a"] == (TensorProto.DOUBLE, None)
+
+
+def test_nothing_is_claimed_where_nothing_is_sure() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13, "custom" : 1]>
+        g (float[3] x, int64[k] s) => (float[] y) {
+            a = custom.Op(x) y = Reshape(x, s) b = Squeeze(y) c = MatMul(y, x) }"""
+    found = inferred(parser.parse_model(text))
+    assert "a" not in found
+    assert found["y"] == found["b"] == found["c"] == (TensorProto.FLOAT, None)
+
+
+def test_one_stated_type_that_contradicts_does_not_hide_the_others() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[2,3] x, int64[1] s) => (float[k] y) <float[7] a> { a = Neg(x) b = Reshape(a, s) y = Relu(b) }"""
+    assert inferred(parser.parse_model(text))["b"] == (TensorProto.FLOAT, 1)
+
+
+def test_a_traced_reshape_no_longer_stands_in_the_way_of_opset_9() -> None:
+    text, feeds = KNOWN["a shape computed by arithmetic, three sizes long"]
+    model = parser.parse_model(HEADER + text)
+    converted = reducelower.convert_version(model, 9)
+    checker.check_model(converted, full_check=True)
+    np.testing.assert_array_equal(yields(converted, feeds)[0], yields(model, feeds)[0])

@@ -1,0 +1,156 @@
+"""Normalizations taken apart: in models of every opset version that has them, with what nodes may leave out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto, TensorProto, checker, defs, helper, shape_inference
+from onnx.reference import ReferenceEvaluator
+
+import reducelower
+from reducelower.numerics.normalizations import NORMALIZATIONS, exact_normalization
+from reducelower.rulebook import load_book
+
+FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
+ATTRIBUTES: dict[str, dict[str, Any]] = {
+    "GroupNormalization": {"num_groups": 2, "epsilon": 1e-5},
+    "InstanceNormalization": {"epsilon": 1e-5},
+    "LayerNormalization": {"axis": -1, "epsilon": 1e-5},
+    "LogSoftmax": {"axis": 1},
+    "LpNormalization": {"axis": 1, "p": 2},
+    "MeanVarianceNormalization": {"axes": [0, 2]},
+    "RMSNormalization": {"axis": 1, "epsilon": 1e-5},
+    "Softmax": {"axis": 1},
+    "GlobalLpPool": {"p": 3},
+}
+OPSETS = {"GroupNormalization": (21, 23), "LayerNormalization": (17, 18, 21), "RMSNormalization": (23,)}
+
+
+def single(
+    op_type: str, opset: int, inputs: list[np.ndarray], outputs: int = 1, kind: int = FLOAT, **more: Any
+) -> ModelProto:
+    names = [f"x{at}" for at in range(len(inputs))]
+    node = helper.make_node(op_type, names, [f"y{at}" for at in range(outputs)], **ATTRIBUTES.get(op_type, {}), **more)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info(name, kind, value.shape) for name, value in zip(names, inputs, strict=True)],
+        [
+            helper.make_tensor_value_info("y0", kind, [None] * inputs[0].ndim),
+            *(helper.make_tensor_value_info(f"y{at}", FLOAT, [None] * inputs[0].ndim) for at in range(1, outputs)),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def operands(op_type: str, kind: Any = np.float32, scale: float = 1.0) -> list[np.ndarray]:
+    random = np.random.default_rng(1)
+    data = (random.normal(0.5, 1, (2, 4, 6)) * scale).astype(kind)
+    vector = (4, 6) if op_type == "RMSNormalization" else (6,) if op_type == "LayerNormalization" else (4,)
+    return [data] + [random.normal(1, 0.2, vector).astype(kind) for _ in defs.get_schema(op_type).inputs[1:]]
+
+
+def run(model: ModelProto, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return list(session.run(None, {f"x{at}": value for at, value in enumerate(inputs)}))
+
+
+def exact(op_type: str, inputs: list[np.ndarray]) -> np.ndarray:
+    return exact_normalization(op_type, inputs, ATTRIBUTES.get(op_type, {})).astype(np.float64)
+
+
+@pytest.mark.parametrize("rules", ["spec", "stable"])
+@pytest.mark.parametrize(
+    ("op_type", "opset"), [(op, opset) for op in sorted(NORMALIZATIONS) for opset in OPSETS.get(op, (9, 13, 18))]
+)
+def test_a_normalization_becomes_reductions_at_every_opset(op_type: str, opset: int, rules: str) -> None:
+    inputs = operands(op_type)
+    if op_type in ("Softmax", "LogSoftmax") and opset < 13:
+        inputs = [inputs[0][:, :, 0]]  # before 13, the axes from this one on
+    model = single(op_type, opset, inputs)
+    expanded = reducelower.expand(model, ops=[op_type], rules=rules)
+    checker.check_model(expanded, full_check=True)
+    kinds = {node.op_type for node in expanded.graph.node}
+    assert op_type not in kinds
+    assert any(kind.startswith("Reduce") for kind in kinds)
+    np.testing.assert_allclose(run(expanded, inputs)[0], exact(op_type, inputs), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("op_type", sorted(NORMALIZATIONS))
+def test_every_normalization_is_kept_unless_it_is_named(op_type: str) -> None:
+    model = single(op_type, 23, operands(op_type))
+    assert reducelower.expand(model, rules="stable") == model
+
+
+@pytest.mark.parametrize("op_type", sorted(NORMALIZATIONS))
+def test_without_float_no_float_is_computed(op_type: str) -> None:
+    inputs = operands(op_type, np.float16)
+    model = single(op_type, 23, inputs, kind=HALF)
+    expanded = reducelower.expand(model, ops=[op_type], rules="stable", without_types=["float", "double"])
+    checker.check_model(expanded, full_check=True)
+    inferred = shape_inference.infer_shapes(expanded, strict_mode=True).graph
+    assert {value.type.tensor_type.elem_type for value in inferred.value_info} <= {HALF, TensorProto.INT64}
+    assert {tensor.data_type for tensor in expanded.graph.initializer} <= {HALF, TensorProto.INT64}
+
+
+@pytest.mark.parametrize("op_type", ["LayerNormalization", "InstanceNormalization", "GroupNormalization"])
+def test_large_float16_numbers_stay_finite_where_every_operator_rounds(op_type: str) -> None:
+    inputs = operands(op_type, np.float16, scale=1e4)
+    model = single(op_type, 23, inputs, kind=HALF)
+    expanded = reducelower.expand(model, ops=[op_type], rules="stable", without_types=["float"])
+    with np.errstate(all="ignore"):
+        (found,) = ReferenceEvaluator(expanded).run(None, {f"x{at}": value for at, value in enumerate(inputs)})
+    np.testing.assert_allclose(np.asarray(found, np.float64), exact(op_type, inputs), atol=4 * 2.0**-9)
+
+
+def test_stash_type_says_what_float16_is_computed_in() -> None:
+    inputs = operands("LayerNormalization", np.float16)
+    model = single("LayerNormalization", 18, inputs, kind=HALF)
+    expanded = reducelower.expand(model, ops=["LayerNormalization"], rules="stable")
+    casts = [node.attribute[0].i for node in expanded.graph.node if node.op_type == "Cast"]
+    assert casts == [FLOAT]
+    bfloat = single("LayerNormalization", 18, inputs, kind=HALF, stash_type=TensorProto.BFLOAT16)
+    expanded = reducelower.expand(bfloat, ops=["LayerNormalization"], rules="stable")
+    casts = [node.attribute[0].i for node in expanded.graph.node if node.op_type == "Cast"]
+    assert casts == [TensorProto.BFLOAT16]
+
+
+@pytest.mark.parametrize("rules", ["spec", "stable"])
+def test_layer_normalization_without_bias_and_with_its_statistics(rules: str) -> None:
+    inputs = operands("LayerNormalization")
+    model = single("LayerNormalization", 17, inputs[:2], outputs=3)
+    expanded = reducelower.expand(model, ops=["LayerNormalization"], rules=rules)
+    checker.check_model(expanded, full_check=True)
+    found, mean, inverse = run(expanded, inputs[:2])
+    wide = inputs[0].astype(np.float64)
+    np.testing.assert_allclose(found, exact("LayerNormalization", inputs[:2]), rtol=2e-5, atol=2e-6)
+    np.testing.assert_allclose(mean, wide.mean(-1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(inverse, 1 / np.sqrt(wide.var(-1, keepdims=True) + 1e-5), rtol=1e-5)
+    alone = reducelower.expand(single("LayerNormalization", 17, inputs[:2]), ops=["LayerNormalization"], rules=rules)
+    assert "Reciprocal" not in {node.op_type for node in alone.graph.node}
+
+
+def test_float_is_not_cast_to_float() -> None:
+    model = single("LayerNormalization", 17, operands("LayerNormalization"))
+    for rules in ("spec", "stable"):
+        expanded = reducelower.expand(model, ops=["LayerNormalization"], rules=rules)
+        assert "Cast" not in {node.op_type for node in expanded.graph.node}
+
+
+def test_a_large_mean_costs_no_digits_of_the_deviation() -> None:
+    inputs = operands("LayerNormalization")
+    inputs[0] = inputs[0] + np.float32(4096)
+    model = single("LayerNormalization", 17, inputs)
+    right = exact("LayerNormalization", inputs)
+    stable = run(reducelower.expand(model, ops=["LayerNormalization"], rules="stable"), inputs)[0]
+    spec = run(reducelower.expand(model, ops=["LayerNormalization"], rules="spec"), inputs)[0]
+    assert np.abs(stable - right).max() < 1e-5
+    assert not np.abs(spec - right).max() < 1e-2
+
+
+def test_the_operators_known_are_those_with_rules() -> None:
+    for name in ("spec", "stable"):
+        assert {op for op in load_book(name).operators if not op.startswith("Reduce")} == NORMALIZATIONS
