@@ -263,7 +263,7 @@ def _misfit(node: NodeProto, scope: Scope, goal: defs.OpSchema, *, strict: bool)
                     continue
                 raise RefusedError(
                     f"the element type of {name!r} is not known, and opset {scope.ground.opset} takes fewer types",
-                    f"declare it with --type {name}=float32",
+                    scope.how_to_declare(name, "type"),
                 )
             if found not in taken_types(goal, formal):
                 return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from onnx import (
@@ -73,6 +73,21 @@ class BodyScope(Scope):
         found = self._body_types.get(name)
         return found if found is not None else self.parent.type(name)
 
+    def how_to_declare(self, name: str, what: Literal["type", "rank"]) -> str:
+        """The hint for a value of the model: what the nodes compute follows from what they read."""
+        assert self.parent is not None
+        if name not in (self._defined or ()):
+            return self.parent.how_to_declare(name, what)
+        for outer in self._read_outside():
+            known = self.parent.element_type(outer) if what == "type" else self.parent.rank(outer)
+            if known is None:
+                return self.parent.how_to_declare(outer, what)
+        return "state the types and shapes of what the node reads"
+
+    def _read_outside(self) -> list[str]:
+        read = {name for node in self.nodes for name in _read_by(node)}
+        return sorted(read - {"", *(self._defined or ())})
+
     def types_inside(self, node: NodeProto, number: int) -> list[ValueInfoProto]:
         """The types of what a subgraph of one of the nodes, by its number among them, takes and computes."""
         graph = self._graph_inside(node, number)
@@ -108,7 +123,7 @@ class BodyScope(Scope):
     def _inferred(self) -> GraphProto:
         assert self.parent is not None
         if self._body is None:
-            read = {name for node in self.nodes for name in _read_by(node)} - {"", *(self._defined or ())}
+            read = self._read_outside()
             known = {outer: found for outer in read if (found := self._type_outside(outer)) is not None}
             constants = []
             for outer in sorted(known):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from onnx import (
@@ -74,6 +74,9 @@ _FIRST_CONSTANTS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 _EXACT_IN_DOUBLE = 2.0**53
 """Up to here a double holds every integer."""
+
+
+_EXAMPLES = {"type": "float32", "rank": "3"}
 
 
 class Mark(NamedTuple):
@@ -297,7 +300,7 @@ class Scope:
         """
         found = self.element_type(name)
         if found is None:
-            raise RefusedError(f"the element type of {name!r} is not known", f"declare it with --type {name}=float32")
+            raise RefusedError(f"the element type of {name!r} is not known", self.how_to_declare(name, "type"))
         return found
 
     def needed_rank(self, name: str) -> int:
@@ -308,8 +311,12 @@ class Scope:
         """
         found = self.rank(name)
         if found is None:
-            raise RefusedError(f"the rank of {name!r} is not known", f"declare it with --rank {name}=3")
+            raise RefusedError(f"the rank of {name!r} is not known", self.how_to_declare(name, "rank"))
         return found
+
+    def how_to_declare(self, name: str, what: Literal["type", "rank"]) -> str:
+        """The hint that tells how to make the element type or the rank of a value known."""
+        return f"declare it with --{what} {name}={_EXAMPLES[what]}"
 
     # What a rule adds
 
