@@ -108,12 +108,11 @@ def _lower_count(node: NodeProto, scope: Scope) -> Outcome:
             "opset 10 is the oldest that takes K as an input",
         )
     body = Writer(node, scope)
-    int64 = TensorProto.INT64
     found = body.add_many("TopK", [node.input[0]], ["sorted", "places"], axis=axis, k=size)
-    bounds = body.constant([0], int64, "start"), name, body.constant([axis], int64, f"axis_{axis}")
+    first = ramp(body, name)
     for output, whole in enumerate(found):
         if body.wants(output):
-            body.yields("Slice", whole, *bounds, output=output)
+            body.yields("Gather", whole, first, output=output, axis=axis)
     return body.nodes
 
 
