@@ -8,10 +8,7 @@ import numpy as np
 import onnx.parser
 import pytest
 
-<<<<<<< HEAD
-=======
 import reducelower
->>>>>>> 3132cf6 (Pad any element type by any pads, and take the first of int64, below opset 11)
 from tests.adapters.models import assert_same, converted, floats, int64s, one, operators, run
 
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32)
@@ -109,7 +106,6 @@ def test_the_last_of_equal_ones(op_type: str, axis: int, keepdims: int, ranked: 
     assert_same(made, {"x": data}, 11, np.expand_dims(expected, axis) if keepdims else expected)
 
 
-<<<<<<< HEAD
 def test_a_count_that_a_call_of_a_function_states_becomes_a_list_of_one() -> None:
     model = onnx.parser.parse_model("""
     <ir_version: 8, opset_import: ["" : 9, "local" : 1]>
@@ -127,7 +123,8 @@ def test_the_largest_none_are_empty_below_opset_10() -> None:
     made = one("TopK", data, 11, outputs=["y", "i"], constants={"k": np.array([0])}, axis=1)
     values, places = run(converted(made, 9), data)
     assert (values.shape, places.shape, places.dtype) == ((2, 0), (2, 0), np.int64)
-=======
+
+
 @pytest.mark.parametrize("target", [10, 9])
 @pytest.mark.parametrize("largest", [1, 0])
 @pytest.mark.parametrize("axis", [-1, 0, 1])
@@ -152,4 +149,3 @@ def test_how_many_are_taken_may_be_computed_where_all_can_be_put_in_order() -> N
     values, found = run(reducelower.convert_version(made, 9), feeds)
     np.testing.assert_array_equal(values, -np.sort(-data, axis=1)[:, :2])
     np.testing.assert_array_equal(found, np.argsort(-data, axis=1)[:, :2])
->>>>>>> 3132cf6 (Pad any element type by any pads, and take the first of int64, below opset 11)

@@ -11,15 +11,10 @@ from onnx import NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
-<<<<<<< HEAD
-from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
-=======
 from reducelower.adapters.ops.slicing import ramp
-from reducelower.adapters.registry import Outcome, lowers
+from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import set_attribute, value_of
->>>>>>> 3132cf6 (Pad any element type by any pads, and take the first of int64, below opset 11)
+from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -64,11 +59,14 @@ def _lower_top_k(node: NodeProto, scope: Scope) -> Outcome:
 
 
 @lowers("TopK", 10)
-<<<<<<< HEAD
-def _lower_none(node: NodeProto, scope: Scope) -> Outcome:
-    """Before 10 at least one element was asked for; none of them is an empty slice."""
+def _lower_count(node: NodeProto, scope: Scope) -> Outcome:
+    """How many is an attribute, and at least one: none of them is an empty slice."""
+    if scope.reference(node.input[1]) is not None:
+        return False
     count = scope.constant(node.input[1])
-    if count is None or count.reshape(-1)[0] > 0:
+    if count is None:
+        return _first_of_all(node, scope)
+    if count.reshape(-1)[0] > 0:
         return False
     body = Writer(node, scope)
     axis = int(value_of(node, "axis", -1))
@@ -94,12 +92,10 @@ def _raise_k(node: NodeProto, scope: Scope) -> Outcome:
     drop_attribute(node, "k")
     node.input.append(listed)
     return [*body.nodes, node]
-=======
-def _lower_count(node: NodeProto, scope: Scope) -> Outcome:
-    """How many is an attribute: where it is computed, all are put in order and the first of them taken."""
-    name = node.input[1]
-    if scope.constant(name) is not None or scope.reference(name) is not None:
-        return False
+
+
+def _first_of_all(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Where how many is computed, all are put in order and the first of them taken."""
     axis = from_the_front(int(value_of(node, "axis", -1)), scope.needed_rank(node.input[0]))
     size = (scope.shape(node.input[0]) or [None] * (axis + 1))[axis]
     if size is None:
@@ -109,7 +105,7 @@ def _lower_count(node: NodeProto, scope: Scope) -> Outcome:
         )
     body = Writer(node, scope)
     found = body.add_many("TopK", [node.input[0]], ["sorted", "places"], axis=axis, k=size)
-    first = ramp(body, name)
+    first = ramp(body, node.input[1])
     for output, whole in enumerate(found):
         if body.wants(output):
             body.yields("Gather", whole, first, output=output, axis=axis)
@@ -176,7 +172,6 @@ def _of_int64(body: Writer, data: str) -> list[NodeProto]:
         elif body.wants(output):
             body.yields("Transpose", body.add("Reshape", found, whole), output=output, perm=back)
     return body.nodes
->>>>>>> 3132cf6 (Pad any element type by any pads, and take the first of int64, below opset 11)
 
 
 def _lower_last_index(node: NodeProto, scope: Scope) -> Outcome:
