@@ -10,7 +10,7 @@ from pathlib import Path
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
 
 from reducelower.api import check
-from reducelower.batch.diagnosis import what_is_wrong
+from reducelower.batch.diagnosis import what_is_wrong_with_source
 from reducelower.errors import Refusal
 from reducelower.files import LoadedModel, all_graphs, read_model
 from reducelower.legalization.drafting import fits
@@ -94,7 +94,7 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
     source = read_model(path)
     model = source.model
     found = _content(path, source, model)
-    if wrong := what_is_wrong(model, external=source.is_partial):
+    if wrong := what_is_wrong_with_source(model, external=source.is_partial):
         return Inspected(**{**vars(found), "problem": wrong})
     bare = skeleton(model)
     opset = source_opset(bare)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -288,7 +287,7 @@ def test_inspect_counts_operators_in_subgraphs_and_names_external_data(cli: Cli,
     onnx.save(model, "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
     found = json.loads(cli("inspect", "model.onnx", "--json").out)
     assert found["operators"] == {"Add": 1, "If": 1, "Neg": 1}
-    assert found["external"] == {"weights.bin": os.path.getsize("weights.bin")}
+    assert found["external"] == {"weights.bin": Path("weights.bin").stat().st_size}
     assert found["weights"] == {"float": 2}
 
 
