@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 
 from reducelower.batch.conversion import Outcome
-from reducelower.batch.staging import renamed
 from reducelower.cli import console
 
 __all__ = ["STREAM", "Staged", "on_standard_output", "staged"]
@@ -38,6 +36,10 @@ class Staged:
 
     def named(self, outcome: Outcome) -> Outcome:
         """An outcome in the user's words."""
+        if not self.names:
+            return outcome
+        from reducelower.batch.staging import renamed
+
         problems = outcome.problems
         for path, name in self.names.items():
             problems = renamed(problems, path, name)
@@ -57,6 +59,8 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
         return
     if models.count(STREAM) > 1:
         raise click.UsageError("- stands for standard input, which can be read only once")
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory(prefix="reducelower-") as folder:
         source, result = Path(folder) / "stdin.onnx", Path(folder) / "stdout.onnx"
         if STREAM in models:
