@@ -79,6 +79,7 @@ class Settings:
         repair: mend what keeps a model from being valid, see `reducelower.repair`, before it is converted.
         overwrite: existing outputs may be replaced.
         in_place: outputs replace their inputs.
+        backup: inputs that are replaced are kept beside the outputs, as ``NAME.bak``.
         external_data: how external data comes to another folder.
         details: outcomes carry what a report shows of a model besides the plan.
     """
@@ -105,6 +106,7 @@ class Settings:
     repair: bool = False
     overwrite: bool = False
     in_place: bool = False
+    backup: bool = False
     external_data: str = "copy"
     details: bool = False
 

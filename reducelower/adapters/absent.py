@@ -123,7 +123,7 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
             raise RefusedError(
                 f"opset {scope.target_opset} does not have {node.op_type}, and the type of {name!r}, which its "
                 "function body depends on, is not known",
-                f"declare it with --type {name}=float32, or infer shapes first",
+                scope.how_to_declare(name, "type"),
             )
         types.append(known.SerializeToString())
     written = min(found.context_dependent_function_opset_versions)

@@ -49,7 +49,7 @@ def reduce_by_condition(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if rank is None:
         raise RefusedError(
             f"its axes {axes!r} are computed at run time, and the rank of {data!r} is not known",
-            f"declare it with --rank {data}=3, make {axes!r} a constant, or aim at an opset with axes as an input",
+            f"{scope.how_to_declare(data, 'rank')}, make {axes!r} a constant, or aim at an opset with axes as an input",
         )
     return _Writer(node, scope, rank).nodes()
 

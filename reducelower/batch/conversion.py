@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
 from reducelower.api import Legalized, legalize
+from reducelower.batch.backup import keep_backup
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
 from reducelower.batch.input_values import read_data_sets
 from reducelower.batch.task import Task
@@ -176,6 +178,8 @@ def _convert(
         what = "could not be verified" if verification.equivalent else "does not compute the same"
         problem = f"{task.source}: the converted model {what}, so it was not written: {verification}"
         return replace(outcome, status=REFUSED, problems=(problem,))
+    if settings.backup:
+        keep_backup(Path(task.source))
     written = write_model(
         legalized.model,
         task.output,

@@ -8,6 +8,7 @@ from onnx import ModelProto, checker
 from onnx.shape_inference import InferenceError, infer_shapes
 
 from reducelower.batch.axes import what_is_wrong_with_axes
+from reducelower.batch.stand_ins import states_every_shape, with_every_shape_stated, without_external_tensors
 from reducelower.files import all_graphs
 from reducelower.model.inference import skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS, first_version, is_runtime_name
@@ -36,7 +37,7 @@ def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = Fal
     if problem := what_is_wrong_with_calls(model):
         return problem
     try:
-        checker.check_model(_bare(model) if external else model, full_check=full)
+        checker.check_model(_checkable(model, external), full_check=full)
     except (checker.ValidationError, InferenceError) as error:
         return _plainly(str(error), model)
     except UnicodeDecodeError:
@@ -65,10 +66,10 @@ def what_is_wrong_with_source(model: ModelProto, *, external: bool = False) -> s
     return what_is_wrong(copy, external=external)
 
 
-def _bare(model: ModelProto) -> ModelProto:
-    from reducelower.batch.stand_ins import without_external_tensors  # most models have none
-
-    return without_external_tensors(model)
+def _checkable(model: ModelProto, external: bool) -> ModelProto:
+    """The model, with stand-ins for what the checker cannot do without."""
+    bare = without_external_tensors(model) if external else model
+    return bare if states_every_shape(bare) else with_every_shape_stated(bare)
 
 
 def contradicts_itself(model: ModelProto) -> bool:

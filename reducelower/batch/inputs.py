@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -32,13 +33,15 @@ class Input:
     found: bool = False
 
 
-def find_models(arguments: Iterable[str], *, skip: str = "") -> list[Input]:
+def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[str] = ()) -> list[Input]:
     """Find the model files that arguments name: files as they are, models in folders, and glob patterns.
 
     Args:
         arguments: files, folders (searched at every depth for ``*.onnx``) and patterns (``**`` is any depth), by
             path or URL.
         skip: folder to leave out, such as that of the outputs.
+        exclude: patterns of models to leave out, by their path, their path in the folder they were found by, or their
+            name; ``*`` stands for any letters, ``/`` among them.
 
     Raises:
         SettingError: a folder or a pattern holds no model.
@@ -48,12 +51,21 @@ def find_models(arguments: Iterable[str], *, skip: str = "") -> list[Input]:
     for argument in map(as_path, arguments):
         models = _at_url(argument) if is_url(argument) else _on_this_machine(argument)
         models = _outside(as_path(skip), models) if skip else models
+        models = [model for model in models if not _is_excluded(model, exclude)] if exclude else models
         if not models:
             wild = any(letter in argument for letter in _WILD)
-            raise SettingError(f"nothing matches {argument}" if wild else f"the folder {argument} holds no .onnx file")
+            but = " but for what --exclude names" if exclude else ""
+            raise SettingError(
+                f"nothing matches {argument}{but}" if wild else f"the folder {argument} holds no .onnx file{but}"
+            )
         for model in models:
             found.setdefault(model.path, model)
     return list(found.values())
+
+
+def _is_excluded(model: Input, patterns: Sequence[str]) -> bool:
+    names = (model.path, model.relative, model.path.rpartition("/")[2])
+    return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
 
 def plan_outputs(

@@ -25,7 +25,7 @@ __all__ = ["Content", "Origin", "Record", "content_of", "external_facts", "origi
 
 _BLOCK = 1 << 20
 _TOOLS = ("onnx", "onnxruntime")
-_WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "details")
+_WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "backup", "details")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Stand-ins for tensors whose data is not at hand, so that the ONNX checker can judge the rest of a model.
+"""Stand-ins for what the ONNX checker does without badly, so that it can judge the rest of a model.
 
 The checker looks for external data in files, and does not find what an offset, a link or a working directory hides
-from it; references to weights in the model's own file it knows nothing of. Of either kind it needs type and shape.
+from it; references to weights in the model's own file it knows nothing of. Of either kind it needs type and shape. It
+also insists that inputs and outputs state their shapes, which runtimes and onnx's own converter do not.
 """
 
 from __future__ import annotations
@@ -14,10 +15,44 @@ from onnx.helper import make_node, make_tensor_type_proto
 
 from reducelower.files import all_graphs, external_tensors
 
-__all__ = ["without_external_tensors"]
+__all__ = ["states_every_shape", "with_every_shape_stated", "without_external_tensors"]
 
 _LARGEST_ELEMENT = 16
 _LARGEST_STAND_IN = 1 << 26
+_DOMAIN = "reducelower.stand_in"
+
+
+def states_every_shape(model: ModelProto) -> bool:
+    """Whether every graph input and output has the type and the shape that the checker asks for."""
+    return all(map(_is_stated, (*model.graph.input, *model.graph.output)))
+
+
+def _is_stated(value: ValueInfoProto) -> bool:
+    kind = value.type.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        return bool(getattr(value.type, kind).elem_type) and getattr(value.type, kind).HasField("shape")
+    return kind is not None
+
+
+def with_every_shape_stated(model: ModelProto) -> ModelProto:
+    """A copy in which nodes of no known operator yield the inputs and read the outputs whose shapes nothing states.
+
+    To the checker such a node may yield anything; that what it reads is computed somewhere is checked.
+    """
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    graph = copy.graph
+    for position in reversed(range(len(graph.output))):
+        if not _is_stated(graph.output[position]):
+            graph.node.append(make_node("Read", [graph.output[position].name], [], domain=_DOMAIN))
+            del graph.output[position]
+    for position in reversed(range(len(graph.input))):
+        value = graph.input[position]
+        if value.type.tensor_type.elem_type and not _is_stated(value):
+            graph.node.insert(0, make_node("Given", [], [value.name], domain=_DOMAIN))
+            del graph.input[position]
+    copy.opset_import.add(domain=_DOMAIN, version=1)
+    return copy
 
 
 def without_external_tensors(model: ModelProto) -> ModelProto:

@@ -13,6 +13,7 @@ _COMMANDS = {
     "expand": ("reducelower.cli.expand", "Replace composite Reduce operators by simpler ones."),
     "raise": ("reducelower.cli.raising", "Fold primitive forms into composite Reduce operators."),
     "check": ("reducelower.cli.check", "Say what a conversion would change; for CI."),
+    "inspect": ("reducelower.cli.inspect", "Say what is in a model, and where it can go."),
     "verify": ("reducelower.cli.verify", "Run two models and compare every output."),
     "repair": ("reducelower.cli.repair", "Mend what runtimes run and the ONNX checker refuses."),
     "targets": (
@@ -69,7 +70,8 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     callback=_show_version,
     help="Show the versions of reducelower and of what it works with.",
 )
-def app() -> None:
+@click.pass_context
+def app(ctx: click.Context) -> None:
     """Make ONNX models legal for their runtime: opset versions both ways, Reduce operators rewritten, with proof.
 
     \b
@@ -78,4 +80,14 @@ def app() -> None:
 
     Exit status: 0 done, 1 refused or not equivalent (check: work found), 2 bad usage or unreadable input,
     3 a fault of reducelower itself.
+
+    Defaults of options come from reducelower.toml or [tool.reducelower] in pyproject.toml, here or in a folder above.
     """
+    from pathlib import Path
+
+    from reducelower.cli.config import defaults, find
+
+    found = find(Path.cwd())
+    if found is not None and isinstance(ctx.command, click.Group):
+        commands = {name: ctx.command.get_command(ctx, name) for name in _COMMANDS}
+        ctx.default_map = defaults(*found, {name: command for name, command in commands.items() if command is not None})

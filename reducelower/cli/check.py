@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reducelower.cli.options import (
+    EXCLUDE_OPTION,
     FOR_OPTION,
     IR_VERSION_OPTION,
     Command,
@@ -32,7 +33,7 @@ __all__ = ["command"]
 @click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
 @click.option("--opset", type=OPSET, help="Opset version that the models should have.  [default: the model's own]")
 @FOR_OPTION
-@click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; can be given many times.")
+@click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; repeatable.")
 @click.option(
     "--format",
     "form",
@@ -44,6 +45,7 @@ __all__ = ["command"]
 @conversion_options("stable")
 @IR_VERSION_OPTION
 @report_option
+@EXCLUDE_OPTION
 @workers_options
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status tells.")
 @click.option("-v", "--verbose", is_flag=True, help="List every node that would be rewritten.")
@@ -52,7 +54,7 @@ def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
     """Say what a conversion would rewrite and what it would refuse; nothing is written.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 when every model is legal
-    as it is, 1 when one is not, 2 when one cannot be read.
+    as it is, 1 when one is not, 2 when one cannot be read. Without anything to check for, say where each model can go.
 
     \b
     Examples:
@@ -63,7 +65,9 @@ def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
         "auto",
         "keep",
     ):
-        raise click.UsageError("say what to check for: --opset N, --for NAME, --without NAME or several of them", ctx)
+        from reducelower.cli.inspect import inspect_all
+
+        return inspect_all(models, as_json=options["form"] == "json", short=True)
     settings = settings_of(target_of(options, ctx), options)
     return _check_all(models, replace(settings, details=bool(options["reports"])), options)
 
@@ -83,7 +87,7 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
         from reducelower.batch.cluster import anchored, anchored_settings
 
         models, settings = anchored(models), anchored_settings(settings)
-    paths = [model.path for model in find_models(models)]
+    paths = [model.path for model in find_models(models, exclude=options["exclude"])]
     check_report_paths(options["reports"], paths)
     checked = []
     work, jobs = partial(check_file, settings=settings), options["jobs"]

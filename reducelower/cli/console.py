@@ -10,11 +10,27 @@ from typing import TextIO
 
 from reducelower.model.text import shown
 
-__all__ = ["finish", "message", "prepare", "problem", "result", "shown"]
+__all__ = [
+    "binary_result",
+    "data_result",
+    "finish",
+    "keep_standard_output_free",
+    "message",
+    "prepare",
+    "problem",
+    "result",
+    "shown",
+    "width",
+]
+
+_WIDEST = 100
+_is_free = False
 
 
 def prepare() -> None:
     """Let nothing stop the output: no character that the terminal lacks, no stream that was closed before the start."""
+    global _is_free
+    _is_free = False
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
@@ -25,9 +41,39 @@ def _nowhere() -> TextIO:
     return Path(os.devnull).open("w")
 
 
+def keep_standard_output_free() -> None:
+    """From now on results for people go to standard error: a model, a report or JSON goes to standard output."""
+    global _is_free
+    _is_free = True
+
+
 def result(text: str) -> None:
-    """Print a result."""
+    """Print a result for people."""
+    _print(text, sys.stderr if _is_free else sys.stdout)
+
+
+def data_result(text: str) -> None:
+    """Print a result for programs, which standard output is kept free for."""
     _print(text, sys.stdout)
+
+
+def binary_result(data: bytes) -> None:
+    """Write bytes to standard output."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _silence(sys.stdout)
+
+
+def width() -> int:
+    """Columns that text may take: those of the terminal, or those that are read well where there is none."""
+    if not sys.stdout.isatty():
+        return _WIDEST
+    from shutil import get_terminal_size
+
+    return max(min(get_terminal_size((_WIDEST, 24)).columns, _WIDEST), 40)
 
 
 def message(text: str) -> None:

@@ -14,7 +14,9 @@ from reducelower.batch.running import run_all, workers
 from reducelower.batch.task import Task
 from reducelower.cli import console
 from reducelower.cli.progress import progress
+from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
 from reducelower.cli.text import show, show_summary
+from reducelower.failures import SettingError
 from reducelower.options import Settings
 
 __all__ = ["convert_all"]
@@ -32,13 +34,23 @@ def convert_all(
 
     Args:
         command: the command, for the report.
-        models: files, folders and patterns.
+        models: files, folders and patterns; ``-`` is standard input.
         settings: what the conversions are told.
         options: the remaining options of the command, by name: where outputs go and what is said.
     """
-    quiet, verbose = options["quiet"], options["verbose"]
+    if settings.backup and not settings.in_place:
+        raise SettingError("--backup keeps what --in-place replaces; give both")
+    if STREAM in models and settings.in_place:
+        raise SettingError("standard input cannot be replaced; give -o OUT")
+    on_standard_output(options)
+    with staged(models, options["output"]) as files:
+        return _convert_all(command, files, replace(settings, details=bool(options["reports"])), options)
+
+
+def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, options: Mapping[str, Any]) -> int:
+    quiet, verbose, as_json = options["quiet"], options["verbose"], options["as_json"]
     reports: Sequence[str] = options["reports"]
-    tasks, settings = _planned(models, replace(settings, details=bool(reports)), options)
+    tasks, settings = _planned(files, settings, options)
     if reports:
         from reducelower.cli.reports import check_report_paths
 
@@ -46,22 +58,32 @@ def convert_all(
     as_text = options["form"] == "text"
     outcomes: list[Outcome] = []
     results = _outcomes(tasks, settings, options["jobs"], options["scheduler"], quiet=quiet)
-    for outcome in with_names_on_disk(results, tasks):
+    for outcome in map(files.named, with_names_on_disk(results, tasks)):
         outcomes.append(outcome)
+        if as_json:
+            _print_json(outcome)
         if as_text:
             for problem in outcome.problems:
                 console.problem(problem)
-            if not quiet and (outcome.output or verbose):
+            if not quiet and not as_json and (outcome.output or verbose):
                 show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
-    if as_text and len(tasks) > 1 and not quiet:
+    if as_text and len(tasks) > 1 and not quiet and not as_json:
         show_summary(outcomes)
     if reports or not as_text:
         _report(command, outcomes, reports, options["form"])
     return max(outcome.status for outcome in outcomes)
 
 
-def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
+def _print_json(outcome: Outcome) -> None:
+    from reducelower.cli.reports import of_conversion
+    from reducelower.report.plain import json_line
+
+    console.data_result(json_line(of_conversion(outcome)))
+
+
+def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
     """What there is to do, in names that whoever does it understands."""
+    models = files.models
     output_dir: str | None = options["output_dir"]
     scheduler: str | None = options["scheduler"]
     if scheduler:
@@ -70,10 +92,10 @@ def _planned(models: Sequence[str], settings: Settings, options: Mapping[str, An
         models, settings = anchored(models), anchored_settings(settings)
         output_dir = output_dir and anchored([output_dir])[0]
     tasks = plan_outputs(
-        find_models(models, skip=output_dir or ""),
-        output=options["output"],
+        find_models(models, skip=output_dir or "", exclude=options["exclude"]),
+        output=files.output,
         output_dir=output_dir,
-        in_place=options["in_place"],
+        in_place=settings.in_place,
         # A worker that was lost may have written its output: a record tells the next one that it is ours.
         resume=options["resume"] or bool(scheduler),
         external_data=settings.external_data,

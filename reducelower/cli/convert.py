@@ -28,7 +28,7 @@ __all__ = ["command"]
 @click.option("--opset", type=OPSET, help="Opset version to convert to.  [default with --for: whichever suits it]")
 @FOR_OPTION
 @output_options
-@click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; can be given many times.")
+@click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; repeatable.")
 @conversion_options("stable")
 @IR_VERSION_OPTION
 @REPAIR_OPTION

@@ -28,7 +28,7 @@ __all__ = ["command"]
     "operators",
     type=OPERATOR,
     multiple=True,
-    help="Operator to replace; can be given many times.  [default: the composite Reduce operators]",
+    help="Operator to replace; repeatable.  [default: the composite Reduce operators]",
 )
 @output_options
 @conversion_options("spec")

@@ -71,11 +71,23 @@ def _run(arguments: Sequence[str] | None) -> int:
     return status if isinstance(status, int) else 0
 
 
+_MEANT = {
+    "--target": "--opset N is the opset version to convert to, --for NAME the runtime",
+    "--target-opset": "it is called --opset",
+    "--target_opset": "it is called --opset",
+    "--runtime-target": "it is called --for",
+    "--output-folder": "it is called --output-dir",
+}
+"""Options by the names that they have elsewhere."""
+
+
 def _sentence(error: click.UsageError) -> str:
     """What is wrong with the usage; of an option that there is not, the nearest that there is."""
     if not isinstance(error, click.NoSuchOption):
         return error.format_message().rstrip(".")
     from reducelower.model.suggestions import did_you_mean
 
+    if (meant := _MEANT.get(error.option_name)) is not None:
+        return f"there is no option {error.option_name!r}; {meant}"
     known = [flag for option in error.ctx.command.params for flag in option.opts] if error.ctx is not None else []
     return f"there is no option {error.option_name!r}{did_you_mean(error.option_name, known)}"

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from reducelower.options import Settings, Target
 
 __all__ = [
+    "EXCLUDE_OPTION",
     "FOR_OPTION",
     "IR_VERSION_OPTION",
+    "JSON_OPTION",
     "REPAIR_OPTION",
     "Command",
     "conversion_options",
@@ -47,6 +49,7 @@ _WITH_VERIFICATION = ("dims", "inputs", "test_data", "runtimes", "tolerances", "
 
 _CONFLICTS: Sequence[tuple[str, object, Sequence[str], str]] = (
     ("quiet", True, ("verbose",), "one asks for less text and the other for more"),
+    ("as_json", True, ("verbose", "form"), "JSON holds everything, in a form of its own"),
     ("verify", False, _WITH_VERIFICATION, "it is about a verification that does not take place"),
 )
 """Options that make no sense together: one and its value, what does not go with it, and why."""
@@ -226,7 +229,8 @@ report_option: Callable[[Decorated], Decorated] = click.option(
     type=FILE,
     metavar="FILE",
     multiple=True,
-    help="Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; can be given many times.",
+    help="Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; - is JSON on standard "
+    "output. Repeatable, one report per format.",
 )
 
 
@@ -250,7 +254,7 @@ def verification_options(function: Decorated) -> Decorated:
                 multiple=True,
                 callback=_installed,
                 help="Where the model is run: onnxruntime, reference, or a runtime that may be installed beside "
-                "another Python; can be given many times.  [default: onnxruntime, and what --for names]",
+                "another Python; repeatable.  [default: onnxruntime, and what --for names]",
             ),
             click.option(
                 "--tolerance",
@@ -274,6 +278,22 @@ def verification_options(function: Decorated) -> Decorated:
             click.option("--verify-strict", "strict", is_flag=True, help="A model that cannot be run is a failure."),
         ]
     )(function)
+
+
+JSON_OPTION: Callable[[Decorated], Decorated] = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object per model on standard output, a line each, as the report's schema describes it.",
+)
+
+EXCLUDE_OPTION: Callable[[Decorated], Decorated] = click.option(
+    "--exclude",
+    "exclude",
+    metavar="GLOB",
+    multiple=True,
+    help="Leave out models whose path matches, such as 'models/old/**' or '*_int8.onnx'; repeatable.",
+)
 
 
 def workers_options(function: Decorated) -> Decorated:
@@ -301,6 +321,8 @@ def output_options(function: Decorated) -> Decorated:
             ),
             click.option("--output-dir", type=FOLDER, metavar="DIR", help="Folder for the outputs of many models."),
             click.option("--in-place", is_flag=True, help="Replace the inputs."),
+            click.option("--backup", is_flag=True, help="With --in-place, keep each input as MODEL.onnx.bak."),
+            EXCLUDE_OPTION,
             click.option("--force", "overwrite", is_flag=True, help="Replace existing outputs."),
             click.option(
                 "--external-data",
@@ -324,6 +346,7 @@ def output_options(function: Decorated) -> Decorated:
                 show_default=True,
                 help="Report for people, or problems as GitHub annotations.",
             ),
+            JSON_OPTION,
             click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
             click.option("-v", "--verbose", is_flag=True, help="List every rewritten node."),
         ]

@@ -28,7 +28,7 @@ __all__ = ["command"]
     "operators",
     type=OPERATOR,
     multiple=True,
-    help="Operator to raise to; can be given many times.  [default: all that there are forms for]",
+    help="Operator to raise to; repeatable.  [default: all that there are forms for]",
 )
 @output_options
 @click.option(

@@ -7,11 +7,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reducelower.batch import Checked, Outcome
+from reducelower.cli import console
 from reducelower.failures import DONE, FAULT, REFUSED, SettingError
-from reducelower.report import FORMATS, ModelReport, Report, write_report
+from reducelower.report import FORMATS, ModelReport, Report, render, write_report
 from reducelower.report.facts import Command, Verdict
 
 __all__ = ["check_report_paths", "of_check", "of_conversion", "write_reports"]
+
+
+_STREAM = "-"
+"""Standard output, to which a report goes as JSON."""
 
 
 def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
@@ -26,6 +31,8 @@ def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
     """
     taken = {os.path.realpath(model) for model in models if model}
     for path in paths:
+        if path == _STREAM:
+            continue
         if Path(path).suffix.lower() not in FORMATS:
             raise SettingError(f"{path}: a report ends in one of {', '.join(FORMATS)}")
         if os.path.realpath(path) in taken:
@@ -44,7 +51,10 @@ def write_reports(command: Command, models: Sequence[ModelReport], paths: Sequen
     """
     report = Report(command, tuple(models))
     for path in paths:
-        write_report(report, path)
+        if path == _STREAM:
+            console.data_result(render(report, ".json").rstrip("\n"))
+        else:
+            write_report(report, path)
 
 
 def of_conversion(outcome: Outcome) -> ModelReport:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from reducelower.batch.conversion import Outcome
-from reducelower.cli.console import result, shown
+from reducelower.cli.console import result, shown, width
 from reducelower.failures import DONE, REFUSED
 from reducelower.plan import Plan, Site
 
@@ -20,6 +20,7 @@ __all__ = [
     "columns",
     "describe_plan",
     "github_annotations",
+    "paragraph",
     "show",
     "show_summary",
     "site_lines",
@@ -43,9 +44,9 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
         lines += [f"    {line}" for line in describe_plan(plan)]
     lines.append(f"  carried over  {nodes(plan.carried)}")
     for note in plan.notes:
-        lines += _paragraph("note", note)
+        lines += paragraph("note", note)
     if outcome.verification is not None:
-        lines += _paragraph("verified", str(outcome.verification))
+        lines += paragraph("verified", str(outcome.verification))
     if outcome.output:
         lines.append(f"  written       {shown(outcome.output)}")
     if outcome.external:
@@ -125,12 +126,13 @@ def columns(rows: Iterable[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
 
 
-def _paragraph(name: str, text: str) -> list[str]:
+def paragraph(name: str, text: str) -> list[str]:
+    """A name and what there is to say of it, wrapped at the width of the terminal."""
     import textwrap
 
     return textwrap.wrap(
         shown(text),
-        width=100,
+        width=width(),
         initial_indent=f"  {name:<14}",
         subsequent_indent=" " * 16,
         break_long_words=False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli.options import report_option, settings_of, verification_options
+from reducelower.cli.options import JSON_OPTION, Command, report_option, settings_of, verification_options
 from reducelower.cli.types import FILE
 from reducelower.failures import DONE, REFUSED
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command("verify")
+@click.command("verify", cls=Command)
 @click.argument("before", type=FILE, metavar="MODEL")
 @click.argument("after", type=FILE, metavar="[AFTER]", required=False)
 @verification_options
@@ -29,6 +29,7 @@ __all__ = ["command"]
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
 )
+@JSON_OPTION
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status tells.")
 def command(before: str, after: str | None, **options: Any) -> int:
     """Run two models on the same inputs and compare every output; or one model in several runtimes.
@@ -43,15 +44,18 @@ def command(before: str, after: str | None, **options: Any) -> int:
     """
     if after is None and not options["runtimes"]:
         raise click.UsageError("give a second model to compare with, or --runtime NAME to compare runtimes")
+    from reducelower.cli.streams import on_standard_output, staged
     from reducelower.files.urls import as_path, is_url
 
+    on_standard_output(options)
     names = [as_path(name) for name in (before, after) if name is not None]
-    if not any(map(is_url, names)):
-        return _verify(names, names, options)
-    from reducelower.batch.staging import at_hand
-
     with ExitStack() as copies:
-        return _verify(names, [copies.enter_context(at_hand(name)) for name in names], options)
+        paths: Sequence[str] = copies.enter_context(staged(names, None)).models
+        if any(map(is_url, names)):
+            from reducelower.batch.staging import at_hand
+
+            paths = [copies.enter_context(at_hand(path)) for path in paths]
+        return _verify(names, paths, options)
 
 
 def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
@@ -79,16 +83,19 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
         data_sets = read_data_sets(settings, source.model)
         found = verify_models(source, read_model(paths[1]), settings, data_sets, seed=options["seed"])
         same, complete = found.equivalent, found.complete
-    if not options["quiet"]:
+    if not options["quiet"] and not options["as_json"]:
         for item in [found] if found is not None else comparisons:
             console.result(console.shown(str(item)))
-    if reports:
+    if reports or options["as_json"]:
         from reducelower.cli.reports import write_reports
         from reducelower.report import ModelReport
+        from reducelower.report.plain import json_line
 
         unproven: Verdict = "unverified" if settings.strict else "not verified"
         verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
         model = ModelReport(names[0], verdict, after, verification=found, comparisons=tuple(comparisons))
+        if options["as_json"]:
+            console.data_result(json_line(model))
         write_reports("verify", [model], reports)
     return DONE if same and (complete or not settings.strict) else REFUSED
 

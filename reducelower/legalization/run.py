@@ -15,10 +15,12 @@ from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.legalization.memo import Memo
 from reducelower.model.census import Census
+from reducelower.model.declared import undefined
 from reducelower.model.inference import ContradictionError, Inference, skeleton, subgraphs
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.model.sole_type import sole_element_type
+from reducelower.model.suggestions import did_you_mean
 from reducelower.model.validate import what_is_wrong_with_calls
 from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
@@ -134,7 +136,7 @@ def _run(
     old_ir = model.ir_version
     if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.model)):
         problem = Refusal("graph", "", "", wrong, "inline the functions first")
-    problem = problem or _left_behind(model, opset, goal)
+    problem = problem or _left_behind(model, opset, goal) or _declared_of_nothing(source, settings)
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
@@ -189,6 +191,16 @@ def _has_default_operators(model: ModelProto) -> bool:
     return False
 
 
+def _declared_of_nothing(source: Source, settings: Settings) -> Refusal | None:
+    """Types and ranks declared of what is no value of the model."""
+    for what, declared in (("element type", settings.element_types), ("rank", settings.ranks)):
+        unknown, known = undefined(source.model, declared) if declared else ([], set())
+        if unknown:
+            reason = f"no value of the model is named {unknown[0]!r}, whose {what} is declared"
+            return Refusal("graph", "", "", f"{reason}{did_you_mean(unknown[0], known)}", "name a value of the model")
+    return None
+
+
 def _has_branches(model: ModelProto) -> bool:
     holders: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
     while holders:
@@ -226,12 +238,14 @@ def _ground(
     is_last_attempt: bool = False,
 ) -> Ground:
     assert target.opset is not None
+    element_types = {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()}
+    ranks = settings.ranks or {}
     return Ground(
         Names(lambda: source.model, source.serialized),
-        Inference(lambda: source.model, sole_type, lenient=source.is_lenient),
+        Inference(lambda: source.model, sole_type, element_types, ranks, lenient=source.is_lenient),
         opset=target.opset,
-        element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
-        ranks=settings.ranks or {},
+        element_types=element_types,
+        ranks=ranks,
         base_dir=None if settings.base_dir is None else Path(settings.base_dir),
         freeze_defaults=settings.freeze_defaults,
         overridable=model.ir_version >= 4,

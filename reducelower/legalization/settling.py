@@ -246,7 +246,7 @@ def _misfit(node: NodeProto, scope: AnyScope, goal: defs.OpSchema, *, strict: bo
                     continue
                 raise RefusedError(
                     f"the element type of {name!r} is not known, and opset {scope.target_opset} takes fewer types",
-                    f"declare it with --type {name}=float32",
+                    scope.how_to_declare(name, "type"),
                 )
             if found not in taken_types(goal, formal):
                 return found

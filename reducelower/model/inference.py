@@ -18,6 +18,7 @@ from onnx import (
     shape_inference,
 )
 
+from reducelower.model.declared import declare
 from reducelower.model.infer_ranks import complete
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
 
@@ -96,6 +97,8 @@ class Inference:
         self,
         source: Callable[[], ModelProto],
         sole_type: Callable[[], int | None] = lambda: None,
+        element_types: Mapping[str, int] | None = None,
+        ranks: Mapping[str, int] | None = None,
         *,
         lenient: bool = True,
     ) -> None:
@@ -104,9 +107,13 @@ class Inference:
         Args:
             source: gives the model, the same each time; it stays as it is.
             sole_type: tells the element type of everything that nodes of the main graph yield, if it is but one.
+            element_types: element types that the user declared, by value name.
+            ranks: ranks that the user declared, by value name.
             lenient: whether stated types that contradict inference are passed over in silence.
         """
         self._source = source
+        self._element_types = element_types or {}
+        self._ranks = ranks or {}
         self._is_lenient = lenient
         self._sole_type = sole_type
         self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
@@ -135,7 +142,9 @@ class Inference:
         if self._types is None:
             self._types = {}
             try:
-                model = infer(skeleton(self._source()), lenient=self._is_lenient)
+                bare = skeleton(self._source())
+                declare(bare.graph, self._element_types, self._ranks)
+                model = infer(bare, lenient=self._is_lenient)
             except shape_inference.InferenceError as error:
                 raise ContradictionError(" ".join(str(error).split())) from error
             except Exception:

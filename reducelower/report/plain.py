@@ -11,7 +11,7 @@ from typing import Any
 from reducelower import __version__
 from reducelower.report.facts import ModelReport, Report
 
-__all__ = ["SCHEMA_VERSION", "as_plain", "json_schema", "render"]
+__all__ = ["SCHEMA_VERSION", "as_plain", "json_line", "json_schema", "render"]
 
 SCHEMA_VERSION = 1
 """Version of the layout; it changes when a reader of the old layout would break."""
@@ -31,6 +31,11 @@ def as_plain(report: Report) -> dict[str, Any]:
         "passed": report.passed,
         "models": [_model(model) for model in report.models],
     }
+
+
+def json_line(model: ModelReport) -> str:
+    """What the report says of one model, as JSON on one line; ``$defs/model`` of the schema describes it."""
+    return json.dumps(_model(model), allow_nan=False)
 
 
 def json_schema() -> dict[str, Any]:

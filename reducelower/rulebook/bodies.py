@@ -60,9 +60,10 @@ class Rules:
             RefusedError: there is none for the node's element type.
         """
         # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken
-        # where they can be: their ReduceMax takes a known rank below opset 18.
+        # where they can be: their ReduceMax takes a known rank below opset 18, and their constants an element type.
         is_ranked = scope.rank(node.input[0]) is not None or scope.target_opset >= 18
-        books = [load_book("stable" if is_ranked else "spec"), load_book("core")]
+        is_typed = scope.element_type(node.input[0]) is not None
+        books = [load_book("stable" if is_ranked and is_typed else "spec"), load_book("core")]
         if self.book.name != "spec":
             books.insert(0, self.book)
         for book in books:
@@ -77,7 +78,7 @@ class Rules:
                 data = node.input[0]
                 raise RefusedError(
                     f"its axes are computed at run time, and the rank of {data!r} is not known",
-                    f"declare it with --rank {data}=3, make the axes constant, aim at opset 18, "
+                    f"{scope.how_to_declare(data, 'rank')}, make the axes constant, aim at opset 18, "
                     "or take bodies that overflow with --rules spec",
                 )
             return rule

@@ -85,6 +85,8 @@ def load_runtime(name: str | os.PathLike[str]) -> Runtime:
     """
     text = os.fspath(name)
     base, at, version = text.partition("@") if not text.endswith(SUFFIX) else (text, "", "")
+    if not base.endswith(SUFFIX):
+        base = base.lower()
     path = Path(base) if base.endswith(SUFFIX) else _folder() / f"{base}{SUFFIX}"
     if not base.endswith(SUFFIX) and base not in shipped_names():
         known = ", ".join(shipped_names())

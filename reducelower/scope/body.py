@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from onnx import (
@@ -288,10 +288,25 @@ class BodyScope(_Inside):
     def _types(self) -> Mapping[str, TypeProto]:
         return {value.name: value.type for value in self._inferred.value_info}
 
+    def how_to_declare(self, name: str, what: Literal["type", "rank"]) -> str:
+        """The hint for a value of the model: what the nodes compute follows from what they read."""
+        if not self.defines(name):
+            return self.parent.how_to_declare(name, what)
+        for outer in self._read_outside():
+            known = self.parent.element_type(outer) if what == "type" else self.parent.rank(outer)
+            if known is None:
+                return self.parent.how_to_declare(outer, what)
+        return "state the types and shapes of what the node reads"
+
+    def _read_outside(self) -> list[str]:
+        """The values that the nodes, and graphs inside them, read and do not bring about themselves."""
+        read = {name for node in self.nodes for name in _read_by(node)}
+        return sorted(read - {"", *self._producers})
+
     @cached_property
     def _inferred(self) -> GraphProto:
-        read = {name for node in self.nodes for name in _read_by(node)} - {"", *self._producers}
-        known = {outer: found for outer in sorted(read) if (found := self._type_outside(outer)) is not None}
+        read = self._read_outside()
+        known = {outer: found for outer in read if (found := self._type_outside(outer)) is not None}
         constants = list(self._shapes_among(known))
         for constant in constants:
             del known[constant.output[0]]

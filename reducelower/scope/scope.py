@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from reducelower.errors import RefusedError
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.generic]
 
 __all__ = ["Foldable", "Scope"]
+
+_EXAMPLES = {"type": "float32", "rank": "3"}
 
 
 class Foldable(Protocol):
@@ -118,7 +120,7 @@ class Scope(ABC):
         """
         found = self.element_type(name)
         if found is None:
-            raise RefusedError(f"the element type of {name!r} is not known", f"declare it with --type {name}=float32")
+            raise RefusedError(f"the element type of {name!r} is not known", self.how_to_declare(name, "type"))
         return found
 
     def needed_rank(self, name: str) -> int:
@@ -129,8 +131,12 @@ class Scope(ABC):
         """
         found = self.rank(name)
         if found is None:
-            raise RefusedError(f"the rank of {name!r} is not known", f"declare it with --rank {name}=3")
+            raise RefusedError(f"the rank of {name!r} is not known", self.how_to_declare(name, "rank"))
         return found
+
+    def how_to_declare(self, name: str, what: Literal["type", "rank"]) -> str:
+        """The hint that tells how to make the element type or the rank of a value known."""
+        return f"declare it with --{what} {name}={_EXAMPLES[what]}"
 
     # What a rule adds
 

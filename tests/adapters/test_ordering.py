@@ -8,6 +8,7 @@ import numpy as np
 import onnx.parser
 import pytest
 
+import reducelower
 from tests.adapters.models import assert_same, converted, floats, int64s, one, operators, run
 
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32)
@@ -122,3 +123,29 @@ def test_the_largest_none_are_empty_below_opset_10() -> None:
     made = one("TopK", data, 11, outputs=["y", "i"], constants={"k": np.array([0])}, axis=1)
     values, places = run(converted(made, 9), data)
     assert (values.shape, places.shape, places.dtype) == ((2, 0), (2, 0), np.int64)
+
+
+@pytest.mark.parametrize("target", [10, 9])
+@pytest.mark.parametrize("largest", [1, 0])
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_numbers_that_no_float_holds_are_put_in_order(axis: int, largest: int, target: int) -> None:
+    random = np.random.default_rng(5)
+    data = random.integers(-(2**63), 2**63, (3, 4, 5), dtype=np.int64)
+    data[0] = 2**60 + random.integers(-2, 3, (4, 5))  # a double does not tell these apart
+    data[:, 1, 2:] = [np.iinfo(np.int64).min, -1, np.iinfo(np.int64).max]
+    key = -1 - data if largest else data
+    places = np.argsort(key, axis=axis, kind="stable").take(range(3), axis=axis)
+    expected = np.take_along_axis(data, places, axis)
+    made = one("TopK", {"x": data}, 13, constants={"k": np.array([3])}, outputs=["y", "i"], axis=axis, largest=largest)
+    values, found = run(reducelower.convert_version(made, target), {"x": data})
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_array_equal(found, places)
+
+
+def test_how_many_are_taken_may_be_computed_where_all_can_be_put_in_order() -> None:
+    data = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
+    feeds = {"x": data, "k": np.array([2])}
+    made = one("TopK", feeds, 11, outputs=["y", "i"], axis=1)
+    values, found = run(reducelower.convert_version(made, 9), feeds)
+    np.testing.assert_array_equal(values, -np.sort(-data, axis=1)[:, :2])
+    np.testing.assert_array_equal(found, np.argsort(-data, axis=1)[:, :2])

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import checker, parser
 
 import reducelower
 from reducelower import ConversionError
 from tests.adapters.single import converted, model_of, operators_of, yields
+from tests.legalization.running import run
 
 DATA = np.random.default_rng(5).normal(size=(1, 2, 7, 9)).astype(np.float32)
 
@@ -76,3 +78,18 @@ def test_a_dilated_mean_becomes_a_convolution(attributes: Any, target: int) -> N
 def test_dilations_of_one_say_nothing() -> None:
     model = model_of("MaxPool", {"x": DATA}, opset=12, kernel_shape=[2, 2], dilations=[1, 1])
     assert not any(attribute.name == "dilations" for attribute in converted(model, 9).graph.node[0].attribute)
+
+
+@pytest.mark.opset(22)
+@pytest.mark.parametrize("op_type", ["AveragePool", "MaxPool"])
+def test_a_stated_shape_that_counts_a_window_in_the_padding_hinders_nothing(op_type: str) -> None:
+    model = parser.parse_model(
+        f"""
+        <ir_version: 8, opset_import: ["": 13]> g (float[1, 1, 6] x) => (float[1, 1, 3] y)
+        {{ p = {op_type} <ceil_mode = 1, kernel_shape = [1], strides = [3]> (x) y = Relu (p) }}
+        """
+    )
+    checker.check_model(model, full_check=True)
+    data = np.arange(6, dtype=np.float32).reshape(1, 1, 6)
+    (result,) = run(converted(model, 22), {"x": data})
+    np.testing.assert_array_equal(result, data[:, :, ::3])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper
 
 import reducelower
 from reducelower import ConversionError
@@ -126,7 +126,7 @@ def test_tf_half_pixel_goes_by_another_name_since_13() -> None:
     ("attributes", "target", "reason"),
     [
         ({"antialias": 1, "mode": "linear"}, 17, "opset 18 is the oldest that has it"),
-        ({"mode": "cubic"}, 10, "opset 11 is the oldest that has it"),
+        ({"mode": "cubic", "exclude_outside": 1}, 10, "opset 11 is the oldest that has it"),
     ],
 )
 def test_a_mode_that_cannot_follow_is_refused_with_its_opset(attributes: Any, target: int, reason: str) -> None:
@@ -149,3 +149,56 @@ def test_what_hangs_on_the_last_bit_is_refused() -> None:
     )
     with pytest.raises(ConversionError, match="last bit"):
         reducelower.convert_version(model, 10)
+
+
+def of_unknown_size(
+    height: int, width: int, *, as_scales: bool, **attributes: Any
+) -> tuple[ModelProto, dict[str, Any]]:
+    """A Resize whose data has a rank and no sizes, and whose sizes or scales are an input."""
+    wanted = np.array([1, 1, height / 4, width / 6], np.float32) if as_scales else np.array([1, 2, height, width])
+    inputs: dict[str, np.ndarray] = {"x": DATA, "_roi": NONE, "s": wanted}
+    if not as_scales:
+        inputs = {"x": DATA, "_roi": NONE, "_scales": NONE, "s": wanted}
+    shape = ["n", "c", "h", "w"]
+    outputs = {"y": (TensorProto.FLOAT, ["n2", "c2", "h2", "w2"])}
+    model = model_of("Resize", inputs, opset=19, outputs=outputs, shapes={"x": shape}, **attributes)
+    return model, {"x": DATA, "s": wanted}
+
+
+@pytest.mark.parametrize("as_scales", [True, False])
+@pytest.mark.parametrize("size", [(8, 9), (2, 3), (3, 12), (1, 6)])
+@pytest.mark.parametrize(
+    "transformation", ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"]
+)
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_sizes_known_at_run_time_only_are_resized_to_there(
+    mode: str, transformation: str, size: tuple[int, int], as_scales: bool
+) -> None:
+    model, feeds = of_unknown_size(*size, as_scales=as_scales, mode=mode, coordinate_transformation_mode=transformation)
+    expected = yields(model, feeds)[0]
+    np.testing.assert_allclose(yields(converted(model, 10), feeds)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16])
+def test_the_nearest_of_any_type_is_taken_at_run_time(dtype: Any, rounding: str) -> None:
+    data = (DATA * 100).astype(dtype)
+    sizes = np.array([1, 2, 7, 4])
+    inputs: dict[str, np.ndarray] = {"x": data, "_roi": NONE, "_scales": NONE, "s": sizes}
+    outputs = {"y": (model_type(dtype), ["n2", "c2", "h2", "w2"])}
+    model = model_of(
+        "Resize", inputs, opset=13, outputs=outputs, shapes={"x": ["n", "c", "h", "w"]}, nearest_mode=rounding,
+        coordinate_transformation_mode="asymmetric",
+    )  # fmt: skip
+    rounded = {"floor": np.floor, "ceil": np.ceil, "round_prefer_floor": lambda x: np.ceil(x - np.float32(0.5)),
+               "round_prefer_ceil": lambda x: np.floor(x + np.float32(0.5))}[rounding]  # fmt: skip
+    places = [
+        np.clip(rounded(np.arange(after, dtype=np.float32) / np.float32(after / before)), 0, before - 1).astype(int)
+        for before, after in ((4, 7), (6, 4))
+    ]
+    expected = data[:, :, places[0]][:, :, :, places[1]]
+    np.testing.assert_array_equal(yields(converted(model, 9), {"x": data, "s": sizes})[0], expected)
+
+
+def model_type(dtype: Any) -> int:
+    return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

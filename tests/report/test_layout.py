@@ -70,7 +70,7 @@ def test_places_are_the_nearest_without_overlap() -> None:
     assert _apart([5.0, 0.0, 100.0], [10.0, 10.0, 10.0]) == [-2.5, 7.5, 100.0]
 
 
-@pytest.mark.parametrize("op_type", load_book("stable").operators)
+@pytest.mark.parametrize("op_type", load_book("stable").reductions)
 def test_every_rule_has_a_picture_with_all_its_operators(op_type: str) -> None:
     text = f"g (float[N, 3] x) => (float[N, 1] y) <int64[1] a = {{1}}> {{ y = {op_type} (x, a) }}"
     for fragment in pictures(text, Target(13, frozenset({op_type})), "stable"):

@@ -42,6 +42,7 @@ from reducelower.adapters.ops import (
     slicing,
     softmax,
     splitting,
+    tensor_scatter,
     topk,
     windows,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "slicing",
     "softmax",
     "splitting",
+    "tensor_scatter",
     "topk",
     "windows",
 ]

@@ -1,4 +1,7 @@
-"""Pad at its boundaries: axes, the wrap mode, pads and value as attributes.
+"""Pad at its boundaries: axes, the wrap mode, pads and value as attributes, and what it pads by then.
+
+Where the older Pad lacks an element type or takes pads only as an attribute, each axis is gathered instead: its places
+are numbered from before the first to behind the last, and the mode says which element stands for one outside.
 
 Source: https://onnx.ai/onnx/operators/onnx__Pad.html (1, 2, 11, 18, 19).
 """
@@ -10,6 +13,7 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
+from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
@@ -19,6 +23,7 @@ from reducelower.scope.scope import Scope
 __all__: list[str] = []
 
 _INT64 = TensorProto.INT64
+_TO_THE_END = 2**31 - 1
 
 
 def _axes(body: Writer, rank: int) -> list[int]:
@@ -56,9 +61,9 @@ def _lower_wrap(node: NodeProto, scope: Scope) -> Outcome:
     ]
     for axis, before, after in padded:
         size = shape[axis]
-        if not size or before < 0 or after < 0:
+        if not size or min(before, after) < 0 < max(before, after):
             raise RefusedError(
-                f"it uses mode=wrap on axis {axis}, whose size is not known, or with negative pads",
+                f"it uses mode=wrap on axis {axis}, whose size is not known, or by cropping one end of it",
                 "opset 19 is the oldest that has the mode",
             )
         places = body.constant(np.arange(-before, size + after) % size, _INT64, "places")
@@ -101,9 +106,109 @@ def _lower_axes(node: NodeProto, scope: Scope) -> Outcome:
     return [*body.nodes, node] if body.nodes else True
 
 
+_OLD_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+# These float32, or at least double, holds exactly, so that they are cast around the older Pad.
+_CAST = (
+    TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32,
+    TensorProto.UINT32,
+)  # fmt: skip
+
+
+def _number(body: Writer, value: int) -> str:
+    return body.constant([value], _INT64, f"number_{value}".replace("-", "m"))
+
+
+def _gathered(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """The node as one Gather an axis; places and pads may be known at run time only."""
+    body = Writer(node, scope)
+    data = node.input[0]
+    rank = scope.needed_rank(data)
+    known = body.constant_input(1)
+    counts = None if known is None else known.reshape(-1).tolist()
+    mode = value_of(node, "mode", "constant")
+    for name in node.input[1:]:
+        if name:
+            scope.release(name)
+    for axis in range(rank):
+        if counts is not None and not counts[axis] and not counts[axis + rank]:
+            continue
+        before, after = (
+            _number(body, counts[place]) if counts is not None
+            else body.add("Gather", node.input[1], _number(body, place), tail="pad", axis=0)
+            for place in (axis, axis + rank)
+        )  # fmt: skip
+        shape = body.add("Shape", data, tail="sizes")
+        size = body.add("Gather", shape, _number(body, axis), tail="size", axis=0)
+        length = body.add("Add", body.add("Add", size, before, tail="longer"), after, tail="length")
+        place = body.add("Sub", ramp(body, length), before, tail="place")
+        if mode == "constant":
+            data, place = _with_value(body, data, shape, axis), _or_last(body, place, size)
+        else:
+            place = _clamped(body, place, size) if mode == "edge" else _folded(body, place, size)
+        data = body.add("Gather", data, place, tail=f"padded_{axis}", axis=axis)
+    if not body.nodes:
+        return body.yields("Identity", data)
+    last = body.nodes[-1]
+    last.output[0] = node.output[0]
+    copy_marks(node, last)
+    return body.nodes
+
+
+def _with_value(body: Writer, data: str, shape: str, axis: int) -> str:
+    """The data with one more place along an axis, which holds the value to pad with."""
+    scope = body.scope
+    element_type = scope.needed_element_type(body.input(0))
+    value = body.input(2)
+    if not value:
+        empty = "" if element_type == TensorProto.STRING else 0
+        array = np.array([empty], object if element_type == TensorProto.STRING else None)
+        value = scope.add_constant(array, "empty") if empty == "" else body.constant([0], element_type, "zero")
+    parts = []
+    if axis:
+        parts.append(body.add("Slice", shape, _number(body, 0), _number(body, axis), tail="sizes_before"))
+    parts.append(_number(body, 1))
+    parts.append(body.add("Slice", shape, _number(body, axis + 1), _number(body, 2**62), tail="sizes_behind"))
+    slab = body.add("Expand", value, body.add("Concat", *parts, tail="slab_shape", axis=0), tail="slab")
+    return body.add("Concat", data, slab, tail="with_value", axis=axis)
+
+
+def _or_last(body: Writer, place: str, size: str) -> str:
+    """A place outside stands for the one behind the last."""
+    below = body.add("Less", place, _number(body, 0), tail="is_before")
+    behind = body.add("Less", body.add("Sub", size, _number(body, 1), tail="last"), place, tail="is_behind")
+    return body.add("Where", body.add("Or", below, behind, tail="is_outside"), size, place, tail="place_or_value")
+
+
+def _clamped(body: Writer, place: str, size: str) -> str:
+    last = body.add("Sub", size, _number(body, 1), tail="last")
+    below = body.add("Less", place, _number(body, 0), tail="is_before")
+    from_first = body.add("Where", below, _number(body, 0), place, tail="from_first")
+    behind = body.add("Less", last, from_first, tail="is_behind")
+    return body.add("Where", behind, last, from_first, tail="to_last")
+
+
+def _folded(body: Writer, place: str, size: str) -> str:
+    """Reflected at the first and the last element, which are not repeated, as often as it takes."""
+    last = body.add("Sub", size, _number(body, 1), tail="last")
+    far = body.add("Abs", place, tail="far")
+    twice = body.add("Add", last, last, tail="twice")
+    is_single = body.add("Less", twice, _number(body, 1), tail="is_single")
+    period = body.add("Where", is_single, _number(body, 1), twice, tail="period")
+    times = body.add("Mul", body.add("Div", far, period, tail="times"), period, tail="whole")
+    rest = body.add("Abs", body.add("Sub", last, body.add("Sub", far, times, tail="rest"), tail="off"), tail="back")
+    return body.add("Sub", last, rest, tail="reflected")
+
+
 @lowers("Pad", 11)
 def _lower_inputs(node: NodeProto, scope: Scope) -> Outcome:
-    """The value is an attribute of type float, which must hold it exactly."""
+    """Pads are an attribute, and so is the value, of type float, which must hold it exactly."""
+    element_type = scope.element_type(node.input[0])
+    is_odd = element_type is not None and element_type not in _OLD_TYPES + _CAST
+    is_dynamic = scope.constant(node.input[1]) is None and scope.reference(node.input[1]) is None
+    value_name = node.input[2] if len(node.input) > 2 else ""
+    is_dynamic = is_dynamic or bool(value_name and scope.constant(value_name) is None)
+    if (is_odd or is_dynamic) and scope.target_opset >= 9:
+        return _gathered(node, scope)
     name = node.input[2] if len(node.input) > 2 else ""
     value = scope.constant(name) if name else None
     if value is None:
@@ -114,6 +219,8 @@ def _lower_inputs(node: NodeProto, scope: Scope) -> Outcome:
         return True
     number = float(value.reshape(-1)[0])
     if not np.isnan(number) and float(np.float32(number)) != number:
+        if scope.target_opset >= 9:
+            return _gathered(node, scope)
         raise RefusedError(
             f"it pads with {number!r}, and the attribute value is of type float, which does not hold that exactly",
             "opset 11 is the oldest that takes the value as an input",
@@ -141,10 +248,16 @@ def _raise_name(node: NodeProto, scope: Scope) -> Outcome:
 
 @lowers("Pad", 2)
 def _lower_name(node: NodeProto, scope: Scope) -> Outcome:
-    """The attribute was called paddings, and could not crop."""
-    pads = value_of(node, "pads")
-    if any(pad < 0 for pad in pads):
-        raise RefusedError("it crops with negative pads", "opset 2 is the oldest that does")
+    """The attribute was called paddings, and could not crop: a Slice does that first."""
+    pads = list(value_of(node, "pads"))
     drop_attribute(node, "pads")
-    set_attribute(node, "paddings", pads)
-    return True
+    set_attribute(node, "paddings", [max(pad, 0) for pad in pads])
+    half = len(pads) // 2
+    cropped = [axis for axis in range(half) if pads[axis] < 0 or pads[axis + half] < 0]
+    if not cropped:
+        return True
+    body = Writer(node, scope)
+    starts = [max(-pads[axis], 0) for axis in cropped]
+    ends = [min(pads[axis + half], 0) or _TO_THE_END for axis in cropped]
+    node.input[0] = body.add("Slice", node.input[0], tail="cropped", axes=cropped, starts=starts, ends=ends)
+    return [*body.nodes, node]

@@ -2,7 +2,7 @@
 
 An older version has no ceil_mode: longer end padding makes the same windows. Opset 22 drops a window that would start
 in the end padding; runtimes did so before, but shape inference did not, so such a node is written with plain padding
-when it goes down.
+when it goes down, and its size is kept from inference when it goes up.
 
 Sources: https://onnx.ai/onnx/operators/onnx__AveragePool.html (1, 7, 10, 11, 19, 22),
 https://onnx.ai/onnx/operators/onnx__MaxPool.html (1, 8, 10, 11, 12, 22),
@@ -130,6 +130,29 @@ def _lower_dropped(node: NodeProto, scope: Scope) -> Outcome:
     if not any(window.dropped for window in windows):
         return False
     return _without_ceil(node, scope, windows, opset=21)
+
+
+@raises("AveragePool", 22)
+@raises("MaxPool", 22)
+@raises("LpPool", 22)
+def _raise_dropped(node: NodeProto, scope: Scope) -> Outcome:
+    """Keep inference from finding a window less than the shapes that the model states from here on.
+
+    Inference counted the window in the end padding, so exporters state shapes that have it; runtimes never did. The
+    result goes through a Reshape to its own shape, taken at run time, so that its size is left to the runtime.
+    """
+    if any(attribute.ref_attr_name for attribute in node.attribute):
+        return False  # a function states no shapes, and the sizes depend on its calls
+    if not _rounds_up(node) or not any(window.dropped for window in _windows(node, scope)):
+        return False
+    body = Writer(node, scope)
+    tails = [tail if name else "" for tail, name in zip(("pooled", "indices"), node.output, strict=False)]
+    results = body.add_many(node.op_type, node.input, tails)
+    body.nodes[-1].attribute.extend(node.attribute)
+    for output, result in enumerate(results):
+        if result:
+            body.yields("Reshape", result, body.add("Shape", result, tail="its_shape"), output=output)
+    return body.nodes
 
 
 @lowers("AveragePool", 10)

@@ -19,6 +19,7 @@ from onnx import NodeProto, TensorProto
 from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.interpolation import Axis, interpolate
+from reducelower.adapters.ops.run_time_interpolation import can_interpolate_at_run_time, interpolate_at_run_time
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
@@ -78,6 +79,18 @@ def _axes(node: NodeProto, scope: Scope, scales: str, sizes: str) -> list[Axis] 
     return found
 
 
+def _changing(node: NodeProto, scope: Scope, scales: str, sizes: str, rank: int) -> list[int]:
+    """The axes that may change."""
+    factors = scope.constant(scales) if scales else None
+    if factors is not None:
+        return [place for place, factor in enumerate(factors.reshape(-1).tolist()) if factor != 1.0]
+    before, wanted = scope.type(node.input[0]), _known_sizes(node, scope, sizes, rank) if sizes else None
+    if wanted is None or before is None or len(before.tensor_type.shape.dim) != rank:
+        return list(range(rank))
+    given = [dim.dim_value or dim.dim_param or None for dim in before.tensor_type.shape.dim]
+    return [place for place in range(rank) if wanted[place] is None or wanted[place] != given[place]]
+
+
 def _scaled(size: int, scale: float) -> int | None:
     """The size after scaling; None where it hangs on whether single or double precision is used."""
     after = math.floor(np.float32(size) * np.float32(scale))
@@ -99,11 +112,14 @@ def _known_sizes(node: NodeProto, scope: Scope, sizes: str, rank: int) -> list[i
 
 
 def _written_out(node: NodeProto, scope: Scope, reason: str) -> list[NodeProto]:
-    """The node as Gather and MatMul; refused with the reason where sizes are not known."""
+    """The node as Gather and MatMul, or with sizes taken at run time; refused with the reason where neither does."""
     scales, sizes = _given(node, 2, scope), _given(node, 3, scope)
     axes = _axes(node, scope, scales, sizes)
     if axes is None:
-        raise RefusedError(reason, "give its data and result fixed sizes, so that it can be written out")
+        rank = scope.rank(node.input[0])
+        if rank is None or scope.target_opset < 9 or not _plain(node) or not can_interpolate_at_run_time(node):
+            raise RefusedError(reason, "give its data and result fixed sizes, so that it can be written out")
+        return interpolate_at_run_time(node, scope, _changing(node, scope, scales, sizes, rank), scales, sizes)
     for name in node.input[1:]:
         if name:
             scope.release(name)

@@ -11,7 +11,9 @@ from onnx import NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
+from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
@@ -38,11 +40,14 @@ def _lower_top_k(node: NodeProto, scope: Scope) -> Outcome:
         set_attribute(node, "axis", from_the_front(axis, scope.needed_rank(node.input[0])))
         changed = True
     if value_of(node, "largest", 1):
-        return changed
+        wide = scope.target_opset >= 9 and scope.element_type(node.input[0]) == TensorProto.INT64
+        return _of_int64(Writer(node, scope), node.input[0]) if wide else changed
     body = Writer(node, scope)
     element_type = scope.needed_element_type(node.input[0])
     reverse, operands = _opposite(body, node.input[0], element_type)
     opposite = body.add(reverse, *operands, tail="opposite")
+    if element_type == TensorProto.INT64 and scope.target_opset >= 9:
+        return _smallest_int64(body, opposite)
     axis = int(value_of(node, "axis", -1))
     values, _ = body.add_many("TopK", [opposite, node.input[1]], ["values", "places"], axis=axis)
     if body.wants(1):
@@ -54,10 +59,14 @@ def _lower_top_k(node: NodeProto, scope: Scope) -> Outcome:
 
 
 @lowers("TopK", 10)
-def _lower_none(node: NodeProto, scope: Scope) -> Outcome:
-    """Before 10 at least one element was asked for; none of them is an empty slice."""
+def _lower_count(node: NodeProto, scope: Scope) -> Outcome:
+    """How many is an attribute, and at least one: none of them is an empty slice."""
+    if scope.reference(node.input[1]) is not None:
+        return False
     count = scope.constant(node.input[1])
-    if count is None or count.reshape(-1)[0] > 0:
+    if count is None:
+        return _first_of_all(node, scope)
+    if count.reshape(-1)[0] > 0:
         return False
     body = Writer(node, scope)
     axis = int(value_of(node, "axis", -1))
@@ -83,6 +92,86 @@ def _raise_k(node: NodeProto, scope: Scope) -> Outcome:
     drop_attribute(node, "k")
     node.input.append(listed)
     return [*body.nodes, node]
+
+
+def _first_of_all(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Where how many is computed, all are put in order and the first of them taken."""
+    axis = from_the_front(int(value_of(node, "axis", -1)), scope.needed_rank(node.input[0]))
+    size = (scope.shape(node.input[0]) or [None] * (axis + 1))[axis]
+    if size is None:
+        raise RefusedError(
+            f"how many it takes is computed at run time, and the size of axis {axis} is not known either",
+            "opset 10 is the oldest that takes K as an input",
+        )
+    body = Writer(node, scope)
+    found = body.add_many("TopK", [node.input[0]], ["sorted", "places"], axis=axis, k=size)
+    first = ramp(body, node.input[1])
+    for output, whole in enumerate(found):
+        if body.wants(output):
+            body.yields("Gather", whole, first, output=output, axis=axis)
+    return body.nodes
+
+
+def _smallest_int64(body: Writer, opposite: str) -> list[NodeProto]:
+    """The largest of the opposite, whose values are turned back."""
+    node = body.node
+    nodes = _of_int64(body, opposite)
+    if body.wants(0):
+        made = next(made for made in nodes if made.output[0] == node.output[0])
+        made.output[0] = body.scope.fresh(node.name or node.output[0], "/TopK/opposite_values")
+        made.name = made.output[0]
+        reverse, operands = _opposite(body, made.output[0], TensorProto.INT64)
+        body.yields(reverse, *operands)
+    return body.nodes
+
+
+def _of_int64(body: Writer, data: str) -> list[NodeProto]:
+    """TopK of numbers that no float holds: put in order by their lower half, and then, ties kept, by the upper one.
+
+    Both halves are exact in double, and of equal ones the lower index comes first. Rows are written out in one, so that
+    places in them can be looked up.
+    """
+    node, scope = body.node, body.scope
+    int64, double = TensorProto.INT64, TensorProto.DOUBLE
+    rank = scope.needed_rank(node.input[0])
+    axis = from_the_front(int(value_of(node, "axis", -1)), rank)
+    order = [*(place for place in range(rank) if place != axis), axis]
+    back = [order.index(place) for place in range(rank)]
+    all_in_one = body.constant([-1], int64, "all_in_one")
+    turned = data if axis == rank - 1 else body.add("Transpose", data, tail="turned", perm=order)
+    shape = body.add("Shape", turned)
+    known = scope.shape(node.input[0])
+    size = None if known is None else known[axis]
+    last = body.constant([rank - 1], int64, "last_axis")
+    length = (
+        body.add("Gather", shape, last, tail="length", axis=0)
+        if size is None
+        else body.constant([size], int64, f"length_{size}")
+    )
+    rows = body.add("Reshape", turned, body.add("Concat", all_in_one, length, tail="rows", axis=0))
+    half = body.constant(1 << 32, int64, "half")
+    upper = body.add("Div", rows, half, tail="upper")
+    lower = body.add("Sub", rows, body.add("Mul", upper, half, tail="whole"), tail="lower")
+    upper, lower = (body.add("Cast", part, tail="half", to=double) for part in (upper, lower))
+    row_count = body.add("Slice", body.add("Shape", rows), *(body.constant([at], int64, "at") for at in (0, 1)))
+    column = body.constant([-1, 1], int64, "column")
+    starts = body.add("Mul", body.add("Reshape", ramp(body, row_count), column), length, tail="starts")
+
+    def taken(values: str, places: str, tail: str) -> str:
+        flat = body.add("Reshape", values, all_in_one, tail="flat")
+        return body.add("Gather", flat, body.add("Add", places, starts, tail="positions"), tail=tail, axis=0)
+
+    _, first = body.add_many("TopK", [lower, length], ["by_lower", "first_places"], axis=1)
+    _, second = body.add_many("TopK", [taken(upper, first, "turned_upper"), node.input[1]], ["by", "second"], axis=1)
+    places = taken(first, second, "places")
+    around = body.add("Slice", shape, body.constant([0], int64, "at"), last, tail="around")
+    whole = body.add("Concat", around, node.input[1], tail="whole_shape", axis=0)
+    for output, found in ((0, taken(rows, places, "values")), (1, places)):
+        if body.wants(output) and axis == rank - 1:
+            body.yields("Reshape", found, whole, output=output)
+        elif body.wants(output):
+            body.yields("Transpose", body.add("Reshape", found, whole), output=output, perm=back)
+    return body.nodes
 
 
 def _lower_last_index(node: NodeProto, scope: Scope) -> Outcome:

@@ -1,0 +1,201 @@
+"""Resize written out for sizes known at run time only: coordinates, neighbours and weights are computed there.
+
+Along each axis the neighbours of every coordinate are gathered and added up by their weights. The arithmetic is that of
+the operator's page in float32, in its order, as runtimes do it.
+
+Source: https://onnx.ai/onnx/operators/onnx__Resize.html (11 to 19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.ops.slicing import ramp
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import value_of
+from reducelower.model.build import copy_marks
+from reducelower.scope.scope import Scope
+
+__all__ = ["can_interpolate_at_run_time", "interpolate_at_run_time"]
+
+_FLOAT, _INT64 = TensorProto.FLOAT, TensorProto.INT64
+_INTERPOLATED = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Names of what is known of one axis at run time, as float32: its sizes before and after, the scale, the places."""
+
+    before: str
+    after: str
+    scale: str
+    places: str
+
+
+def can_interpolate_at_run_time(node: NodeProto) -> bool:
+    """Whether a node's mode is one of those that are written out for sizes known at run time only."""
+    known = value_of(node, "coordinate_transformation_mode", "half_pixel") in _COORDINATES
+    return known and not value_of(node, "antialias", 0) and not value_of(node, "exclude_outside", 0)
+
+
+def interpolate_at_run_time(node: NodeProto, scope: Scope, axes: list[int], scales: str, sizes: str) -> list[NodeProto]:
+    """The nodes that do what a Resize of opset 11 or later does along some axes, for opset 9.
+
+    Args:
+        node: the node, one that `can_interpolate_at_run_time`.
+        scope: where it stands.
+        axes: the axes that may change, counted from the front.
+        scales: name of the scales of all axes; empty where sizes are given.
+        sizes: name of the sizes of all axes; empty where scales are given.
+
+    Raises:
+        RefusedError: it interpolates integers.
+    """
+    mode = value_of(node, "mode", "nearest")
+    transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
+    element_type = scope.needed_element_type(node.input[0])
+    if mode != "nearest" and element_type not in _INTERPOLATED:
+        raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")
+    body = Writer(node, scope)
+    rank = scope.needed_rank(node.input[0])
+    data = node.input[0]
+    wide = _FLOAT if element_type == TensorProto.FLOAT16 else element_type
+    if mode != "nearest" and wide != element_type:
+        data = body.add("Cast", data, tail="wide", to=wide)
+    for place in axes:
+        axis = _axis(body, data, place, scales, sizes)
+        coordinate = _COORDINATES[transformation](body, axis)
+        if mode == "nearest":
+            data = _gathered(body, data, _nearest(body, coordinate, axis), place)
+        else:
+            data = _weighted(body, data, coordinate, axis, place, rank, wide)
+    if mode != "nearest" and wide != element_type:
+        return body.yields("Cast", data, to=element_type)
+    if not body.nodes:
+        return body.yields("Identity", data)
+    last = body.nodes[-1]
+    last.output[0] = node.output[0]
+    copy_marks(node, last)
+    return body.nodes
+
+
+def _number(body: Writer, value: float) -> str:
+    return body.constant([value], _FLOAT, "number")
+
+
+def _axis(body: Writer, data: str, place: int, scales: str, sizes: str) -> _Axis:
+    where = body.constant([place], _INT64, f"axis_{place}")
+    before = body.add("Gather", body.add("Shape", data), where, tail="size", axis=0)
+    before = body.add("Cast", before, tail="before", to=_FLOAT)
+    if sizes:
+        length = body.add("Gather", sizes, where, tail="length", axis=0)
+        after = body.add("Cast", length, tail="after", to=_FLOAT)
+        scale = body.add("Div", after, before, tail="scale")
+    else:
+        scale = body.add("Gather", scales, where, tail="scale", axis=0)
+        after = body.add("Floor", body.add("Mul", before, scale, tail="scaled"), tail="after")
+        length = body.add("Cast", after, tail="length", to=_INT64)
+    return _Axis(before, after, scale, body.add("Cast", ramp(body, length), tail="place", to=_FLOAT))
+
+
+def _shifted(body: Writer, axis: _Axis) -> str:
+    return body.add("Div", body.add("Add", axis.places, _number(body, 0.5), tail="middle"), axis.scale, tail="shifted")
+
+
+def _half_pixel(body: Writer, axis: _Axis) -> str:
+    return body.add("Sub", _shifted(body, axis), _number(body, 0.5), tail="coordinate")
+
+
+def _half_pixel_of_many(body: Writer, axis: _Axis) -> str:
+    """Zero where there is one result only."""
+    several = body.add("Cast", body.add("Less", _number(body, 1), axis.after), tail="several", to=_FLOAT)
+    return body.add("Mul", _half_pixel(body, axis), several, tail="coordinate")
+
+
+def _symmetric(body: Writer, axis: _Axis) -> str:
+    exact = body.add("Mul", axis.scale, axis.before, tail="exact")
+    rest = body.add("Sub", _number(body, 1), body.add("Div", axis.after, exact, tail="adjustment"), tail="rest")
+    offset = body.add("Mul", body.add("Div", axis.before, _number(body, 2), tail="centre"), rest, tail="offset")
+    return body.add("Add", offset, _half_pixel(body, axis), tail="coordinate")
+
+
+def _align_corners(body: Writer, axis: _Axis) -> str:
+    one = _number(body, 1)
+    reach = body.add("Mul", axis.places, body.add("Sub", axis.before, one, tail="last"), tail="reach")
+    steps = body.add("Max", body.add("Sub", axis.after, one, tail="steps"), one, tail="at_least_one")
+    return body.add("Div", reach, steps, tail="coordinate")
+
+
+_COORDINATES: Mapping[str, Callable[[Writer, _Axis], str]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _symmetric,
+    "pytorch_half_pixel": _half_pixel_of_many,
+    "align_corners": _align_corners,
+    "asymmetric": lambda body, axis: body.add("Div", axis.places, axis.scale, tail="coordinate"),
+    "tf_half_pixel_for_nn": _shifted,
+}
+
+
+def _clamped(body: Writer, place: str, axis: _Axis) -> str:
+    last = body.add("Sub", axis.before, _number(body, 1), tail="last")
+    return body.add("Min", body.add("Max", place, _number(body, 0), tail="from_first"), last, tail="inside")
+
+
+def _nearest(body: Writer, coordinate: str, axis: _Axis) -> str:
+    mode = value_of(body.node, "nearest_mode", "round_prefer_floor")
+    if mode == "round_prefer_floor":
+        coordinate = body.add("Sub", coordinate, _number(body, 0.5), tail="lower")
+    elif mode == "round_prefer_ceil":
+        coordinate = body.add("Add", coordinate, _number(body, 0.5), tail="higher")
+    whole = body.add("Ceil" if mode in ("round_prefer_floor", "ceil") else "Floor", coordinate, tail="nearest")
+    return _clamped(body, whole, axis)
+
+
+def _gathered(body: Writer, data: str, places: str, place: int) -> str:
+    indices = body.add("Cast", places, tail="indices", to=_INT64)
+    return body.add("Gather", data, indices, tail=f"resized_{place}", axis=place)
+
+
+def _weighted(body: Writer, data: str, coordinate: str, axis: _Axis, place: int, rank: int, element_type: int) -> str:
+    """The sum of the neighbours by their weights: two where it is linear, four where it is cubic."""
+    linear = value_of(body.node, "mode", "nearest") == "linear"
+    if linear:
+        coordinate = _clamped(body, coordinate, axis)
+    first = body.add("Floor", coordinate, tail="first")
+    rest = body.add("Sub", coordinate, first, tail="fraction")
+    one = _number(body, 1)
+    weights = {0: body.add("Sub", one, rest, tail="weight"), 1: rest} if linear else _cubic(body, rest)
+    total = ""
+    for step, weight in weights.items():
+        tap = _clamped(body, body.add("Add", first, _number(body, step), tail="tap") if step else first, axis)
+        column = body.constant([-1] + [1] * (rank - 1 - place), _INT64, "column")
+        if element_type != _FLOAT:
+            weight = body.add("Cast", weight, tail="weight", to=element_type)
+        weight = body.add("Reshape", weight, column, tail="weights")
+        term = body.add("Mul", _gathered(body, data, tap, place), weight, tail="term")
+        total = body.add("Add", total, term, tail=f"resized_{place}") if total else term
+    return total
+
+
+def _cubic(body: Writer, t: str) -> dict[int, str]:
+    """Keys' convolution kernel at the four neighbours; https://ieeexplore.ieee.org/document/1163711."""
+    a = float(value_of(body.node, "cubic_coeff_a", -0.75))
+    other = body.add("Sub", _number(body, 1), t, tail="other")
+    far, near = (a, -5 * a, 8 * a, -4 * a), (a + 2, -(a + 3), 0.0, 1.0)
+    return {
+        -1: _polynomial(body, body.add("Add", t, _number(body, 1), tail="distance"), far),
+        0: _polynomial(body, t, near),
+        1: _polynomial(body, other, near),
+        2: _polynomial(body, body.add("Add", other, _number(body, 1), tail="distance"), far),
+    }
+
+
+def _polynomial(body: Writer, x: str, coefficients: tuple[float, ...]) -> str:
+    value = body.add("Mul", x, _number(body, coefficients[0]), tail="power")
+    for coefficient in coefficients[1:-1]:
+        value = body.add("Mul", body.add("Add", value, _number(body, coefficient), tail="sum"), x, tail="power")
+    return body.add("Add", value, _number(body, coefficients[-1]), tail="weight")

@@ -1,0 +1,195 @@
+"""What is in a model, which opset versions it can reach, and which runtimes would get it wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
+
+from reducelower.api import check
+from reducelower.batch.diagnosis import what_is_wrong_with_source
+from reducelower.errors import Refusal
+from reducelower.files import LoadedModel, all_graphs, read_model
+from reducelower.legalization.drafting import fits
+from reducelower.legalization.run import source_opset
+from reducelower.model.inference import skeleton
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, latest_opset
+from reducelower.model.text import shape_text
+from reducelower.options import Settings, Target
+from reducelower.plan import Plan
+from reducelower.runtimes import Runtime, load_runtime, shipped_names
+
+__all__ = ["Inspected", "OnRuntime", "inspect_file"]
+
+
+@dataclass(frozen=True)
+class OnRuntime:
+    """What a runtime would make of a model as it is.
+
+    Attributes:
+        runtime: name and version of the runtime.
+        reads: whether it reads the model's opset version.
+        wrong: a sentence for each thing that goes wrong there, with how many nodes it concerns and the first of them.
+    """
+
+    runtime: str
+    reads: bool
+    wrong: tuple[str, ...]
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing is known to go wrong."""
+        return self.reads and not self.wrong
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What is in a model.
+
+    Attributes:
+        path: the model as the user named it.
+        opsets: opset versions by domain; the default domain is ``ai.onnx``.
+        ir_version: IR version.
+        producer: what wrote it, as far as it says.
+        size: bytes of the model file.
+        external: size in bytes of each file with external data, by location; None where it is missing.
+        operators: how many nodes of each operator there are, in subgraphs and functions too.
+        weights: how many elements there are in initializers of each element type.
+        inputs, outputs: each with name, element type and shape, as ONNX's text syntax writes them.
+        reaches: opset versions that the whole model can be converted to.
+        blocked: the first reason for each of the nearest opset versions that it cannot be converted to.
+        runtimes: what each known runtime would make of it.
+        problem: what the ONNX checker says against it; empty for a valid model.
+    """
+
+    path: str
+    opsets: Mapping[str, int]
+    ir_version: int
+    producer: str
+    size: int
+    external: Mapping[str, int | None]
+    operators: Mapping[str, int]
+    weights: Mapping[str, int]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    reaches: tuple[int, ...] = ()
+    blocked: Mapping[int, str] | None = None
+    runtimes: tuple[OnRuntime, ...] = ()
+    problem: str = ""
+
+
+def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspected:
+    """Look into a model file; its weights are not read.
+
+    Args:
+        path: the model.
+        runtimes: names of the runtimes to ask about; None means all that there are target files for.
+
+    Raises:
+        UnreadableModelError: it cannot be read.
+    """
+    source = read_model(path)
+    model = source.model
+    found = _content(path, source, model)
+    if wrong := what_is_wrong_with_source(model, external=source.is_partial):
+        return Inspected(**{**vars(found), "problem": wrong})
+    bare = skeleton(model)
+    opset = source_opset(bare)
+    is_legal = fits(bare, Target(), Settings())
+    reaches = tuple(number for number in range(1, latest_opset() + 1) if is_legal(number)) if opset else ()
+    near = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)
+    blocked = {number: _first_reason(bare, number) for number in sorted(near) if 1 <= number <= latest_opset()}
+    names = shipped_names() if runtimes is None else runtimes
+    on = tuple(_on_runtime(bare, opset, load_runtime(name)) for name in names)
+    return Inspected(**{**vars(found), "reaches": reaches, "blocked": blocked, "runtimes": on})
+
+
+def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
+    holders: list[GraphProto | FunctionProto] = [*all_graphs(model), *model.functions]
+    operators = Counter(
+        node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
+        for holder in holders
+        for node in holder.node
+    )
+    weights: Counter[str] = Counter()
+    for graph in all_graphs(model):
+        for tensor in graph.initializer:
+            weights[_type_name(tensor.data_type)] += _elements(tensor.dims)
+    fed = [value for value in model.graph.input if value.name not in _initializers(model.graph)]
+    return Inspected(
+        path,
+        {entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
+        model.ir_version,
+        f"{model.producer_name} {model.producer_version}".strip(),
+        Path(path).stat().st_size,
+        {file.location: _size(file.path) for file in source.external},
+        dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
+        dict(weights.most_common()),
+        tuple(map(_value_text, fed)),
+        tuple(map(_value_text, model.graph.output)),
+    )
+
+
+def _first_reason(bare: ModelProto, opset: int) -> str:
+    refusals: Sequence[Refusal] = check(bare, opset).refusals
+    return str(refusals[0]) if refusals else ""
+
+
+def _on_runtime(bare: ModelProto, opset: int, runtime: Runtime) -> OnRuntime:
+    if opset not in runtime.reads:
+        return OnRuntime(str(runtime), False, (f"it reads opsets {runtime.reads}, and the model has opset {opset}",))
+    plan = check(bare, target=Target(opset, runtime=runtime), ir_version="keep")
+    return OnRuntime(str(runtime), True, tuple(_faults(plan)))
+
+
+def _faults(plan: Plan) -> Iterable[str]:
+    places: dict[str, list[str]] = {}
+    for site in plan.sites:
+        if site.because:
+            places.setdefault(site.because, []).append(f"{site.op_type} {site.node!r}")
+    for refusal in plan.refusals:
+        reason = refusal.reason.removeprefix(f"on {plan.target.runtime} it is ")
+        places.setdefault(reason, []).append(f"{refusal.operator} {refusal.node!r}")
+    for reason, nodes in places.items():
+        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        yield f"{reason.rstrip('.')}: {nodes[0]}{more}"
+    yield from plan.unmended
+
+
+def _initializers(graph: GraphProto) -> set[str]:
+    return {tensor.name for tensor in graph.initializer}
+
+
+def _elements(dims: Iterable[int]) -> int:
+    count = 1
+    for dim in dims:
+        count *= dim
+    return count
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
+
+
+def _value_text(value: ValueInfoProto) -> str:
+    return f"{_type_text(value.type)} {value.name}".strip()
+
+
+def _type_text(value_type: TypeProto) -> str:
+    kind = value_type.WhichOneof("value")
+    if kind == "tensor_type":
+        tensor = value_type.tensor_type
+        if not tensor.HasField("shape"):
+            return f"{_type_name(tensor.elem_type)}[...]"
+        dims = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim)
+        return f"{_type_name(tensor.elem_type)}{shape_text(dims)}"
+    if kind in ("sequence_type", "optional_type"):
+        return f"{kind.removesuffix('_type')}({_type_text(getattr(value_type, kind).elem_type)})"
+    return "" if kind is None else kind.removesuffix("_type")
+
+
+def _type_name(element_type: int) -> str:
+    return "undefined" if element_type == TensorProto.UNDEFINED else element_type_name(element_type)

@@ -1,0 +1,109 @@
+"""Defaults of options from a file: `reducelower.toml`, or `[tool.reducelower]` in `pyproject.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from reducelower.failures import SettingError
+
+__all__ = ["defaults", "find"]
+
+_OWN, _SHARED = "reducelower.toml", "pyproject.toml"
+_NEVER = frozenset({"in_place", "overwrite", "output", "backup"})
+"""Parameters that a file may not set: a run that replaces files is to be asked for each time."""
+
+
+def find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
+    """The nearest configuration of a folder, in it or above it.
+
+    Returns:
+        The file and what it says; None where there is none.
+
+    Raises:
+        SettingError: a file cannot be read or is not TOML.
+    """
+    for place in (folder, *folder.parents):
+        for name in (_OWN, _SHARED):
+            path = place / name
+            if path.is_file() and (said := _read(path)) is not None:
+                return path, said
+    return None
+
+
+def _read(path: Path) -> Mapping[str, Any] | None:
+    try:
+        text = path.read_text("utf-8")
+        # Most projects say nothing about reducelower, and reading TOML takes longer than looking for the name.
+        if path.name == _SHARED and "tool.reducelower" not in text:
+            return None
+        import tomllib
+
+        content = tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        raise SettingError(f"{path}: {error}") from None
+    said = content if path.name == _OWN else content.get("tool", {}).get("reducelower")
+    return said if isinstance(said, dict) else None
+
+
+def defaults(path: Path, said: Mapping[str, Any], commands: Mapping[str, click.Command]) -> dict[str, dict[str, Any]]:
+    """What a configuration says, for each command by the names of its parameters.
+
+    A key is the name of an option without its dashes, such as ``opset`` or ``without-type``. It holds for every command
+    that has the option; under the name of a command, such as ``[tool.reducelower.convert]``, for that one alone.
+
+    Raises:
+        SettingError: no command has an option of a name, or an option cannot be set by a file.
+    """
+    found: dict[str, dict[str, Any]] = {name: {} for name in commands}
+    for key, value in said.items():
+        if key in commands:
+            if not isinstance(value, dict):
+                raise SettingError(f"{path}: {key} is the name of a command, and holds options of it: [{key}]")
+            for inner, its_value in value.items():
+                _set(path, f"{key}.{inner}", inner, its_value, {key: commands[key]}, found)
+        else:
+            _set(path, key, key, value, commands, found)
+    return found
+
+
+def _set(
+    path: Path,
+    place: str,
+    key: str,
+    value: Any,
+    commands: Mapping[str, click.Command],
+    found: dict[str, dict[str, Any]],
+) -> None:
+    flag = f"--{key.replace('_', '-')}"
+    known = False
+    for name, option in _options(commands):
+        if flag not in option.opts:
+            continue
+        known = True
+        if option.name in _NEVER:
+            raise SettingError(f"{path}: {place} cannot be set by a file; give {flag} on the command line")
+        assert option.name is not None
+        found[name][option.name] = _value(value, option)
+    if not known:
+        from reducelower.model.suggestions import did_you_mean
+
+        flags = {flag.removeprefix("--") for _, option in _options(commands) for flag in option.opts}
+        raise SettingError(f"{path}: there is no option {place!r}{did_you_mean(key, flags)}")
+
+
+def _value(value: Any, option: click.Option) -> Any:
+    """A value as the option reads it: a table as pairs, one thing where several may be given as a list of one."""
+    if isinstance(value, dict):
+        value = [f"{name}={given}" for name, given in value.items()]
+    return value if not option.multiple or isinstance(value, list) else [value]
+
+
+def _options(commands: Mapping[str, click.Command]) -> Iterator[tuple[str, click.Option]]:
+    for name, command in commands.items():
+        for option in command.params:
+            if isinstance(option, click.Option):
+                yield name, option

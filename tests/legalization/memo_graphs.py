@@ -1,0 +1,63 @@
+"""Random graphs converted with the memo and without, to the same bytes::
+
+    python -m tests.legalization.memo_graphs --seed 1 --count 20000
+
+Prints the models for which the two differ; the exit status is 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+from onnx import ModelProto, printer
+
+from reducelower import ConversionError
+from reducelower.legalization.draft import Source
+from reducelower.legalization.drafting import legal_draft
+from reducelower.model.schemas import latest_opset
+from reducelower.options import Settings, Target
+from tests.fuzz.graphs import draw_graph
+
+COMPOSITE = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"})
+
+
+def converted(data: bytes, target: Target, *, memo: bool) -> bytes | str:
+    """What comes of a model: its bytes, or every reason why there are none."""
+    try:
+        return legal_draft(Source.of_bytes(data), target, Settings(memo=memo), report=False)[0].serialize()
+    except ConversionError as error:
+        return str(error)
+
+
+def differing(seed: int, count: int) -> Iterator[tuple[ModelProto, Target]]:
+    """Random models of a seed, and targets for which they come out otherwise without the memo."""
+    for number in range(count):
+        rng = np.random.default_rng([seed, number])
+        opset = int(rng.integers(7, latest_opset() + 1))
+        model, _, _ = draw_graph(rng, opset)
+        data = model.SerializeToString()
+        for goal in {*map(int, rng.integers(7, latest_opset() + 1, 2)), opset}:
+            target = Target(goal, COMPOSITE if goal == opset else frozenset())
+            if converted(data, target, memo=True) != converted(data, target, memo=False):
+                yield model, target
+
+
+def main() -> int:
+    """Convert the graphs of a seed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.legalization.memo_graphs")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1000)
+    options = parser.parse_args()
+    found = 0
+    for model, target in differing(options.seed, options.count):
+        found += 1
+        print(f"to {target}:\n{printer.to_text(model)}", flush=True)
+    print(f"{options.count} graphs of seed {options.seed}: {found} differ")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Types and ranks that the user declares of values behind operators nobody knows."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from onnx import ModelProto, checker, parser
+
+import reducelower
+from reducelower import ConversionError
+
+OPERATORS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceSumSquare")
+
+
+def behind_unknown(op_type: str) -> ModelProto:
+    """A reduction of data of unknown type and rank over axes computed at run time."""
+    return parser.parse_model(
+        f"""
+        <ir_version: 8, opset_import: ["": 18, "my": 1]>
+        g (float[2, 3] x, int64[K] a) => (float[Q] z)
+        {{ h = my.Foo (x) y = {op_type} <keepdims = 0> (h, a) z = my.Bar (y) }}
+        """
+    )
+
+
+@pytest.mark.parametrize("target", [17, 13, 11, 9])
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_following_the_hints_leads_to_a_model(op_type: str, target: int) -> None:
+    model = behind_unknown(op_type)
+    declared: dict[str, dict[str, object]] = {"element_types": {}, "ranks": {}}
+    for _ in range(3):
+        try:
+            converted = reducelower.convert_version(model, target, **declared)  # type: ignore[arg-type]
+        except ConversionError as error:
+            asked = re.findall(r"--(type|rank) (\S+)=(\w+)", str(error))
+            assert asked, str(error)
+            for what, name, value in asked:
+                assert name == "h"
+                declared["element_types" if what == "type" else "ranks"][name] = value if what == "type" else int(value)
+        else:
+            checker.check_model(converted, full_check=True)
+            return
+    pytest.fail(f"the hints lead in a circle: {declared}")
+
+
+@pytest.mark.parametrize("target", [17, 13])
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_a_declared_rank_breaks_nothing_that_works_without(op_type: str, target: int) -> None:
+    model = behind_unknown(op_type)
+    for element_types in ({}, {"h": "float32"}):
+        for rules in ("spec", "stable"):
+            try:
+                reducelower.convert_version(model, target, element_types=element_types, rules=rules)
+            except ConversionError:
+                continue
+            reducelower.convert_version(model, target, element_types=element_types, ranks={"h": 3}, rules=rules)
+
+
+@pytest.mark.parametrize("declared", [{"ranks": {"hh": 3}}, {"element_types": {"hh": "float32"}}])
+def test_what_is_declared_of_no_value_is_refused(declared: dict[str, dict[str, object]]) -> None:
+    with pytest.raises(ConversionError, match="no value of the model is named 'hh'"):
+        reducelower.convert_version(behind_unknown("ReduceMax"), 13, **declared)  # type: ignore[arg-type]
+
+
+def test_the_type_of_an_input_follows_from_the_stated_type_of_the_output() -> None:
+    model = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 13, "my": 1]>
+        g (float[2, 3] x) => (float[2, 3] y) { a = my.Foo (x) b = Clip (a) y = Softmax <axis = 0> (b) }
+        """
+    )
+    converted = reducelower.convert_version(model, 12)
+    checker.check_model(converted, full_check=True)
+    assert np.all([node.op_type != "Cast" for node in converted.graph.node])
