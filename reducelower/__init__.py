@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from reducelower.api import check, convert_version, expand, legalize
+    from reducelower.api import check, convert_bytes, convert_version, expand, expand_bytes, legalize
     from reducelower.errors import ConversionError, Refusal
     from reducelower.legalization.repair import Repaired, repair
     from reducelower.options import Target
     from reducelower.plan import Plan, Site
     from reducelower.recompose import raise_reductions
     from reducelower.runtimes import Runtime, load_runtime
-    from reducelower.serialized import convert_bytes, expand_bytes
     from reducelower.verification import Verification, verify
 
 __all__ = [
@@ -54,10 +53,10 @@ _HOME = {
     "Target": "reducelower.options",
     "Verification": "reducelower.verification",
     "check": "reducelower.api",
-    "convert_bytes": "reducelower.serialized",
+    "convert_bytes": "reducelower.api",
     "convert_version": "reducelower.api",
     "expand": "reducelower.api",
-    "expand_bytes": "reducelower.serialized",
+    "expand_bytes": "reducelower.api",
     "legalize": "reducelower.api",
     "load_runtime": "reducelower.runtimes",
     "raise_reductions": "reducelower.recompose",

@@ -65,6 +65,7 @@ class Settings:
         element_types, ranks: facts about values that the models do not state, by name.
         base_dir: folder that locations of external data are relative to; None leaves external constants unread. Batches
             take the folder of each model instead.
+        validate: look at every distinct rewrite with onnx's checker and shape inference, and refuse what is not valid.
         memo: work out like nodes once; without it every node is worked out by itself, to the same bytes.
 
         raised: operators to raise to, all where none is named; None makes the models legal instead.
@@ -92,6 +93,7 @@ class Settings:
     ranks: Mapping[str, int] | None = None
     base_dir: str | os.PathLike[str] | None = None
     memo: bool = True
+    validate: bool = True
 
     raised: Sequence[str] | None = None
     verify: bool = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from onnx import ModelProto
 from reducelower.errors import ConversionError, Refusal, UnreadableModelError
 from reducelower.legalization.draft import Draft, Source
 from reducelower.legalization.oldest_fitting import name_oldest_fitting
-from reducelower.legalization.run import attempt
+from reducelower.legalization.run import attempt, refusing
 from reducelower.model.inference import ContradictionError, skeleton
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Settings, Target
@@ -38,7 +38,7 @@ def legal_draft(source: Source, target: Target, settings: Settings, *, report: b
 
 def refused(plan: Plan, model: ModelProto, target: Target, settings: Settings) -> ConversionError:
     """The error that holds the refusals of a plan, with the opset version at which they would vanish."""
-    return ConversionError(name_oldest_fitting(plan, fits(skeleton(model), target, settings)).refusals)
+    return ConversionError(name_oldest_fitting(plan, fits(skeleton(model), target, settings, plan.refusals)).refusals)
 
 
 @contextmanager
@@ -65,7 +65,21 @@ def _readable(source: Source) -> ModelProto:
         raise UnreadableModelError("these bytes are no ONNX model, or are damaged; export the model again") from None
 
 
-def fits(bare: ModelProto, target: Target, settings: Settings) -> Callable[[int], bool]:
-    """Whether a model without weights can be made legal for the same target at another opset version."""
+def fits(
+    bare: ModelProto, target: Target, settings: Settings, refusals: Sequence[Refusal] = ()
+) -> Callable[[int], bool]:
+    """Whether a model without weights can be made legal for the same target at another opset version.
+
+    Args:
+        bare: the model.
+        target: where it is going.
+        settings: what else the run is told.
+        refusals: what was refused at the target's own opset version; as long as that is, nothing else is looked at.
+    """
     source = Source.of_message(bare)
-    return lambda opset: not attempt(source, replace(target, opset=opset), settings, report=False)[1].refusals
+    refuses = refusing(source, target, settings, refusals) if refusals else lambda opset: False
+
+    def is_legal(opset: int) -> bool:
+        return not (refuses(opset) or attempt(source, replace(target, opset=opset), settings, report=False)[1].refusals)
+
+    return is_legal

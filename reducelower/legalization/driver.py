@@ -15,10 +15,20 @@ from onnx import FunctionProto, NodeProto
 
 from reducelower.adapters import constants, ops, reductions
 from reducelower.errors import Refusal, RefusedError
+from reducelower.legalization.checking import is_in_doubt, wrong_node
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.legality import Treatment
-from reducelower.legalization.memo import NOTHING, Memo, Outcome, ReadNode, in_blanks, put_in_own_names, scope_of
+from reducelower.legalization.memo import (
+    NOTHING,
+    Memo,
+    Outcome,
+    ReadNode,
+    in_blanks,
+    put_in_own_names,
+    read_node,
+    scope_of,
+)
 from reducelower.legalization.occurring_types import Occurring
 from reducelower.legalization.settling import Settler
 from reducelower.model.inference import function_key, subgraphs
@@ -44,7 +54,9 @@ _REGISTERING = (constants, ops, reductions)
 class Legalizer:
     """One run over one model."""
 
-    def __init__(self, draft: Draft, target: Target, ground: Ground, rules: bodies.Rules, memo: Memo) -> None:
+    def __init__(
+        self, draft: Draft, target: Target, ground: Ground, rules: bodies.Rules, memo: Memo, *, checks: bool = True
+    ) -> None:
         """Prepare a run.
 
         Args:
@@ -53,6 +65,7 @@ class Legalizer:
             ground: what all scopes share.
             rules: the rule book.
             memo: what is done to nodes that are alike.
+            checks: whether what is written is looked at.
         """
         assert target.opset is not None
         self.draft = draft
@@ -62,15 +75,17 @@ class Legalizer:
         self.refusals: list[Refusal] = []
         self.occurring = Occurring()
         self.nodes = 0
+        self.in_doubt = ""
+        """Operator of the first rewrite that has to be looked into as a part of the whole model."""
+        self._checks = checks
         self._settler = Settler(target, rules)
         self._memo = memo
         self._edits: list[Edit] = []
 
     def run(self, source_opset: int) -> None:
         """Make the model legal; `refusals` says what cannot be, and the model is of no use then."""
-        draft = self.draft
-        self._walk(GraphScope(self.ground, draft.model.graph, source_opset, "graph", key=(), nodes=draft.nodes))
-        for number, function in enumerate(draft.model.functions):
+        self._walk(self._main_graph(source_opset))
+        for number, function in enumerate(self.draft.model.functions):
             self._walk_function(function, number)
         constants.remove_unused(self.ground.released, self.ground.folded, self._edits)
         self._treat_constants()
@@ -99,6 +114,28 @@ class Legalizer:
         """What overflows on the runtime that the model is for, and cannot be mended there."""
         return self._settler.unmended
 
+    def refuses(self, source_opset: int, positions: Iterable[int]) -> bool:
+        """Whether one of some nodes of the main graph cannot be made legal; nothing is edited."""
+        graph = self._main_graph(source_opset)
+        self._note_constants(graph)
+        table = self._settler.table(source_opset)
+        for index in positions:
+            read = read_node(graph.node_list.original(index))
+            node, scope = in_blanks(read), scope_of(read, graph)
+            treatment = table[node.op_type]
+            try:
+                if treatment is not None:
+                    self._settle(treatment, node, scope)
+                if node.op_type in table.dropped:
+                    self._fit(in_blanks(read), scope)
+            except RefusedError:
+                return True
+        return False
+
+    def _main_graph(self, source_opset: int) -> GraphScope:
+        draft = self.draft
+        return GraphScope(self.ground, draft.model.graph, source_opset, "graph", key=(), nodes=draft.nodes)
+
     # One pass over the nodes
 
     def _walk(self, scope: GraphScope) -> None:
@@ -106,10 +143,7 @@ class Legalizer:
         self._edits.append(edit)
         nodes, table = scope.node_list, self._settler.table(scope.opset)
         self.nodes += len(nodes)
-        # They wait until it is known which of them are still read.
-        for index, node in nodes.constants():
-            scope.constant_nodes[node.output[0]] = (index, node)
-            self.occurring.note_constant(node)
+        self._note_constants(scope)
         positions = nodes.positions(lambda op_type: op_type != "Constant" and table[op_type] is not None)
         for index, read in self._memo.repeat(
             "operators", edit, zip(positions, map(nodes.original, positions), strict=True)
@@ -128,6 +162,12 @@ class Legalizer:
                     self._memo.learn("operators", scope, read, None, NOTHING)
             elif node.op_type != "Constant":
                 self._treat("operators", edit, index, read, treatment)
+
+    def _note_constants(self, scope: GraphScope) -> None:
+        """Keep the Constant nodes of a graph; they wait until it is known which of them are still read."""
+        for index, node in scope.node_list.constants():
+            scope.constant_nodes[node.output[0]] = (index, node)
+            self.occurring.note_constant(node)
 
     def _treat(self, stage: str, edit: Edit, index: int, read: ReadNode, treatment: Treatment) -> None:
         self._work_out(stage, edit, index, read, partial(self._settle, treatment))
@@ -156,10 +196,24 @@ class Legalizer:
                 outcome = Outcome.of(scope, op_type, label if settled else "", [node], in_place=True)
             else:
                 outcome = Outcome.of(scope, op_type, "", None, in_place=True)
+            self._check(outcome, scope)
         except RefusedError as refused:
             outcome = Outcome(op_type, refusal=refused)
         self._memo.learn(stage, edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
+
+    def _check(self, outcome: Outcome, scope: NodeScope) -> None:
+        """Look at what was written for a kind of node; what is in doubt is looked into at the end.
+
+        Raises:
+            RefusedError: a node is not one that the target's opset version has.
+        """
+        if not self._checks or not outcome.nodes:
+            return
+        if wrong := wrong_node(outcome, self.goal):
+            raise RefusedError(f"what would take its place is not valid at opset {self.goal}: {wrong}")
+        if not self.in_doubt and is_in_doubt(outcome, self.goal, scope.types_at_hand()):
+            self.in_doubt = outcome.op_type
 
     def _walk_inside(self, edit: Edit, index: int) -> None:
         """Make the graphs inside a node legal."""

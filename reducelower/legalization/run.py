@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from onnx import FunctionProto, GraphProto, ModelProto, shape_inference
 
 from reducelower.errors import Refusal
+from reducelower.legalization.checking import contradicts_inference
 from reducelower.legalization.draft import Draft, Source
 from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
@@ -27,7 +29,7 @@ from reducelower.plan import Plan
 from reducelower.rulebook.bodies import Rules
 from reducelower.scope.ground import Ground
 
-__all__ = ["attempt", "attempt_in_place", "source_opset"]
+__all__ = ["attempt", "attempt_in_place", "refusing", "source_opset"]
 
 _BRANCHES_MAY_DIFFER = 11
 
@@ -143,7 +145,9 @@ def _run(
     sole_type = partial(_sole_type, census, opset)
     ground = _ground(model, source, goal, settings, sole_type, is_last_attempt=is_last_attempt)
     memo = Memo(remembers=settings.memo)
-    legalizer = Legalizer(draft, goal, ground, Rules(settings.rules, goal.without_types), memo)
+    legalizer = Legalizer(
+        draft, goal, ground, Rules(settings.rules, goal.without_types), memo, checks=settings.validate
+    )
     legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
     unmended = legalizer.unmended
@@ -160,6 +164,10 @@ def _run(
         problem = _unlike_branches(draft.message())
         if problem:
             return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
+    if legalizer.in_doubt and (wrong := contradicts_inference(source.model, draft.message())):
+        reason = f"what takes the place of a node does not fit the model: {wrong}"
+        problem = Refusal("graph", "", legalizer.in_doubt, reason, "state the types of what it reads and yields")
+        return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset)
     if problem := _too_new_an_ir(draft, goal):
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
@@ -179,6 +187,29 @@ def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
         reason = "the model holds graphs for training (training_info), which are not converted"
         return Refusal("training_info", "", "", reason, "remove them: del model.training_info[:]")
     return None
+
+
+def refusing(source: Source, target: Target, settings: Settings, refusals: Sequence[Refusal]) -> Callable[[int], bool]:
+    """Whether nodes that were refused, one for each operator, are so at other opset versions; answers in a moment."""
+    wanted = {refusal.operator: refusal.node for refusal in refusals if refusal.graph == "graph" and refusal.operator}
+    numbered = enumerate(source.model.graph.node)
+    positions = [
+        index for index, node in numbered if wanted.get(node.op_type) in (node.name, f"{node.op_type}#{index}")
+    ]
+    positions = [index for index in positions if not any(True for _ in subgraphs(source.model.graph.node[index]))]
+    draft, opset, rules = Draft.of_source(source), source_opset(source.model), Rules(settings.rules)
+    first = _ground(draft.model, source, replace(target, opset=opset), settings)
+
+    def refuses(goal: int) -> bool:
+        at_goal = replace(target, opset=goal)
+        ground = copy(first)
+        ground.opset = goal
+        try:
+            return Legalizer(draft, at_goal, ground, rules, Memo()).refuses(opset, positions)
+        except ContradictionError:  # a whole attempt gets around it
+            return False
+
+    return refuses
 
 
 def _has_default_operators(model: ModelProto) -> bool:

@@ -315,6 +315,12 @@ class NodeScope(Scope):
         elif not self._is_own(name):
             self.released.append(self._number(name))
 
+    def types_at_hand(self) -> dict[str, TypeProto]:
+        """The types of the operands that are to be had for little; no rule is told, so nothing is written down."""
+        graph, operands = self.graph, self._operands or {}
+        at_hand = {name: graph.type(real) for name, (_, real) in operands.items() if graph.has_type_at_hand(real)}
+        return {name: found for name, found in at_hand.items() if found is not None}
+
     def is_new(self, name: str) -> bool:
         """Whether a value was brought in by a rule."""
         return self._is_own(name)

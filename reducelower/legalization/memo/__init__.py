@@ -22,7 +22,7 @@ from reducelower.legalization.memo.writing import Writing, put_in_own_names, put
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope, Question
 
-__all__ = ["NOTHING", "Memo", "Outcome", "ReadNode", "in_blanks", "put_in_own_names", "scope_of"]
+__all__ = ["NOTHING", "Memo", "Outcome", "ReadNode", "in_blanks", "put_in_own_names", "read_node", "scope_of"]
 
 
 class _Branch:

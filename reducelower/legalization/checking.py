@@ -1,0 +1,83 @@
+"""Whether what was written is valid: each distinct rewrite by itself, and the whole model only where one is in doubt.
+
+To run onnx's checker over a whole model takes several times as long as to convert it. What no rule touched is as valid
+as it was, and like nodes are written alike, so a look at each distinct rewrite tells what to look into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnx import ModelProto, TypeProto, ValueInfoProto, checker, shape_inference
+
+from reducelower.legalization.memo import Outcome
+from reducelower.model.inference import skeleton, subgraphs
+
+__all__ = ["contradicts_inference", "is_in_doubt", "wrong_node"]
+
+_IR_VERSION = 10
+"""An IR version whose models may hold whatever a rule writes."""
+
+
+def wrong_node(outcome: Outcome, opset: int) -> str:
+    """What the checker objects to in one of the nodes of an outcome, by its schema; empty if nothing.
+
+    Args:
+        outcome: what became of a node.
+        opset: opset version of the target.
+    """
+    context = checker.DEFAULT_CONTEXT.__class__()
+    context.ir_version = _IR_VERSION
+    for node in outcome.nodes or ():
+        if any(True for _ in subgraphs(node)):
+            continue  # what its graphs read stands around it
+        context.opset_imports = {"": opset, node.domain: opset}
+        try:
+            checker.check_node(node, context)
+        except checker.ValidationError as error:
+            return str(error).splitlines()[0]
+    return ""
+
+
+def is_in_doubt(outcome: Outcome, opset: int, types: Mapping[str, TypeProto]) -> bool:
+    """Whether strict shape inference objects to the nodes of an outcome, standing alone.
+
+    Args:
+        outcome: what became of a node.
+        opset: opset version of the target.
+        types: the types of the operands, by the blanks that stand for them; where one is missing there is no telling.
+    """
+    model = ModelProto(ir_version=_IR_VERSION)
+    model.opset_import.add(version=opset)
+    graph = model.graph
+    graph.name = "added"
+    known: set[str] = set()
+    for name, added in outcome.added:
+        if added.attribute is not None:
+            return False
+        graph.initializer.append(added.tensor)
+        graph.initializer[-1].name = name
+        known.add(name)
+    for node in outcome.nodes or ():
+        read = {name for name in node.input if name} - known
+        if node.domain or not types.keys() >= read:
+            return False
+        graph.input.extend(ValueInfoProto(name=name, type=types[name]) for name in sorted(read))
+        known |= read.union(node.output)
+        graph.node.append(node)
+        graph.value_info.extend(ValueInfoProto(name=name, type=types[name]) for name in node.output if name in types)
+    return _objection(model) != ""
+
+
+def contradicts_inference(before: ModelProto, after: ModelProto) -> str:
+    """What strict shape inference objects to in a model and not in the one it came of; empty if nothing."""
+    objection = _objection(skeleton(after))
+    return "" if not objection or _objection(skeleton(before)) else objection
+
+
+def _objection(model: ModelProto) -> str:
+    try:
+        shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except Exception as error:  # inference has several kinds of its own
+        return " ".join(str(error).split()) or type(error).__name__
+    return ""
