@@ -46,7 +46,7 @@ def _model(feeds: dict[str, np.ndarray], *, batch: Any, height: Any, **attribute
     shapes = {name: list(value.shape) for name, value in feeds.items()}
     shapes["x"] = [batch, shapes["x"][1], height, shapes["x"][3]]
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, 6, 3, 6])
     node = helper.make_node("DeformConv", list(feeds), ["y"], **ATTRIBUTES, **attributes)
     graph = helper.make_graph([node], "g", values, [result])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
