@@ -47,6 +47,12 @@ class Writer:
         self.nodes.append(made)
         return self.nodes
 
+    def yields_last(self, place: int = 0) -> list[NodeProto]:
+        """Let an output of the last node be the first output of the replaced node; returns all nodes so far."""
+        self.nodes[-1].output[place] = self.node.output[0]
+        copy_marks(self.node, self.nodes[-1])
+        return self.nodes
+
     def yields_either(
         self, condition: str, then: Callable[[], str], otherwise: Callable[[], str], element_type: int
     ) -> list[NodeProto]:

@@ -271,5 +271,7 @@ retypes(
     "InstanceNormalization", "LeakyRelu", "LpNormalization", "LpPool", "Mish", "PRelu", "Range", "Round", "Selu", "Sin",
     "Sinh", "Softplus", "Softsign", "Tan", "ThresholdedRelu",
 )(_rounded_once)  # fmt: skip
+# Its scales alone are floats, and float32 holds those of sixteen bits exactly.
+retypes("QLinearMatMul")(_rounded_once)
 retypes("ReduceMax", "ReduceMin")(_highest_of_small)
 retypes("ReduceLogSum", "ReduceLogSumExp")(_logarithm)

@@ -93,3 +93,27 @@ def test_a_stated_shape_that_counts_a_window_in_the_padding_hinders_nothing(op_t
     data = np.arange(6, dtype=np.float32).reshape(1, 1, 6)
     (result,) = run(converted(model, 22), {"x": data})
     np.testing.assert_array_equal(result, data[:, :, ::3])
+
+
+@pytest.mark.opset("opset")
+@pytest.mark.parametrize("target", [17, 11, 9])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"pads": [1, 0, 2, 1]},
+        {"pads": [1, 1, 1, 1], "count_include_pad": 1},
+        {"pads": [1, 1, 1, 1], "strides": [2, 3], "ceil_mode": 1},
+        {"pads": [1, 1, 1, 1], "strides": [2, 3], "ceil_mode": 1, "count_include_pad": 1},
+    ],
+)
+@pytest.mark.parametrize(("op_type", "opset"), [("AveragePool", 19), ("LpPool", 18)])
+def test_padded_dilated_windows_become_a_convolution(
+    op_type: str, opset: int, attributes: dict[str, Any], target: int
+) -> None:
+    if op_type == "LpPool":
+        attributes = {**attributes, "p": 3}
+        attributes.pop("count_include_pad", None)
+    made = model_of(op_type, {"x": DATA}, opset=opset, kernel_shape=[3, 2], dilations=[2, 3], **attributes)
+    (expected,) = yields(made, {"x": DATA})
+    (result,) = yields(converted(made, target), {"x": DATA})
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)

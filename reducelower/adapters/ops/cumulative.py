@@ -11,7 +11,7 @@ from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.model.attributes import value_of
-from reducelower.model.build import copy_marks, make_node
+from reducelower.model.build import make_node
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -47,9 +47,7 @@ def _cumulative(node: NodeProto, scope: Scope) -> list[NodeProto]:
             body.is_empty(data), lambda: data, lambda: _along(body, data, axis, rank, element_type), element_type
         )
     _along(body, data, axis, rank, element_type)
-    body.nodes[-1].output[1] = node.output[0]
-    copy_marks(node, body.nodes[-1])
-    return body.nodes
+    return body.yields_last(1)
 
 
 def _along(body: Writer, data: str, axis: int, rank: int, element_type: int) -> str:

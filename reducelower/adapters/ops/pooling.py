@@ -12,9 +12,7 @@ https://onnx.ai/onnx/operators/onnx__LpPool.html (1, 2, 11, 18, 22).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
-import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
@@ -23,11 +21,11 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
+__all__ = ["Window", "is_dilated", "lower_ceil", "refusal_of_dilations", "rounds_up", "windows_of"]
 
 
 @dataclass(frozen=True)
-class _Windows:
+class Window:
     """How windows lie along one axis; the size of the data is None where it is not known."""
 
     size: int | None
@@ -59,7 +57,8 @@ class _Windows:
         return self.end + self.stride - 1 if self.dropped is False else None
 
 
-def _windows(node: NodeProto, scope: Scope) -> list[_Windows]:
+def windows_of(node: NodeProto, scope: Scope) -> list[Window]:
+    """How the windows of a pool lie along each spatial axis, by its attributes and the shape of its data."""
     kernel = [int(size) for size in value_of(node, "kernel_shape")]
     count = len(kernel)
     strides = value_of(node, "strides") or [1] * count
@@ -70,19 +69,19 @@ def _windows(node: NodeProto, scope: Scope) -> list[_Windows]:
     if len(sizes) != count:
         raise RefusedError(f"its kernel_shape {kernel} does not fit data of rank {len(sizes) + 2}")
     return [
-        _Windows(size, (extent - 1) * dilation + 1, stride, begin, end)
+        Window(size, (extent - 1) * dilation + 1, stride, begin, end)
         for size, extent, stride, dilation, begin, end in zip(
             sizes, kernel, strides, dilations, pads[:count], pads[count:], strict=True
         )
     ]
 
 
-def _rounds_up(node: NodeProto) -> bool:
+def rounds_up(node: NodeProto) -> bool:
     """Whether ceil_mode has a say: with auto_pad SAME the number of windows is given."""
     return bool(value_of(node, "ceil_mode", 0)) and not str(value_of(node, "auto_pad", "NOTSET")).startswith("SAME")
 
 
-def _without_ceil(node: NodeProto, scope: Scope, windows: list[_Windows], *, opset: int) -> Outcome:
+def _without_ceil(node: NodeProto, scope: Scope, windows: list[Window], *, opset: int) -> Outcome:
     """Say ceil_mode=1 by longer end padding, in nodes for an opset version."""
     ends = [window.plain_end for window in windows]
     if None in ends:
@@ -124,9 +123,9 @@ _SINCE = {"AveragePool": 10, "MaxPool": 10, "LpPool": 18}
 @lowers("LpPool", 22)
 def _lower_dropped(node: NodeProto, scope: Scope) -> Outcome:
     """A window in the end padding is dropped; inference of older versions would count it."""
-    if not _rounds_up(node):
+    if not rounds_up(node):
         return False
-    windows = _windows(node, scope)
+    windows = windows_of(node, scope)
     if not any(window.dropped for window in windows):
         return False
     return _without_ceil(node, scope, windows, opset=21)
@@ -143,7 +142,7 @@ def _raise_dropped(node: NodeProto, scope: Scope) -> Outcome:
     """
     if any(attribute.ref_attr_name for attribute in node.attribute):
         return False  # a function states no shapes, and the sizes depend on its calls
-    if not _rounds_up(node) or not any(window.dropped for window in _windows(node, scope)):
+    if not rounds_up(node) or not any(window.dropped for window in windows_of(node, scope)):
         return False
     body = Writer(node, scope)
     tails = [tail if name else "" for tail, name in zip(("pooled", "indices"), node.output, strict=False)]
@@ -157,48 +156,31 @@ def _raise_dropped(node: NodeProto, scope: Scope) -> Outcome:
 
 @lowers("AveragePool", 10)
 @lowers("MaxPool", 10)
-@lowers("LpPool", 18)
-def _lower_ceil(node: NodeProto, scope: Scope) -> Outcome:
-    _check_dilations(node)
+def lower_ceil(node: NodeProto, scope: Scope) -> Outcome:
+    """Cross to a version that neither rounds up nor dilates."""
+    if is_dilated(node):
+        raise refusal_of_dilations(node)
     if not value_of(node, "ceil_mode", 0):
         return False
-    if not _rounds_up(node):
+    if not rounds_up(node):
         return drop_attribute(node, "ceil_mode")
-    return _without_ceil(node, scope, _windows(node, scope), opset=_SINCE[node.op_type] - 1)
+    return _without_ceil(node, scope, windows_of(node, scope), opset=_SINCE[node.op_type] - 1)
 
 
-def _check_dilations(node: NodeProto) -> None:
-    if any(dilation != 1 for dilation in value_of(node, "dilations") or ()):
-        raise RefusedError(
-            f"it uses dilations={list(value_of(node, 'dilations'))}",
-            f"opset {_DILATED[node.op_type]} is the oldest that has it",
-        )
+def refusal_of_dilations(node: NodeProto) -> RefusedError:
+    """What to raise where nothing is known that does the same as a dilated node."""
+    return RefusedError(
+        f"it uses dilations={list(value_of(node, 'dilations'))}",
+        f"opset {_DILATED[node.op_type]} is the oldest that has it",
+    )
+
+
+def is_dilated(node: NodeProto) -> bool:
+    """Whether windows have gaps."""
+    return any(dilation != 1 for dilation in value_of(node, "dilations") or ())
 
 
 _DILATED = {"AveragePool": 19, "MaxPool": 10, "LpPool": 18}
-
-
-@lowers("AveragePool", 19)
-def _lower_dilations(node: NodeProto, scope: Scope) -> Outcome:
-    """The mean over a dilated window is a convolution with equal weights, one group per channel."""
-    dilations = value_of(node, "dilations")
-    if dilations is None or all(dilation == 1 for dilation in dilations):
-        return False
-    windows = _windows(node, scope)
-    shape = scope.shape(node.input[0])
-    channels = None if shape is None else shape[1]
-    padded = any(window.begin or window.end for window in windows)
-    automatic = value_of(node, "auto_pad", "NOTSET") not in ("NOTSET", "VALID")
-    counted = not padded or value_of(node, "count_include_pad", 0)
-    if channels is None or automatic or _rounds_up(node) or not counted:
-        _check_dilations(node)
-    element_type = scope.needed_element_type(node.input[0])
-    kernel = [int(size) for size in value_of(node, "kernel_shape")]
-    body = Writer(node, scope)
-    assert channels is not None
-    weights = body.constant(np.full((channels, 1, *kernel), 1.0 / prod(kernel)), element_type, "mean_weights")
-    kept = {name: value for name in ("strides", "pads") if (value := value_of(node, name)) is not None}
-    return body.yields("Conv", node.input[0], weights, group=channels, dilations=list(dilations), **kept)
 
 
 @lowers("GlobalLpPool", 2)

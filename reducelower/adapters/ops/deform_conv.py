@@ -1,0 +1,165 @@
+"""DeformConv over two spatial axes where the target has none: four neighbours gathered, weighed, and one MatMul.
+
+Source: https://onnx.ai/onnx/operators/onnx__DeformConv.html (19, 22).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.absent import expresses
+from reducelower.adapters.builder import Writer
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import value_of
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+_INT64 = TensorProto.INT64
+_NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """The sizes of one node, all but that of the batch."""
+
+    channels: int
+    height: int
+    width: int
+    results: int
+    kernel: tuple[int, int]
+    places: tuple[int, int]
+    groups: int
+    offset_groups: int
+
+    @property
+    def taps(self) -> int:
+        """How many elements the kernel has."""
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def spots(self) -> int:
+        """How many places a channel of the result has."""
+        return self.places[0] * self.places[1]
+
+
+@expresses("DeformConv", opset=13, reads=19)
+def _deform_conv(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """The columns of an ordinary convolution, taken between the elements where offsets point, times the weights."""
+    body, sizes = Writer(node, scope), _sizes(node, scope)
+    element_type = scope.needed_element_type(node.input[0])
+    columns = _columns(body, sizes, element_type)
+    per_group = sizes.channels // sizes.groups * sizes.taps
+    columns = _reshaped(body, columns, [-1, sizes.groups, per_group, sizes.spots], "columns")
+    weights = _reshaped(body, node.input[1], [sizes.groups, sizes.results // sizes.groups, per_group], "weights")
+    product = body.add("MatMul", weights, columns, tail="product")
+    result_shape = body.constant([-1, sizes.results, *sizes.places], _INT64, "result_shape")
+    if not body.input(3):
+        return body.yields("Reshape", product, result_shape)
+    result = body.add("Reshape", product, result_shape, tail="unbiased")
+    return body.yields("Add", result, _reshaped(body, node.input[3], [sizes.results, 1, 1], "bias"))
+
+
+def _sizes(node: NodeProto, scope: Scope) -> _Sizes:
+    data, weights, offset = (scope.shape(name) for name in node.input[:3])
+    for name, shape in zip(node.input, (data, weights, offset), strict=False):
+        if shape is None or None in shape[1:]:
+            raise RefusedError(
+                f"the sizes of {name!r} are not known, which other operators need", "give it a fixed shape, batch aside"
+            )
+    assert data is not None
+    assert weights is not None
+    assert offset is not None
+    if len(data) != 4 or weights[0] is None:
+        raise RefusedError(f"its data has {len(data) - 2} spatial axes, and only two are written out by others")
+    known = [size or 0 for size in (*data[1:], weights[0], *weights[2:], *offset[2:])]
+    channels, height, width, results, tall, wide, down, across = known
+    groups, offset_groups = int(value_of(node, "group", 1)), int(value_of(node, "offset_group", 1))
+    return _Sizes(channels, height, width, results, (tall, wide), (down, across), groups, offset_groups)
+
+
+def _reshaped(body: Writer, name: str, shape: list[int], tail: str) -> str:
+    return body.add("Reshape", name, body.constant(shape, _INT64, f"{tail}_shape"), tail=tail)
+
+
+def _columns(body: Writer, sizes: _Sizes, element_type: int) -> str:
+    """What each tap of the kernel sees at each place: (N, offset groups, channels of one, taps * places)."""
+    number = TensorProto.FLOAT if element_type in _NARROW else element_type
+    offset = body.node.input[2]
+    if number != element_type:
+        offset = body.add("Cast", offset, tail="offset", to=number)
+    shape = [-1, sizes.offset_groups, sizes.taps, 2, sizes.spots]
+    offset = _reshaped(body, offset, shape, "offsets")
+    low: list[str] = []
+    beyond: list[str] = []
+    for axis, base in enumerate(_bases(body.node, sizes)):
+        along = body.add("Gather", offset, body.constant(axis, _INT64, f"axis_{axis}"), tail="moved", axis=3)
+        place = body.add("Add", along, body.constant(base, number, "base"), tail="place")
+        low.append(body.add("Floor", place, tail="low"))
+        beyond.append(body.add("Sub", place, low[-1], tail="beyond"))
+    # Behind the last element lies a zero, for neighbours outside.
+    area = sizes.height * sizes.width
+    inside = sizes.channels // sizes.offset_groups
+    flat = _reshaped(body, body.node.input[0], [-1, sizes.offset_groups, inside, area], "flat")
+    pads = body.constant([0, 0, 0, 0, 0, 0, 0, 1], _INT64, "pads")
+    flat = body.add("Pad", flat, pads, body.constant(0, element_type, "zero"), tail="more")
+    one = body.constant(1, number, "one")
+    total = ""
+    for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        near = [
+            body.add("Add", at, one, tail="next") if far else at for at, far in zip(low, (down, right), strict=True)
+        ]
+        shares = [
+            part if far else body.add("Sub", one, part, tail="rest")
+            for part, far in zip(beyond, (down, right), strict=True)
+        ]
+        share = body.add("Mul", *shares, tail="share")
+        if number != element_type:
+            share = body.add("Cast", share, tail="short_share", to=element_type)
+        seen = _gathered(body, flat, near, sizes, number)
+        part = body.add("Mul", seen, _as_columns(body, share, sizes), tail="part")
+        total = body.add("Add", total, part, tail="between") if total else part
+    return body.add("Mul", total, _as_columns(body, body.input(4), sizes), tail="masked") if body.input(4) else total
+
+
+def _bases(node: NodeProto, sizes: _Sizes) -> list[np.ndarray]:
+    """Where each tap lies at each place without offsets, along both axes: (taps, places)."""
+    strides, dilations = (value_of(node, name) or [1, 1] for name in ("strides", "dilations"))
+    pads = value_of(node, "pads") or [0, 0, 0, 0]
+    along = [
+        np.arange(sizes.kernel[axis])[:, None] * dilations[axis]
+        + np.arange(sizes.places[axis]) * strides[axis]
+        - pads[axis]
+        for axis in (0, 1)
+    ]
+    grid = (*sizes.kernel, *sizes.places)
+    rows = np.broadcast_to(along[0][:, None, :, None], grid)
+    columns = np.broadcast_to(along[1][None, :, None, :], grid)
+    return [rows.reshape(sizes.taps, sizes.spots), columns.reshape(sizes.taps, sizes.spots)]
+
+
+def _gathered(body: Writer, flat: str, near: list[str], sizes: _Sizes, number: int) -> str:
+    """The elements at whole places, zero for those outside."""
+    tests = [
+        body.add(op_type, at, body.constant(bound, number, "bound"), tail="is_inside")
+        for at, length in zip(near, (sizes.height, sizes.width), strict=True)
+        for op_type, bound in (("Greater", -1), ("Less", length))
+    ]
+    inside = tests[0]
+    for test in tests[1:]:
+        inside = body.add("And", inside, test, tail="are_inside")
+    row, column = (body.add("Cast", at, tail="whole", to=_INT64) for at in near)
+    ahead = body.add("Mul", row, body.constant(sizes.width, _INT64, "width"), tail="ahead")
+    nothing = body.constant(sizes.height * sizes.width, _INT64, "behind_the_last")
+    index = body.add("Where", inside, body.add("Add", ahead, column, tail="at"), nothing, tail="index")
+    indices = _as_columns(body, index, sizes)
+    # The same for every channel of a group.
+    batch = body.constant([1, 1, sizes.channels // sizes.offset_groups, 1], _INT64, "each_channel")
+    return body.add("GatherElements", flat, body.add("Expand", indices, batch, tail="indices"), tail="seen", axis=3)
+
+
+def _as_columns(body: Writer, name: str, sizes: _Sizes) -> str:
+    return _reshaped(body, name, [-1, sizes.offset_groups, 1, sizes.taps * sizes.spots], "one_row")

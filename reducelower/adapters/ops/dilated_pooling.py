@@ -1,0 +1,116 @@
+"""AveragePool with dilations below opset 19, LpPool with them below 18: convolutions, one group per channel.
+
+Sources: https://onnx.ai/onnx/operators/onnx__AveragePool.html (19),
+https://onnx.ai/onnx/operators/onnx__LpPool.html (18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from onnx import NodeProto
+
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.ops.pooling import (
+    Window,
+    is_dilated,
+    lower_ceil,
+    refusal_of_dilations,
+    rounds_up,
+    windows_of,
+)
+from reducelower.adapters.registry import Outcome, lowers
+from reducelower.model.attributes import value_of
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+
+@lowers("AveragePool", 19)
+def _lower_mean(node: NodeProto, scope: Scope) -> Outcome:
+    """The mean over a dilated window is a convolution with equal weights.
+
+    Where padding does not count, what its zeros took from the mean is made up for, place by place.
+    """
+    if not is_dilated(node):
+        return False
+    windows = windows_of(node, scope)
+    pads = _pads(node, windows)
+    counts_all = not any(pads) or (value_of(node, "count_include_pad", 0) and not rounds_up(node))
+    if not counts_all and any(window.size is None for window in windows):
+        raise refusal_of_dilations(node)
+    body = Writer(node, scope)
+    mean = _convolved(body, node.input[0], 1.0 / prod(value_of(node, "kernel_shape")), pads)
+    if counts_all:
+        return body.yields_last()
+    share = body.constant(_share(node, windows, pads), scope.needed_element_type(node.input[0]), "share_inside")
+    return body.yields("Div", mean, share)
+
+
+@lowers("LpPool", 18)
+def _lower_norm(node: NodeProto, scope: Scope) -> Outcome:
+    """The norm over a dilated window is the root of a convolution of powers with ones; padding adds nothing to it."""
+    if not is_dilated(node):
+        return lower_ceil(node, scope)
+    pads = _pads(node, windows_of(node, scope))
+    p = int(value_of(node, "p", 2))
+    body = Writer(node, scope)
+    element_type = scope.needed_element_type(node.input[0])
+    power = body.add("Abs", node.input[0], tail="magnitude")
+    if p != 1:
+        power = body.add("Pow", power, body.constant(p, element_type, "p"), tail="power")
+    total = _convolved(body, power, 1.0, pads)
+    if p == 1:
+        return body.yields_last()
+    return body.yields("Pow", total, body.constant(1 / p, element_type, "root"))
+
+
+def _pads(node: NodeProto, windows: Sequence[Window]) -> list[int]:
+    """The padding as numbers, that of rounding up included.
+
+    Refused where sizes do not tell it, and with auto_pad, which onnxruntime 1.31 works out without the dilations.
+    """
+    ends = [window.plain_end if rounds_up(node) else window.end for window in windows]
+    known = [end for end in ends if end is not None]
+    if len(known) != len(ends) or str(value_of(node, "auto_pad", "NOTSET")).startswith("SAME"):
+        raise refusal_of_dilations(node)
+    return [window.begin for window in windows] + known
+
+
+def _share(node: NodeProto, windows: Sequence[Window], pads: Sequence[int]) -> np.ndarray:
+    """How much of each window counts, along the spatial axes: what lies in the data, or in the padding asked for."""
+    share = np.ones(())
+    kernel, dilations = value_of(node, "kernel_shape"), value_of(node, "dilations")
+    for axis, window in enumerate(windows):
+        assert window.size is not None
+        begin, end = pads[axis], pads[axis + len(windows)]
+        count = (window.size + begin + end - window.kernel) // window.stride + 1
+        places = np.arange(count)[:, None] * window.stride - begin + np.arange(kernel[axis]) * dilations[axis]
+        low, high = 0, window.size
+        if value_of(node, "count_include_pad", 0):
+            low, high = -window.begin, window.size + window.end
+        share = np.multiply.outer(share, ((places >= low) & (places < high)).mean(axis=1))
+    return share
+
+
+def _convolved(body: Writer, data: str, weight: float, pads: list[int]) -> str:
+    """Append the sum over dilated windows of every element times a weight; returns its name."""
+    node, scope = body.node, body.scope
+    shape = scope.shape(node.input[0])
+    channels = None if shape is None else shape[1]
+    if channels is None:
+        raise refusal_of_dilations(node)
+    kernel = [int(size) for size in value_of(node, "kernel_shape")]
+    weights = np.full((channels, 1, *kernel), weight)
+    return body.add(
+        "Conv",
+        data,
+        body.constant(weights, scope.needed_element_type(node.input[0]), "weights"),
+        tail="convolved",
+        group=channels,
+        dilations=list(value_of(node, "dilations")),
+        pads=pads,
+        strides=list(value_of(node, "strides") or [1] * len(kernel)),
+    )

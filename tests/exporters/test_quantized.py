@@ -1,0 +1,109 @@
+"""What onnxruntime's quantizer writes computes the same to the last bit at every opset version it reaches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import ModelProto, checker, numpy_helper, parser
+
+import reducelower
+
+quantization = pytest.importorskip("onnxruntime.quantization")
+
+RANDOM = np.random.default_rng(7)
+DATA = RANDOM.normal(size=(2, 4, 9, 9)).astype(np.float32)
+
+NETWORK = """
+<ir_version: 8, opset_import: ["" : %d]>
+g (float[N,4,9,9] x) => (float[N,5] y) {
+    c = Conv<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(x, w, b)
+    r = Relu(c)
+    p = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(r)
+    d = Conv<kernel_shape = [3, 3], group = 2>(p, v, a)
+    s = Sigmoid(d)
+    m = Add(d, s)
+    f = Flatten(m)
+    y = Gemm<transB = 1>(f, u, e)
+}
+"""
+WEIGHTS = {"w": (6, 4, 3, 3), "b": (6,), "v": (8, 3, 3, 3), "a": (8,), "u": (5, 32), "e": (5,)}
+
+
+class Calibration(quantization.CalibrationDataReader):  # type: ignore[misc]  # it comes without types
+    """One set of inputs to measure ranges with."""
+
+    def __init__(self) -> None:
+        self._left: list[dict[str, np.ndarray]] = [{"x": DATA}]
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        return self._left.pop() if self._left else None
+
+
+def network(opset: int, path: Path) -> None:
+    model = parser.parse_model(NETWORK % opset)
+    random = np.random.default_rng(1)
+    for name, shape in WEIGHTS.items():
+        values = random.normal(size=shape) * 10 ** random.uniform(-1, 0.5, size=(shape[0], *[1] * (len(shape) - 1)))
+        model.graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), name))
+    onnx.save(model, path)
+
+
+def quantized(kind: str, opset: int, folder: Path) -> ModelProto:
+    before, after = folder / "before.onnx", folder / "after.onnx"
+    network(opset, before)
+    if kind == "dynamic":
+        quantization.quantize_dynamic(before, after)
+        return onnx.load(after)
+    wide = {"activation_type": quantization.QuantType.QUInt16} if "16" in kind else {}
+    form = quantization.QuantFormat.QOperator if kind == "operators" else quantization.QuantFormat.QDQ
+    quantization.quantize_static(before, after, Calibration(), quant_format=form, per_channel="channel" in kind, **wide)
+    return onnx.load(after)
+
+
+def run(model: ModelProto, *, optimized: bool) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": DATA})[0]
+
+
+KINDS = [("tensors", 13), ("channels", 13), ("channels", 17), ("operators", 13), ("dynamic", 13), ("16 bits", 21)]
+
+
+@pytest.mark.parametrize(("kind", "opset"), KINDS)
+def test_every_bit_is_the_same_at_every_opset(kind: str, opset: int, tmp_path: Path) -> None:
+    model = quantized(kind, opset, tmp_path)
+    expected = run(model, optimized=False)
+    for target in (9, 10, 11, 12, 13, 17, 20, 21, 23):
+        converted = reducelower.convert_version(model, target)
+        checker.check_model(converted, full_check=True)
+        np.testing.assert_array_equal(run(converted, optimized=False), expected, f"opset {target}")
+
+
+@pytest.mark.parametrize(("kind", "opset"), [("tensors", 17), ("channels", 17)])
+def test_patterns_that_runtimes_fuse_stay_wherever_the_operators_are(kind: str, opset: int, tmp_path: Path) -> None:
+    model = quantized(kind, opset, tmp_path)
+    expected = run(model, optimized=True)
+    operators = [node.op_type for node in model.graph.node]
+    for target in (13, 15, 20, 21):
+        converted = reducelower.convert_version(model, target)
+        assert [node.op_type for node in converted.graph.node] == operators
+        np.testing.assert_array_equal(run(converted, optimized=True), expected, f"opset {target}")
+
+
+@pytest.mark.parametrize("target", [10, 11, 12])
+def test_the_default_optimizer_does_not_quantize_anew_what_was_by_channel(target: int, tmp_path: Path) -> None:
+    model = quantized("channels", 13, tmp_path)
+    expected = run(model, optimized=False)
+    step = max(
+        float(numpy_helper.to_array(tensor).max()) for tensor in model.graph.initializer if tensor.name == "y_scale"
+    )
+    found = run(reducelower.convert_version(model, target), optimized=True)
+    assert np.abs(found - expected).max() <= step * 1.001
