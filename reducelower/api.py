@@ -164,19 +164,18 @@ def expand(
     """
     check_arguments(model=model, ops=ops, rules=rules, without_types=without_types)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
-    target, settings = expansion(
-        ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir, validate=validate
-    )
+    target, settings = expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
+    settings = replace(settings, validate=validate)
     return _legalize(model, target, settings, in_place=in_place, report=False).model
 
 
 def expansion(
-    ops: Iterable[str] | None, rules: Book, without_types: Iterable[str], *others: Any, validate: bool = True
+    ops: Iterable[str] | None, rules: Book, without_types: Iterable[str], *others: Any
 ) -> tuple[Target, Settings]:
     """The target and the settings of an expansion; `others` are the settings behind the IR version."""
     names = Rules(rules).book.reductions if ops is None else ops
     target = Target(None, frozenset(names), frozenset(without_types))
-    return target, Settings(target, rules, "keep", *others, validate=validate)
+    return target, Settings(target, rules, "keep", *others)
 
 
 def convert_bytes(
@@ -254,9 +253,8 @@ def expand_bytes(
     """
     check_arguments(serialized=serialized, ops=ops, rules=rules, without_types=without_types)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
-    target, settings = expansion(
-        ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir, validate=validate
-    )
+    target, settings = expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
+    settings = replace(settings, validate=validate)
     return legal_draft(Source.of_bytes(serialized), target, settings, report=False)[0].serialize()
 
 
