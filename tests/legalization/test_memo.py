@@ -1,0 +1,244 @@
+"""What became of one node is done to another exactly where every question about it has the same answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper, parser
+
+import reducelower
+from reducelower import ConversionError, Target
+from reducelower.adapters import registry
+from reducelower.legalization.memo import in_blanks, read_node, scope_of
+from reducelower.legalization.settling import Settler
+from reducelower.model.inference import Inference
+from reducelower.model.names import Names
+from reducelower.scope.graph import GraphScope
+from reducelower.scope.ground import Ground
+from reducelower.scope.scope import Scope
+from tests.legalization.memo_graphs import converted, differing
+
+
+def _run(model: ModelProto, feeds: dict[str, Any]) -> list[np.ndarray]:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+def _softmax(x: np.ndarray, axis: int) -> np.ndarray:
+    shifted = np.exp(x - x.max(axis, keepdims=True))
+    return shifted / shifted.sum(axis, keepdims=True)
+
+
+_EXPECTED = {
+    "Softmax": _softmax,
+    "LogSoftmax": lambda x, axis: np.log(_softmax(x, axis)),
+    "Hardmax": lambda x, axis: (np.arange(x.shape[axis]).reshape([-1 if at == axis else 1 for at in range(x.ndim)])
+                                == np.expand_dims(x.argmax(axis), axis)).astype(x.dtype),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op_type", sorted(_EXPECTED))
+@pytest.mark.parametrize("shapes", [((2, 12), (2, 3, 4)), ((2, 3, 4), (2, 12))], ids=["2-3", "3-2"])
+def test_ranks_known_only_of_outputs_tell_like_nodes_apart(op_type: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    ranks = [", ".join(f"d{number}_{at}" for at in range(len(shape))) for number, shape in enumerate(shapes)]
+    model = parser.parse_model(
+        f"""<ir_version: 7, opset_import: ["" : 13]>
+        g (float[2,3,4] x, int64[{len(shapes[0])}] s0, int64[{len(shapes[1])}] s1)
+          => (float[{ranks[0]}] p, float[{ranks[1]}] q)
+        {{
+          a = Reshape(x, s0)
+          p = {op_type}<axis = 1>(a)
+          b = Reshape(x, s1)
+          q = {op_type}<axis = 1>(b)
+        }}"""
+    )
+    older = reducelower.convert_version(model, 12)
+    checker.check_model(older, full_check=True)
+    x = np.random.default_rng(0).permutation(24).astype(np.float32).reshape(2, 3, 4) / 5
+    feeds = {"x": x, "s0": np.array(shapes[0]), "s1": np.array(shapes[1])}
+    for found, shape in zip(_run(older, feeds), shapes, strict=True):
+        np.testing.assert_allclose(found, _EXPECTED[op_type](x.reshape(shape), 1), rtol=1e-5, atol=1e-6)
+
+
+def test_a_negative_axis_is_counted_in_each_node_by_itself() -> None:
+    model = parser.parse_model(
+        """<ir_version: 6, opset_import: ["" : 11]>
+        g (float[2,3,4] x, int64[2] s, int64[3] t) => (float[n, m] p, float[i, j, k] q)
+        {
+          a = Reshape(x, s)
+          p = Concat<axis = -1>(a, a)
+          b = Reshape(x, t)
+          q = Concat<axis = -1>(b, b)
+        }"""
+    )
+    older = reducelower.convert_version(model, 10)
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    found = _run(older, {"x": x, "s": np.array([2, 12]), "t": np.array([2, 3, 4])})
+    np.testing.assert_array_equal(found[0], np.concatenate([x.reshape(2, 12)] * 2, -1))
+    np.testing.assert_array_equal(found[1], np.concatenate([x] * 2, -1))
+
+
+def test_random_graphs_come_out_the_same_without_it() -> None:
+    assert not list(differing(7, 25))
+
+
+def _reductions(spelling: str, count: int = 12) -> ModelProto:
+    """A chain of like reductions whose axes are spelled in one way, each with metadata of its own."""
+    nodes: list[NodeProto] = []
+    initializers = [numpy_helper.from_array(np.array([1]), "axes")] if spelling == "shared" else []
+    before = "x"
+    for number in range(count):
+        axes = "axes" if spelling == "shared" else f"axes_{number}"
+        if spelling == "own":
+            initializers.append(numpy_helper.from_array(np.array([1]), axes))
+        elif spelling == "value":
+            nodes.append(helper.make_node("Constant", [], [axes], value=numpy_helper.from_array(np.array([1]))))
+        elif spelling == "value_ints":
+            nodes.append(helper.make_node("Constant", [], [axes], value_ints=[1]))
+        nodes.append(helper.make_node("ReduceMax", [before, axes], [f"y{number}"], name=f"node_{number}"))
+        nodes[-1].doc_string = f"doc {number}"
+        nodes[-1].metadata_props.add(key="namespace", value=f"layer {number}")
+        before = f"y{number}"
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
+        [helper.make_tensor_value_info(before, TensorProto.FLOAT, [2, 1])],
+        initializers,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
+@pytest.mark.parametrize("spelling", ["own", "shared", "value", "value_ints"])
+def test_constants_answer_by_value_however_they_are_spelled(spelling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    settle = Settler.settle
+
+    def counted(self: Settler, node: NodeProto, *rest: Any, **more: Any) -> Any:
+        calls.append(node.op_type)
+        return settle(self, node, *rest, **more)
+
+    monkeypatch.setattr(Settler, "settle", counted)
+    older = reducelower.convert_version(_reductions(spelling), 13)
+    assert calls.count("ReduceMax") == 1
+    reductions = [node for node in older.graph.node if node.op_type == "ReduceMax"]
+    assert all(list(node.input) == [f"y{number - 1}" if number else "x"] for number, node in enumerate(reductions))
+    assert not older.graph.initializer
+    assert not [node for node in older.graph.node if node.op_type == "Constant"]
+
+
+def test_every_node_keeps_its_own_name_doc_string_and_metadata() -> None:
+    model = reducelower.expand(reducelower.convert_version(_reductions("own"), 17))
+    for older in (model, reducelower.convert_version(_reductions("own"), 13)):
+        nodes = [node for node in older.graph.node if node.op_type == "ReduceMax"]
+        assert [node.name for node in nodes] == [f"node_{number}" for number in range(12)]
+        assert [node.doc_string for node in nodes] == [f"doc {number}" for number in range(12)]
+        assert [node.metadata_props[0].value for node in nodes] == [f"layer {number}" for number in range(12)]
+
+
+def test_names_that_stand_in_the_model_are_not_given_again() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[2,3] x) => (float[2,1] y, float[2,1] z, float[2,3] w) <int64[1] a = {1}, int64[1] b = {1}>
+        {
+          y = ReduceSumSquare(x, a)
+          z = ReduceSumSquare(x, b)
+          w = Relu(x)
+        }"""
+    model = parser.parse_model(text)
+    free = {name for node in reducelower.expand(model).graph.node for name in node.output}
+    taken = sorted(free - {"y", "z", "w"})
+    model.graph.node[2].output[0] = model.graph.output[2].name = taken[0]
+    expanded = reducelower.expand(model)
+    checker.check_model(expanded, full_check=True)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for found, expected in zip(_run(expanded, {"x": x}), [(x * x).sum(1, keepdims=True)] * 2 + [x], strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+# What rules are told is written down
+
+_QUESTIONS = sorted(
+    name
+    for name in Scope.__abstractmethods__
+    if name not in {"fresh", "add_constant", "add_reference", "adopt_initializer", "declare", "release", "type_inside"}
+)
+
+
+def _node_scope() -> tuple[NodeProto, Any]:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMax(x, a) }"""
+    )
+    ground = Ground(
+        Names(lambda: model, None),
+        Inference(lambda: model),
+        opset=13,
+        element_types={},
+        ranks={},
+        base_dir=None,
+        freeze_defaults=False,
+        overridable=True,
+        initializers_stand_alone=True,
+    )
+    read = read_node(model.graph.node[0].SerializeToString())
+    return in_blanks(read), scope_of(read, GraphScope(ground, model.graph, 18, "graph", key=()))
+
+
+@pytest.mark.parametrize("question", _QUESTIONS)
+def test_every_question_about_an_operand_is_written_down(question: str) -> None:
+    node, scope = _node_scope()
+    getattr(scope, question)(node.input[1])
+    assert [number for _, number in scope.trail] == [1]
+
+
+def test_a_rule_sees_no_name_of_the_model() -> None:
+    node, _ = _node_scope()
+    assert not {"x", "a", "y"} & {*node.input, *node.output, node.name}
+
+
+def test_what_a_rule_asks_of_another_value_holds_for_its_node_only() -> None:
+    _, scope = _node_scope()
+    assert scope.is_repeatable
+    scope.rank("x")
+    assert not scope.is_repeatable
+
+
+def test_nodes_that_a_rule_asks_a_new_question_about_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse_what_is_read(node: NodeProto, scope: Scope) -> bool:
+        if scope.is_read(node.output[0]):
+            raise reducelower.errors.RefusedError(f"{node.output[0]} is read")
+        return False
+
+    monkeypatch.setitem(registry._LOWERS, ("Relu", 14), refuse_what_is_read)
+    registry._crossing.cache_clear()
+    registry.crossings.cache_clear()
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 14]>
+        g (float[2] x) => (float[2] y) { unread = Relu(x) b = Relu(x) y = Relu(b) }"""
+    )
+    try:
+        with pytest.raises(ConversionError) as found:
+            reducelower.convert_version(model, 13)
+    finally:
+        registry._crossing.cache_clear()
+        registry.crossings.cache_clear()
+    assert [refusal.reason for refusal in found.value.refusals] == ["b is read", "y is read"]
+
+
+def test_refusals_name_each_node_and_its_values() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[2,3] x, int64[1] a, int64[1] b) => (float[k] y, float[l] z)
+        { y = ReduceLogSumExp<keepdims = 0>(x, a) z = ReduceLogSumExp<keepdims = 0>(x, b) }"""
+    )
+    data = model.SerializeToString()
+    for target in (Target(7), Target(5)):
+        said = converted(data, target, memo=True)
+        assert said == converted(data, target, memo=False)
+        if isinstance(said, str):
+            assert "⟦" not in said
