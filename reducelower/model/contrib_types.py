@@ -56,7 +56,7 @@ class Output:
 
     Attributes:
         like: number of the input whose element type it has; -1 where none says it.
-        element_type: its element type, where it is always the same; 0 where it is not.
+        element_type: its element type where there is no such input; 0 where nothing says it then.
         rank: its rank, from the ranks of the inputs.
     """
 
@@ -101,6 +101,7 @@ CONTRIB: Mapping[str, tuple[Output, ...]] = {
     "QLinearConcat": (Output(1, rank=_like(2)),),
     "QLinearConv": (Output(7, rank=_like(0)),),
     "QLinearReduceMean": (Output(0),),
+    "QGemm": (Output(8, TensorProto.FLOAT, _fixed(2)),),
     "QLinearWhere": (Output(1, rank=_broadcast(0, 1, 4)),),
     "QuantizeLinear": (Output(2, rank=_like(0)),),
     "DequantizeLinear": (Output(1, rank=_like(0)),),

@@ -291,9 +291,8 @@ def _contrib(node: NodeProto, types: Types) -> list[tuple[str, TypeProto]]:
     ranks = [_rank(given) for given in inputs]
     found = []
     for name, output in zip(node.output, table.get(node.op_type, ()), strict=False):
-        element_type = output.element_type
-        if not element_type and 0 <= output.like < len(inputs):
-            element_type = _element_type(inputs[output.like])
+        is_said = 0 <= output.like < len(inputs) and bool(node.input[output.like])
+        element_type = _element_type(inputs[output.like]) if is_said else output.element_type
         if element_type:
             found.append((name, _tensor(element_type, output.rank(ranks))))
     return found
