@@ -55,20 +55,22 @@ def _axes(node: NodeProto, scope: Scope, scales: str, sizes: str) -> list[Axis] 
         return None
     dims = before.tensor_type.shape.dim
     rank = len(dims)
+    named = value_of(node, "axes", None)
+    places = range(rank) if named is None else [axis % rank for axis in named]
     factors = scope.constant(scales) if scales else None
-    wanted = _known_sizes(node, scope, sizes, rank) if sizes else None
+    wanted = _known_sizes(node, scope, sizes, len(places)) if sizes and _plain(node) else None
     found = []
-    for place in range(rank):
+    for number, place in sorted(enumerate(places), key=lambda pair: pair[1]):
         size = dims[place].dim_value if dims[place].WhichOneof("value") == "dim_value" else None
         if factors is not None:
-            scale = float(factors.reshape(-1)[place])
+            scale = float(factors.reshape(-1)[number])
             if scale == 1.0:
                 continue
             after = None if size is None else _scaled(size, scale)
         else:
             if wanted is None:
                 return None
-            asked = wanted[place]
+            asked = wanted[number]
             after = asked if isinstance(asked, int) else None
             if asked == (size if size is not None else dims[place].dim_param or None):
                 continue
