@@ -131,8 +131,10 @@ class GraphScope:
 
     @cached_property
     def _defined(self) -> set[str]:
-        """The values that this graph itself brings into being."""
+        """The values that this graph, if it stands inside another, brings into being itself."""
         holder = self.holder
+        if self.parent is None:
+            return set()  # what no graph inside defines is looked for here
         defined = {*self._initializers, *self._given}
         if isinstance(holder, GraphProto):
             defined.update(tensor.values.name for tensor in holder.sparse_initializer)
@@ -383,10 +385,13 @@ class GraphScope:
         return name
 
     def adopt_constant(self, name: str, tensor: TensorProto) -> None:
-        """Let an initializer or Constant node that is added hold a value, under a name."""
+        """Let an initializer or Constant node that is added hold a value, under a name; the scope knows it then."""
         kept = TensorProto()
         kept.CopyFrom(tensor)
         kept.name = name
+        self._initializers[name] = kept
+        self._constants.pop(name, None)
+        self._defined.add(name)
         if isinstance(self.holder, GraphProto) and self.writes_initializers:
             self.holder.initializer.append(kept)
         elif self.may_hold(tensor.data_type):
