@@ -34,6 +34,7 @@ _HEADINGS = ("measured", "ours", "beside", "ratio", "goal", "held")
 
 def _groups(folder: Path, *, quick: bool) -> Mapping[str, Callable[[], Iterator[Line]]]:
     return {
+        "exporters": lambda: nodes.exporters(quick=quick),
         "nodes": lambda: nodes.conversion(quick=quick),
         "linear": lambda: nodes.linearity(quick=quick),
         "expand": lambda: nodes.expansion(quick=quick),

@@ -5,57 +5,136 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-__all__ = ["REDUCTIONS", "chain", "external_model", "inline_model", "reduction", "small_model"]
+__all__ = ["REDUCTIONS", "chain", "external_model", "inline_model", "reduction", "small_model", "transformer"]
 
 REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceL2", "ReduceLogSumExp")
 
 # Operators that the official converter takes from 13 to 18 and back; it has no adapter for Relu or Add downward.
 _COMMON = ("Abs", "Sigmoid", "Neg", "Tanh")
-_EVERYDAY = ("Relu", "Add", "Mul", "Sigmoid")
+_EVERYDAY = ("Relu", "Add", "Mul", "MatMul")
+
+_LAST_AXIS = np.array([-1], np.int64)
 
 _CHUNK = 1 << 24
 
 
-def chain(length: int, opset: int, *, everyday: bool = False) -> bytes:
+def chain(length: int, opset: int, *, axes: str = "own", everyday: bool = False) -> bytes:
     """A chain of nodes, every tenth of them a Reduce over the last axis.
 
     Args:
         length: how many nodes.
         opset: the opset version they are written for.
-        everyday: Relu, Add and Mul between the reductions rather than operators that did not change.
+        axes: how axes that are an input are spelled: ``own``, an initializer for each node, as torch and skl2onnx write
+            them; ``constant``, a Constant node for each; ``shared``, one initializer for all, as nobody does.
+        everyday: Relu, Add, Mul and MatMul between the reductions rather than operators that did not change, and the
+            type of every value stated.
     """
     nodes: list[NodeProto] = []
+    initializers = [numpy_helper.from_array(np.eye(8, dtype=np.float32), "weight")] if everyday else []
+    stated = []
     current = "x"
     for index in range(length):
         output = f"value_{index}"
         if index % 10 == 9:
-            nodes.append(_reduce(REDUCTIONS[index // 10 % len(REDUCTIONS)], current, output, opset))
+            op_type = REDUCTIONS[index // 10 % len(REDUCTIONS)]
+            name = "axes" if axes == "shared" else f"val_{index}"
+            node = _reduce(op_type, current, output, opset, name)
+            if name in node.input and axes == "own":
+                initializers.append(numpy_helper.from_array(_LAST_AXIS, name))
+            elif name in node.input and axes == "constant":
+                nodes.append(helper.make_node("Constant", [], [name], value=numpy_helper.from_array(_LAST_AXIS)))
+            nodes.append(node)
         else:
             op_type = (_EVERYDAY if everyday else _COMMON)[index % 4]
-            inputs = [current, "x"] if op_type in ("Add", "Mul") else [current]
-            nodes.append(helper.make_node(op_type, inputs, [output], name=f"node_{index}"))
+            second = {"Add": ["x"], "Mul": ["x"], "MatMul": ["weight"]}.get(op_type, [])
+            nodes.append(helper.make_node(op_type, [current, *second], [output], name=f"node_{index}"))
+        if everyday:
+            # After the last axis is reduced, Add and Mul bring it back before a MatMul reads it.
+            stated.append(helper.make_tensor_value_info(output, TensorProto.FLOAT, [2, None]))
         current = output
-    return _model(nodes, current, opset, [2, 8]).SerializeToString()
+    if axes == "shared":
+        initializers.append(numpy_helper.from_array(_LAST_AXIS, "axes"))
+    return _model(nodes, current, opset, [2, 8], initializers, stated[:-1]).SerializeToString()
 
 
-def _reduce(op_type: str, data: str, output: str, opset: int) -> NodeProto:
+def _reduce(op_type: str, data: str, output: str, opset: int, axes: str) -> NodeProto:
     name = output.replace("value", "node")
     if opset >= 18 or (opset >= 13 and op_type == "ReduceSum"):
-        return helper.make_node(op_type, [data, "axes"], [output], name=name, keepdims=1)
+        return helper.make_node(op_type, [data, axes], [output], name=name, keepdims=1)
     return helper.make_node(op_type, [data], [output], name=name, keepdims=1, axes=[-1])
 
 
-def _model(nodes: Sequence[NodeProto], output: str, opset: int, shape: Sequence[int]) -> ModelProto:
+def transformer(layers: int) -> bytes:
+    """A transformer encoder at opset 20, as torch writes one: some thirty nodes a layer, weights left out.
+
+    Every value has its type stated, every node metadata of its own, and every shape and list of axes an initializer of
+    its own. LayerNormalization and Gelu have to be written out below opsets 17 and 20.
+    """
+    size, heads, length = 64, 4, 16
+    nodes: list[NodeProto] = []
+    stated: list[ValueInfoProto] = []
+    initializers = [
+        numpy_helper.from_array(np.ones(size, np.float32), "scale"),
+        numpy_helper.from_array(np.zeros(size, np.float32), "bias"),
+        numpy_helper.from_array(np.eye(size, dtype=np.float32), "weight"),
+    ]
+
+    def add(op_type: str, inputs: Sequence[str], shape: Sequence[int], **attributes: Any) -> str:
+        name = f"val_{len(nodes)}"
+        nodes.append(helper.make_node(op_type, inputs, [name], name=f"node_{op_type}_{len(nodes)}", **attributes))
+        nodes[-1].metadata_props.add(key="namespace", value=f"encoder/layer.{len(nodes) // 30}/{name}")
+        stated.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+        return name
+
+    def integers(values: Sequence[int]) -> str:
+        name = f"ints_{len(initializers)}"
+        initializers.append(numpy_helper.from_array(np.array(values, np.int64), name))
+        return name
+
+    flat, split = [1, length, size], [1, heads, length, size // heads]
+    x = "x"
+    for _ in range(layers):
+        normal = add("LayerNormalization", [x, "scale", "bias"], flat, axis=-1, epsilon=1e-5)
+        parts = []
+        for permutation in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]):
+            product = add("MatMul", [normal, "weight"], flat)
+            biased = add("Add", [product, "bias"], flat)
+            shaped = add("Reshape", [biased, integers([1, length, heads, -1])], [1, length, heads, size // heads])
+            shape = split if permutation[2] == 1 else [1, heads, size // heads, length]
+            parts.append(add("Transpose", [shaped], shape, perm=permutation))
+        scores = add("MatMul", parts[:2], [1, heads, length, length])
+        weights = add("Softmax", [scores], [1, heads, length, length], axis=-1)
+        mixed = add("Transpose", [add("MatMul", [weights, parts[2]], split)], [1, length, heads, 16], perm=[0, 2, 1, 3])
+        joined = add("MatMul", [add("Reshape", [mixed, integers([1, length, size])], flat), "weight"], flat)
+        x = add("Add", [x, joined], flat)
+        normal = add("LayerNormalization", [x, "scale", "bias"], flat, axis=-1, epsilon=1e-5)
+        hidden = add("Gelu", [add("Add", [add("MatMul", [normal, "weight"], flat), "bias"], flat)], flat)
+        x = add("Add", [x, add("MatMul", [hidden, "weight"], flat)], flat)
+        mean = add("ReduceMean", [x, integers([-1])], [1, length, 1], keepdims=1, noop_with_empty_axes=0)
+        x = add("Sub", [x, mean], flat)
+    return _model(nodes, x, 20, flat, initializers, stated[:-1]).SerializeToString()
+
+
+def _model(
+    nodes: Sequence[NodeProto],
+    output: str,
+    opset: int,
+    shape: Sequence[int],
+    initializers: Sequence[TensorProto] = (),
+    stated: Sequence[ValueInfoProto] = (),
+) -> ModelProto:
     graph = helper.make_graph(
         nodes,
         "chain",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info(output, TensorProto.FLOAT, [None] * len(shape))],
-        [numpy_helper.from_array(np.array([-1], np.int64), "axes")],
+        initializers or [numpy_helper.from_array(_LAST_AXIS, "axes")],
+        value_info=stated,
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
@@ -67,7 +146,7 @@ def small_model() -> bytes:
 
 def reduction(op_type: str, shape: Sequence[int]) -> ModelProto:
     """One Reduce over the last axis, at opset 18."""
-    return _model([_reduce(op_type, "x", "y", 18)], "y", 18, shape)
+    return _model([_reduce(op_type, "x", "y", 18, "axes")], "y", 18, shape)
 
 
 def inline_model(path: Path, size: int, tensors: int = 12) -> None:
@@ -77,7 +156,7 @@ def inline_model(path: Path, size: int, tensors: int = 12) -> None:
     total = "x"
     for index in range(tensors):
         nodes.append(helper.make_node("MatMul", ["x", f"weight_{index}"], [f"product_{index}"]))
-        nodes.append(_reduce("ReduceMean", f"product_{index}", f"value_{index}", 13))
+        nodes.append(_reduce("ReduceMean", f"product_{index}", f"value_{index}", 13, "axes"))
         nodes.append(helper.make_node("Add", [total, f"value_{index}"], [f"total_{index}"]))
         total = f"total_{index}"
     skeleton = _model(nodes, total, 13, [1, 1024])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 from measuring import Line, at_least, at_most, duration, per_turn, take_turns
-from models import chain
+from models import chain, transformer
 from onnx import ModelProto
 
 import reducelower
 
-__all__ = ["conversion", "expansion", "linearity"]
+__all__ = ["conversion", "expansion", "exporters", "linearity"]
 
 
 def _through(convert: Callable[[ModelProto], ModelProto], data: bytes) -> bytes:
@@ -40,37 +41,69 @@ def _onnxscript(target: int) -> Callable[[ModelProto], ModelProto]:
 
 
 def conversion(*, quick: bool) -> Iterator[Line]:
-    """Bytes in, bytes out: a chain of 50,000 nodes both ways."""
+    """Bytes in, bytes out: a chain of 50,000 nodes both ways, its axes spelled in every way."""
     length, rounds = (200, 1) if quick else (50_000, 5)
-    for source, target in ((13, 18), (18, 13)):
-        data = chain(length, source)
+    floor = partial(_through, lambda model: model)
+    for source, target, spelling in ((18, 13, "own"), (18, 13, "constant"), (18, 13, "shared"), (13, 18, "own")):
+        data = chain(length, source, axes=spelling)
         what = f"convert {source} -> {target}, {length:,} nodes"
-        times = take_turns(
-            {
-                "ours": partial(_ours(target), data),
-                "message": partial(_through, partial(reducelower.convert_version, target_version=target), data),
-                "floor": partial(_through, lambda model: model, data),
-                "official": partial(_through, _official(target), data),
-            },
-            rounds,
-        )
-        yield at_least(what, times["ours"], times["official"], "onnx.version_converter", 35)
-        yield at_most(what, times["ours"], times["floor"], "protobuf parse + serialize", 8)
-        yield at_most(f"{what}, convert_version", times["message"], times["floor"], "protobuf parse + serialize", 8)
+        what += f", {_SPELLINGS[spelling]}" if source == 18 else ""
+        contenders = {
+            "ours": partial(_ours(target), data),
+            "message": partial(_through, partial(reducelower.convert_version, target_version=target), data),
+            "floor": partial(floor, data),
+        }
+        if spelling == "own":
+            contenders["official"] = partial(_through, _official(target), data)
+        times = take_turns(contenders, rounds)
+        if spelling == "own":
+            yield at_least(what, times["ours"], times["official"], "onnx.version_converter", 25)
+        yield at_most(what, times["ours"], times["floor"], _FLOOR, 8)
+        yield at_most(f"{what}, convert_version", times["message"], times["floor"], _FLOOR, None)
+    for source, target in ((18, 13), (13, 18)):
         everyday = chain(length, source, everyday=True)
-        times = take_turns(
-            {
-                "ours": partial(_ours(target), everyday),
-                "floor": partial(_through, lambda model: model, everyday),
-            },
-            rounds,
-        )
-        yield at_most(f"{what}, Relu/Add/Mul", times["ours"], times["floor"], "protobuf parse + serialize", 8)
+        times = take_turns({"ours": partial(_ours(target), everyday), "floor": partial(floor, everyday)}, rounds)
+        what = f"convert {source} -> {target}, {length:,} nodes, Relu/Add/Mul/MatMul with types stated"
+        yield at_most(what, times["ours"], times["floor"], _FLOOR, 8)
     data = chain(length, 18)
     times = take_turns(
         {"ours": partial(_ours(20), data), "peer": partial(_through, _onnxscript(20), data)}, min(rounds, 3)
     )
     yield at_least(f"convert 18 -> 20, {length:,} nodes", times["ours"], times["peer"], "onnxscript", 80)
+
+
+_FLOOR = "protobuf parse + serialize"
+
+_SPELLINGS = {"own": "own initializers", "constant": "Constant nodes", "shared": "one shared initializer"}
+
+
+def exporters(*, quick: bool) -> Iterator[Line]:
+    """Models as exporters write them: 40 small ones by torch and skl2onnx, and a transformer as torch writes one."""
+    files = sorted(_MODELS.glob("*.onnx"))[: 4 if quick else None]
+    ours, floors = [], []
+    for file in files:
+        data = file.read_bytes()
+        times = take_turns(
+            {"ours": partial(_ours(13), data), "floor": partial(_through, lambda model: model, data)}, 1 if quick else 9
+        )
+        ours.append(times["ours"])
+        floors.append(times["floor"])
+    yield at_most(f"convert {len(files)} exporter models -> 13, together", sum(ours), sum(floors), _FLOOR, None)
+    slowest = max(range(len(files)), key=lambda index: ours[index] / floors[index])
+    what = f"convert the slowest of them, {files[slowest].stem}"
+    yield at_most(what, ours[slowest], floors[slowest], _FLOOR, None)
+    data = transformer(2 if quick else 100)
+    count = len(ModelProto.FromString(data).graph.node)
+    for target in (18, 13):
+        times = take_turns(
+            {"ours": partial(_ours(target), data), "floor": partial(_through, lambda model: model, data)},
+            1 if quick else 5,
+        )
+        what = f"convert a transformer of {count:,} nodes, 20 -> {target}"
+        yield at_most(what, times["ours"], times["floor"], _FLOOR, 40)
+
+
+_MODELS = Path(__file__).parents[1] / "tests" / "data" / "models"
 
 
 def linearity(*, quick: bool) -> Iterator[Line]:
@@ -113,5 +146,6 @@ def expansion(*, quick: bool) -> Iterator[Line]:
     )
     what = f"expand, {length:,} nodes"
     yield at_least(f"{what}, spec", times["spec"], times["inliner"], "onnx.inliner", 5)
+    yield at_least(f"{what}, stable", times["stable"], times["inliner"], "onnx.inliner", 3)
     for rules in ("spec", "stable", "core"):
         yield at_most(f"{what}, {rules}", times[rules], times["convert"], "convert 18 -> 13", 3)
