@@ -88,6 +88,7 @@ def verify(
     plan: Plan | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     base_dir: str | os.PathLike[str] | None = None,
+    strict: bool = False,
     overrides: bool = True,
 ) -> Verification:
     """Run every region in which two models differ by itself, then both whole models, and compare every output.
@@ -111,6 +112,7 @@ def verify(
         plan: what a conversion did; its rewrites are then named in what is found.
         on_progress: called with (done, total) distinct regions.
         base_dir: folder of the external data of models given as ModelProto.
+        strict: take a runtime that departs from the specification for a reason not to say ``equivalent``.
         overrides: whether initializers that are also inputs have to be defaults in both models, which a caller may
             override.
 
@@ -141,7 +143,9 @@ def verify(
         overrides=overrides,
         holds=regions is not None and regions.hold,
     )
-    return combined(whole, regions)
+    found = combined(whole, regions)
+    departs = bool(found.departing or found.departs)
+    return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
 
 
 def run_whole(

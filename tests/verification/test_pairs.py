@@ -211,7 +211,8 @@ SAME: dict[str, tuple[ModelProto, ModelProto]] = {
         model(LOOP.format(2, "Tanh (v)")), model("g (float[4] x) => (float[4] y) { a = Tanh (x)  y = Tanh (a) }"),
     ),
     "newer versions": (
-        model(PLAIN.format("a = Relu (x)  y = Add (a, x)"), 13), model(PLAIN.format("a = Relu (x)  y = Add (a, x)"), 21),
+        model(PLAIN.format("a = Relu (x)  y = Add (a, x)"), 13),
+        model(PLAIN.format("a = Relu (x)  y = Add (a, x)"), 21),
     ),
 }  # fmt: skip
 
