@@ -174,8 +174,8 @@ def _convert(
         )
     outcome = Outcome(task.source, plan=legalized.plan, verification=verification)
     outcome = _with_details(outcome, settings, source, legalized.model)
-    if verification is not None and not (verification.equivalent and (verification.complete or not settings.strict)):
-        what = "could not be verified" if verification.equivalent else "does not compute the same"
+    if verification is not None and _stops(verification, strict=settings.strict):
+        what = "does not compute the same" if verification.verdict == "different" else _SHORT_OF[verification.verdict]
         problem = f"{task.source}: the converted model {what}, so it was not written: {verification}"
         return replace(outcome, status=REFUSED, problems=(problem,))
     if settings.backup:
@@ -206,6 +206,18 @@ def _what_would_help(source: LoadedModel, settings: Settings) -> str:
     if not mended.done or what_is_wrong_with_source(mended.model, external=source.is_partial):
         return ""
     return f"; --repair mends that: it would have {', and '.join(mended.done)}"
+
+
+_SHORT_OF = {
+    "not shown": "could not be verified",
+    "equivalent": "computes the same, but not in a runtime that departs from the specification",
+}
+
+
+def _stops(verification: Verification, *, strict: bool) -> bool:
+    """Whether nothing is written: where something differs, or strictly, where not everything is shown."""
+    departs = bool(verification.departing or verification.departs)
+    return verification.verdict == "different" or (strict and (not verification.equivalent or departs))
 
 
 def _legalized(source: LoadedModel, settings: Settings) -> Legalized:

@@ -21,7 +21,7 @@ def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, 
 
     Raises:
         UnreadableModelError: a file holds no array, or a folder no test data.
-        SettingError: the model has no input or no symbolic dimension of a name.
+        SettingError: the model has no input or no symbolic dimension of a name, or a value does not fit its input.
     """
     from reducelower.verification import TestDataSet, free_sizes, load_test_data
 
@@ -29,19 +29,32 @@ def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, 
         _known(settings.dims, free_sizes(model), "symbolic dimension")
     values = read_inputs(settings.inputs, model)
     if not settings.test_data:
-        return (TestDataSet("", values, ()),)
+        return (_fitting(TestDataSet("", values, ()), settings, model),)
     # An output belongs to the inputs beside it, and says nothing about others.
     return tuple(
-        TestDataSet(item.name, {**item.inputs, **values}, () if values else item.outputs)
+        _fitting(TestDataSet(item.name, {**item.inputs, **values}, () if values else item.outputs), settings, model)
         for item in load_test_data(settings.test_data, model)
     )
+
+
+def _fitting(data: TestDataSet, settings: Settings, model: ModelProto) -> TestDataSet:
+    """A set of values that fits the model's inputs: another type or shape is a mistake, and not to be run."""
+    from reducelower.verification import check_given
+
+    try:
+        check_given(model, data.inputs, settings.dims)
+    except ValueError as error:
+        place = f"{data.name}: " if data.name else ""
+        raise SettingError(f"{place}{error}") from None
+    return data
 
 
 def read_inputs(files: Mapping[str, str], model: ModelProto) -> dict[str, Any]:
     """Read arrays for a model's inputs.
 
     Args:
-        files: ``.npy`` or serialized tensor files, by name of the input.
+        files: ``.npy`` or serialized tensor files by name of the input, and ``.npz`` files by their own name, which
+            hold arrays by names of inputs.
         model: the model that they are for.
 
     Raises:
@@ -50,10 +63,16 @@ def read_inputs(files: Mapping[str, str], model: ModelProto) -> dict[str, Any]:
     """
     if not files:
         return {}
-    from reducelower.verification import load_array
+    from reducelower.verification import load_array, load_arrays
 
-    _known(files, [value.name for value in model.graph.input], "input")
-    return {name: load_array(path) for name, path in files.items()}
+    found: dict[str, Any] = {}
+    for name, path in files.items():
+        if name == path:
+            found |= load_arrays(path)
+        else:
+            found[name] = load_array(path, name)
+    _known(found, [value.name for value in model.graph.input], "input")
+    return found
 
 
 def _known(given: Mapping[str, Any], names: list[str], what: str) -> None:

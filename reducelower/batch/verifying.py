@@ -15,7 +15,7 @@ from reducelower.options import Settings
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
-    from reducelower.verification import OutputComparison, SiteVerification, TestDataSet, Verification
+    from reducelower.verification import OutputComparison, TestDataSet, Verdict, Verification
 
 __all__ = ["OnProgress", "verify_models"]
 
@@ -44,22 +44,26 @@ def verify_models(
         seed: seed for the values that are made.
         on_progress: called after each distinct rewrite.
     """
-    from reducelower.verification import combined, verify, verify_sites
+    from reducelower.verification import combined, run_whole, verify_regions
+    from reducelower.verification.source import Source
+    from reducelower.verification.whole import interface_mismatch
 
+    after = result if isinstance(result, ModelProto) else result.model
     right = result if isinstance(result, ModelProto) else result.path if result.is_partial else result.model
     tolerances = settings.tolerances or None
-    sites: tuple[SiteVerification, ...] = ()
-    if plan is not None:
-        after = result if isinstance(result, ModelProto) else result.model
-        sites = verify_sites(source.model, after, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
+    regions = None
+    if not interface_mismatch(source.model, after):
+        regions = verify_regions(source.model, after, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
     runtime = settings.target.runtime
     wanted = [] if runtime is None else [each.name for each in runtime.members or (runtime,)]
     runtimes, absent = _runtimes(tuple(settings.runtimes), tuple(wanted))
     end = time.monotonic() + settings.budget
+    folder = source.folder if source.is_partial else None
+    left = Source.of(source.path if source.is_partial else source.model, folder)
     found = [
-        verify(
-            source.path if source.is_partial else source.model,
-            right,
+        run_whole(
+            left,
+            Source.of(right, folder),
             inputs=data.inputs,
             expected=data.outputs or None,
             seed=seed,
@@ -67,14 +71,19 @@ def verify_models(
             runtimes=runtimes,
             tolerances=tolerances,
             budget=max(end - time.monotonic(), 0.001),
-            base_dir=source.folder if source.is_partial else None,
+            overrides=not settings.freeze_defaults,
+            holds=regions is not None and regions.hold,
         )
         for data in data_sets
     ]
-    # Strictness is for those who act on the verdict: that nothing was run is not that something differs.
-    whole = combined(found, sites, strict=False)
-    notes = (*whole.notes, *absent)
-    return replace(whole, outputs=_merged(whole.outputs), cases=sum(item.cases for item in found), notes=notes)
+    whole = combined([item for each in found for item in each], regions)
+    cases = sum(max((item.cases for item in each), default=0) for each in found)
+    whole = replace(whole, outputs=_merged(whole.outputs), cases=cases)
+    if not settings.strict or not absent:
+        return replace(whole, notes=(*whole.notes, *absent))
+    # Strictly, a model is shown to be right for a runtime only in that runtime.
+    verdict: Verdict = "not shown" if whole.verdict == "equivalent" else whole.verdict
+    return replace(whole, verdict=verdict, unseen=(*whole.unseen, *absent))
 
 
 @cache

@@ -20,6 +20,7 @@ __all__ = [
     "problem",
     "result",
     "shown",
+    "warning",
     "width",
 ]
 
@@ -84,6 +85,11 @@ def message(text: str) -> None:
 def problem(sentence: str) -> None:
     """Print what went wrong: one line per problem, however long or odd the names in it are."""
     _print(f"error: {shown(sentence)}", sys.stderr)
+
+
+def warning(sentence: str) -> None:
+    """Print what a reader must not miss though nothing stops: one line, as of problems."""
+    _print(f"warning: {shown(sentence)}", sys.stderr)
 
 
 def finish() -> None:

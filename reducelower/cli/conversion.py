@@ -65,6 +65,9 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
         if as_text:
             for problem in outcome.problems:
                 console.problem(problem)
+            if quiet and outcome.output and outcome.verification is not None:
+                for warning in outcome.verification.warnings:
+                    console.warning(f"{outcome.source}: {warning}")
             if not quiet and not as_json and (outcome.output or verbose):
                 show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
     if as_text and len(tasks) > 1 and not quiet and not as_json:

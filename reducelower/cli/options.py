@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,6 +14,7 @@ from reducelower.cli.types import (
     ELEMENT_TYPE,
     FILE,
     FOLDER,
+    INPUT_FILE,
     IR_VERSION,
     RULES,
     RUNTIME,
@@ -38,6 +39,7 @@ __all__ = [
     "report_option",
     "settings_of",
     "target_of",
+    "tolerances_of",
     "verification_options",
     "workers_options",
 ]
@@ -209,6 +211,8 @@ def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
 
     names = {field.name for field in fields(Settings)} & options.keys()
     said = {name: options[name] for name in names if options[name] is not None}
+    if "tolerances" in said:
+        said["tolerances"] = tolerances_of(options)
     if not said.get("runtimes", True):
         del said["runtimes"]
     return Settings(target, **said)
@@ -239,7 +243,15 @@ def verification_options(function: Decorated) -> Decorated:
     return _all(
         [
             _pairs("--dim", "dims", click.IntRange(min=0), "NAME=N", "Size of a symbolic dimension for verification."),
-            _pairs("--input", "inputs", str, "NAME=FILE.npy", "Value of an input for verification."),
+            click.option(
+                "--input",
+                "inputs",
+                type=INPUT_FILE,
+                metavar=INPUT_FILE.name,
+                multiple=True,
+                callback=_mapping,
+                help="Value of an input for verification, or a file of values by name.",
+            ),
             click.option(
                 "--test-data",
                 "test_data",
@@ -266,6 +278,15 @@ def verification_options(function: Decorated) -> Decorated:
                 help="What counts as the same, such as float=16ulp, float16=1e-2 (relative), double=1e-9abs.",
             ),
             click.option(
+                "--rtol",
+                type=click.FloatRange(min=0),
+                metavar="R",
+                help="Largest relative error of a float, of its own magnitude; beside the ULP that --tolerance sets.",
+            ),
+            click.option(
+                "--atol", type=click.FloatRange(min=0), metavar="A", help="Largest absolute error of a float."
+            ),
+            click.option(
                 "--verify-budget",
                 "budget",
                 type=click.FloatRange(min=0, min_open=True),
@@ -275,7 +296,12 @@ def verification_options(function: Decorated) -> Decorated:
                 callback=_time,
                 help="Time for running the models.",
             ),
-            click.option("--verify-strict", "strict", is_flag=True, help="A model that cannot be run is a failure."),
+            click.option(
+                "--verify-strict",
+                "strict",
+                is_flag=True,
+                help="What is not shown to be equivalent, in every runtime, is a failure.",
+            ),
         ]
     )(function)
 
@@ -294,6 +320,25 @@ EXCLUDE_OPTION: Callable[[Decorated], Decorated] = click.option(
     multiple=True,
     help="Leave out models whose path matches, such as 'models/old/**' or '*_int8.onnx'; repeatable.",
 )
+
+
+def tolerances_of(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The tolerances by element type that ``--tolerance``, ``--rtol`` and ``--atol`` say together."""
+    given: Mapping[str, Any] = options["tolerances"]
+    relative, absolute = options["rtol"], options["atol"]
+    if relative is None and absolute is None:
+        return given
+    from reducelower.verification import DEFAULT_TOLERANCES
+
+    tolerances = {**DEFAULT_TOLERANCES, **given}
+    return {
+        name: replace(
+            item,
+            relative=item.relative if relative is None else relative,
+            absolute=item.absolute if absolute is None else absolute,
+        )
+        for name, item in tolerances.items()
+    }
 
 
 def workers_options(function: Decorated) -> Decorated:

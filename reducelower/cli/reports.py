@@ -62,7 +62,7 @@ def of_conversion(outcome: Outcome) -> ModelReport:
     checked = outcome.verification
     verdict: Verdict = _stopped(outcome.status)
     if checked is not None and outcome.status == REFUSED:
-        verdict = "unverified" if checked.equivalent else "different"
+        verdict = "different" if checked.verdict == "different" else "not shown"
     if outcome.status == DONE:
         verdict = "kept" if outcome.kept else "converted"
     return ModelReport(

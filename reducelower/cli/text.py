@@ -35,7 +35,7 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
     plan = outcome.plan
     if plan is None:
         return ""
-    lines = [f"{shown(outcome.source)}: {describe_versions(plan)}"]
+    lines = [f"{shown(outcome.source)}: {describe_versions(plan)}{_warned(outcome)}"]
     count = len(plan.sites)
     lines.append(f"  rewritten     {nodes(count)}")
     if verbose:
@@ -63,8 +63,14 @@ def short_report(outcome: Outcome) -> str:
         return ""
     rewritten = f"{nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
     checked = outcome.verification
-    verdict = "" if checked is None else ", equivalent" if checked.ran else ", not verified as a whole"
+    verdict = "" if checked is None else f", {checked.label}"
     return f"{shown(outcome.source)} -> {shown(outcome.output)}: {rewritten}{verdict}"
+
+
+def _warned(outcome: Outcome) -> str:
+    """What stands in the first line because a reader must not miss it."""
+    warnings = outcome.verification.warnings if outcome.verification is not None else ()
+    return f"; WARNING: {shown('; '.join(warnings))}" if warnings else ""
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
@@ -164,10 +170,12 @@ def github_annotations(models: Sequence[ModelReport]) -> str:
     """Workflow commands as documented: ``::error file=...,title=...::message``, special characters escaped."""
     lines = []
     for model in models:
+        place = _escaped_property(model.path)
+        for warning in model.verification.warnings if model.verification is not None else ():
+            lines.append(f"::warning file={place},title=reducelower::{_escaped(shown(warning))}")
         if model.passed:
             continue
         level = "warning" if model.verdict == "rewrite" else "error"
-        place = _escaped_property(model.path)
         for text in ([] if level == "warning" else _details(model)) or [shown(model.sentence)]:
             lines.append(f"::{level} file={place},title=reducelower::{_escaped(text)}")
     return "\n".join(lines)

@@ -13,6 +13,7 @@ __all__ = [
     "ELEMENT_TYPE",
     "FILE",
     "FOLDER",
+    "INPUT_FILE",
     "IR_VERSION",
     "OPERATOR",
     "OPSET",
@@ -214,6 +215,21 @@ class Pairs(ParamType):
         return name, self.value.convert(given, param, ctx)
 
 
+class _InputFile(Pairs):
+    """``NAME=FILE``, or a ``.npz`` file that holds an array for each of several inputs."""
+
+    def __init__(self) -> None:
+        """Take files of all kinds that hold arrays."""
+        super().__init__(str, "NAME=FILE.npy|FILE.npz")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        """Split at the last ``=``; a file of several arrays stands for its own name."""
+        if isinstance(value, str) and value.endswith(".npz") and "=" not in value:
+            return value, value
+        return super().convert(value, param, ctx)
+
+
+INPUT_FILE = _InputFile()
 OPSET = _Opset()
 OPERATOR = _Operator()
 RUNTIME = _Runtime()

@@ -30,9 +30,12 @@ __all__ = ["command"]
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
 )
 @JSON_OPTION
+@click.option("--allow-not-shown", is_flag=True, help="Status 0 too where nothing differs but not all could be seen.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status tells.")
 def command(before: str, after: str | None, **options: Any) -> int:
-    """Run two models on the same inputs and compare every output; or one model in several runtimes.
+    """Run what differs between two models by itself, then both, and compare; or one model in several runtimes.
+
+    Status 0 means equivalent, 1 different or not shown.
 
     With one model, each --runtime is compared with a trusted one, and the first operator whose output departs is
     named.
@@ -79,10 +82,13 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
     if not after:
         comparisons = _in_runtimes(source, settings, options["seed"])
         same, complete = all(item.agrees for item in comparisons), all(item.ran for item in comparisons)
+        complete = complete or not settings.strict
     else:
         data_sets = read_data_sets(settings, source.model)
         found = verify_models(source, read_model(paths[1]), settings, data_sets, seed=options["seed"])
-        same, complete = found.equivalent, found.complete
+        same, complete = found.verdict != "different", found.equivalent
+        if settings.strict:
+            complete = complete and not (found.departing or found.departs)
     if not options["quiet"] and not options["as_json"]:
         for item in [found] if found is not None else comparisons:
             console.result(console.shown(str(item)))
@@ -91,13 +97,13 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
         from reducelower.report import ModelReport
         from reducelower.report.plain import json_line
 
-        unproven: Verdict = "unverified" if settings.strict else "not verified"
+        unproven: Verdict = "not verified" if options["allow_not_shown"] else "not shown"
         verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
         model = ModelReport(names[0], verdict, after, verification=found, comparisons=tuple(comparisons))
         if options["as_json"]:
             console.data_result(json_line(model))
         write_reports("verify", [model], reports)
-    return DONE if same and (complete or not settings.strict) else REFUSED
+    return DONE if same and (complete or options["allow_not_shown"]) else REFUSED
 
 
 def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[RuntimeComparison]:

@@ -40,6 +40,8 @@ class Difference:
         max_ulp, p99_ulp, mean_ulp: ULP distances over the pairs of finite values; 0 where there are none.
         max_absolute, max_relative: largest errors over the same pairs; relative to the largest expected magnitude.
         outside: how many values are outside the tolerance.
+        lost: how many of those are finite on the left and infinite, NaN or underflown to zero on the right.
+        elements: where they stand, as a mask of the arrays' shape; None where nothing is outside.
     """
 
     mismatch: str = ""
@@ -49,6 +51,13 @@ class Difference:
     max_absolute: float = 0.0
     max_relative: float = 0.0
     outside: int = 0
+    lost: int = 0
+    elements: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def loses_range(self) -> bool:
+        """Whether every value that is outside is one that the right side's range does not hold."""
+        return bool(self.outside) and self.lost == self.outside
 
 
 def is_float(array: Array) -> bool:
@@ -111,14 +120,23 @@ def identical(before: Array, after: Array) -> bool:
     return alike and before.tobytes() == after.tobytes()
 
 
-def measure(before: Array, after: Array, tolerance: Tolerance, *, allowance: float = 0.0) -> Difference:
-    """Compare two arrays of one element type and shape.
+def measure(
+    before: Array,
+    after: Array,
+    tolerance: Tolerance,
+    *,
+    allowance: Array | float = 0.0,
+    by_tensor: bool = False,
+) -> Difference:
+    """Compare two arrays of one element type and shape, element by element.
 
     Args:
         before: what is expected.
         after: what came out.
         tolerance: the bounds, any of which makes a value pass.
-        allowance: an absolute error to accept on top, in the tensor's units.
+        allowance: an absolute error to accept on top, one for all or one per element.
+        by_tensor: take the relative bound of the tensor's largest magnitude instead of the element's, which is for
+            results that different runtimes computed in ways of their own.
 
     Returns:
         The distances, and a sentence when a value is outside the tolerance.
@@ -127,48 +145,76 @@ def measure(before: Array, after: Array, tolerance: Tolerance, *, allowance: flo
         return Difference()
     if before.dtype.kind == "c":
         parts = [
-            measure(np.ascontiguousarray(part(before)), np.ascontiguousarray(part(after)), tolerance)
+            measure(
+                np.ascontiguousarray(part(before)),
+                np.ascontiguousarray(part(after)),
+                tolerance,
+                allowance=allowance,
+                by_tensor=by_tensor,
+            )
             for part in (np.real, np.imag)
         ]
         return max(parts, key=lambda part: (bool(part.mismatch), part.max_ulp))
     if not is_float(before):
-        return _measure_exact(exact_numbers(before), exact_numbers(after))
-    for name, test in (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf)):
+        return _measure_exact(exact_numbers(before), exact_numbers(after), allowance)
+    wide: Any = np.float64 if before.dtype.itemsize < 8 else np.longdouble
+    left, right = before.astype(wide), after.astype(wide)
+    finite = np.isfinite(left) & np.isfinite(right)
+    special = ~finite & ~((left == right) | (np.isnan(left) & np.isnan(right)))
+    ulps = np.where(finite, ulp_distance(before, after), np.uint64(0))
+    with np.errstate(invalid="ignore", over="ignore"):
+        errors = np.where(finite, np.abs(left - right), 0)
+    magnitudes = np.where(np.isfinite(left), np.abs(left), 0)
+    largest = magnitudes.max(initial=0)
+    bound = np.maximum(tolerance.absolute, tolerance.relative * (largest if by_tensor else magnitudes))
+    outside = special | ((ulps > np.uint64(tolerance.ulp)) & (errors > np.maximum(bound, allowance)))
+    shown = ulps[finite].astype(np.float64)
+    worst = float(errors.max(initial=0))
+    distances = (
+        int(ulps.max(initial=0)),
+        float(np.percentile(shown, 99)) if shown.size else 0.0,
+        float(shown.mean()) if shown.size else 0.0,
+        worst,
+        float(worst / largest) if largest else (0.0 if not worst else float("inf")),
+    )
+    if not outside.any():
+        return Difference("", *distances)
+    lost = outside & np.isfinite(left) & (~np.isfinite(right) | _underflown(left, right, before.dtype))
+    sentence = _special_sentence(before, after, special) if special.any() else _error_sentence(before, after, outside)
+    return Difference(sentence, *distances, int(outside.sum()), int(lost.sum()), np.asarray(outside))
+
+
+def _underflown(left: Array, right: Array, dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:
+    """Zeros in the place of numbers whose squares the element type does not hold."""
+    subnormal, eps, _ = smallest_and_eps(dtype)
+    return np.asarray((right == 0) & (left != 0) & (np.abs(left) < (subnormal / eps) ** 0.5))
+
+
+def _special_sentence(before: Array, after: Array, special: Array) -> str:
+    where = np.argwhere(np.atleast_1d(special))[0]
+    names = (("NaN", np.isnan), ("+inf", np.isposinf), ("-inf", np.isneginf))
+    for name, test in names:
         here, there = _holds(test, before), _holds(test, after)
-        if (here != there).any():
-            where = np.argwhere(np.atleast_1d(here != there))[0]
-            count = int((here != there).sum())
-            return Difference(
+        if np.atleast_1d(here != there)[tuple(where)]:
+            return (
                 f"{name} stands at different positions: {int(here.sum())} before, {int(there.sum())} after; "
-                f"first at {_index(where, before)}: {_at(before, where)} before, {_at(after, where)} after",
-                outside=count,
+                f"first at {_index(where, before)}: {_at(before, where)} before, {_at(after, where)} after"
             )
-    finite = np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))
-    if not finite.any():
-        return Difference()
-    left, right = before[finite], after[finite]
-    ulps = ulp_distance(left, right)
-    wide = np.float64 if before.dtype.itemsize < 8 else np.longdouble
-    errors = np.abs(left.astype(wide) - right.astype(wide))
-    largest = np.abs(left.astype(wide)).max()
-    bound = max(tolerance.absolute, allowance, float(tolerance.relative * largest))
-    outside = (ulps > np.uint64(tolerance.ulp)) & (errors > bound)
-    mismatch = ""
-    if outside.any():
-        worst = int(np.argmax(np.where(outside, errors, -1)))
-        where = np.argwhere(np.atleast_1d(finite))[worst]
-        mismatch = (
-            f"{int(outside.sum())} of {before.size} values differ; the largest error is {float(errors[worst]):.3g} at "
-            f"{_index(where, before)}: {_at(before, where)} before, {_at(after, where)} after ({int(ulps[worst])} ULP)"
-        )
-    return Difference(
-        mismatch,
-        int(ulps.max()),
-        float(np.percentile(ulps.astype(np.float64), 99)),
-        float(ulps.astype(np.float64).mean()),
-        float(errors.max()),
-        float(errors.max() / largest) if largest else (0.0 if not errors.max() else float("inf")),
-        int(outside.sum()),
+    raise AssertionError("a special value differs in none of the three kinds")
+
+
+def _error_sentence(before: Array, after: Array, outside: Array) -> str:
+    """Count the elements outside, and tell the one with the largest error."""
+    wide: Any = np.float64 if before.dtype.itemsize < 8 else np.longdouble
+    left, right = np.atleast_1d(before).astype(wide), np.atleast_1d(after).astype(wide)
+    with np.errstate(invalid="ignore", over="ignore"):
+        errors = np.where(np.atleast_1d(outside), np.abs(left - right), -1)
+    where = np.argwhere(errors == errors.max())[0]
+    ulps = int(np.atleast_1d(ulp_distance(before, after))[tuple(where)])
+    return (
+        f"{int(outside.sum())} of {before.size} values differ; the largest error is "
+        f"{float(errors[tuple(where)]):.3g} at {_index(where, before)}: {_at(before, where)} before, "
+        f"{_at(after, where)} after ({ulps} ULP)"
     )
 
 
@@ -177,11 +223,14 @@ def _holds(test: Any, array: Array) -> npt.NDArray[np.bool_]:
     return np.asarray(test(array.astype(np.float64)))
 
 
-def _measure_exact(before: Array, after: Array) -> Difference:
+def _measure_exact(before: Array, after: Array, allowance: Array | float = 0.0) -> Difference:
     """Compare values that must be identical; NaN equals NaN, for the small float types that come here."""
     differ = np.asarray(before != after)
     if before.dtype.kind == "f":
         differ &= ~(np.isnan(before) & np.isnan(after))
+    if before.dtype.kind in "iuf" and np.any(np.asarray(allowance) > 0):
+        with np.errstate(invalid="ignore"):
+            differ &= ~(np.abs(before.astype(np.longdouble) - after.astype(np.longdouble)) <= allowance)
     if not differ.any():
         return Difference()
     where = np.argwhere(np.atleast_1d(differ))[0]
@@ -198,6 +247,7 @@ def _measure_exact(before: Array, after: Array) -> Difference:
         max_absolute=largest_error,
         max_relative=relative,
         outside=int(differ.sum()),
+        elements=differ,
     )
 
 

@@ -16,9 +16,9 @@ class Tolerance:
 
     Attributes:
         ulp: largest distance in units in the last place, for values that were merely rounded differently.
-        relative: largest error as a share of the largest finite magnitude in the expected tensor. It is measured
-            against the tensor, not the element, because an element near zero is usually the difference of large
-            ones, and its own last places carry no information.
+        relative: largest error as a share of the element's own magnitude. An element near zero that is the difference
+            of large ones may be further off; by how much, the source itself tells when its inputs change in the last
+            places (`reducelower.verification.conditioning`).
         absolute: largest error in the tensor's own units; for users who know the scale of their outputs.
         reason: why these bounds.
     """
@@ -35,10 +35,10 @@ APART = 8.0
 EXACT = Tolerance(reason="integers, bool and strings have no rounding: any difference is a difference")
 
 DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
-    "double": Tolerance(64, 2e-14, reason="64 ULP per value, about 90 eps of the tensor's largest: reordered sums"),
-    "float": Tolerance(64, 1e-5, reason="64 ULP per value, about 84 eps of the tensor's largest: reordered sums"),
-    "float16": Tolerance(4, 4e-3, reason="4 ULP per value, 4 eps of the largest: kernels round once"),
-    "bfloat16": Tolerance(4, 3.2e-2, reason="4 ULP per value, 4 eps of the largest: kernels round once"),
+    "double": Tolerance(64, 2e-14, reason="64 ULP or about 90 eps of the value: reordered sums"),
+    "float": Tolerance(64, 1e-5, reason="64 ULP or about 84 eps of the value: reordered sums"),
+    "float16": Tolerance(4, 4e-3, reason="4 ULP or 4 eps of the value: kernels round once"),
+    "bfloat16": Tolerance(4, 3.2e-2, reason="4 ULP or 4 eps of the value: kernels round once"),
     "complex128": Tolerance(64, 2e-14, reason="as double, for each part"),
     "complex64": Tolerance(64, 1e-5, reason="as float, for each part"),
 }

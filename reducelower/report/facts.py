@@ -25,7 +25,7 @@ Verdict = Literal[
     "kept",
     "equivalent",
     "not verified",
-    "unverified",
+    "not shown",
     "different",
     "refused",
     "unreadable",
@@ -42,9 +42,9 @@ class ModelReport:
     Attributes:
         path: the model as the user named it.
         verdict: ``legal`` (nothing to do), ``rewrite`` (a check found work), ``converted``, ``kept`` (an earlier run
-            converted it), ``equivalent``, ``not verified`` (something could not be run), ``unverified`` (the same,
-            where that is a failure), ``different`` (it computes something else), ``refused``, ``unreadable`` or
-            ``failed`` (a fault of reducelower).
+            converted it), ``equivalent``, ``not verified`` (not everything was seen to be the same), ``not shown``
+            (the same, where that is a failure), ``different`` (it computes something else), ``refused``,
+            ``unreadable`` or ``failed`` (a fault of reducelower).
         output: the file that was written, or the second model of a comparison; empty when there is none.
         problems: sentences that say why there is no output.
         plan: what was or would be done; None when it did not come to that.
@@ -71,7 +71,12 @@ class ModelReport:
 
     @property
     def sentence(self) -> str:
-        """The verdict in words."""
+        """The verdict in words, with what a reader must not miss."""
+        warnings = self.verification.warnings if self.verification is not None else ()
+        return "; ".join([self._verdict_in_words, *warnings])
+
+    @property
+    def _verdict_in_words(self) -> str:
         plan = self.plan
         if self.verdict == "refused" and self.refusals:
             goal = f" to opset {plan.target.opset}" if plan is not None else ""

@@ -92,11 +92,13 @@ def _cases(model: ModelReport) -> Iterator[_Case]:
         yield _Case("conversion", "model", outcome, model.verdict, model.sentence, model.problems)
     verification = model.verification
     if verification is not None:
+        for warning in verification.warnings:
+            yield _Case("verdict", "warning", "skipped", verification.label, warning)
         yield from _sites(verification.sites)
         yield from _outputs(verification.outputs)
         if not verification.ran:
             # Where not being run is a failure, nothing else says so.
-            outcome = "failure" if model.verdict in ("different", "unverified") else "skipped"
+            outcome = "failure" if model.verdict in ("different", "not shown") else "skipped"
             yield _Case("output", "whole model", outcome, "not run", verification.reason or "it could not be run")
     elif model.plan is not None and not model.refusals:
         for site in model.plan.sites:

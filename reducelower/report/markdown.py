@@ -83,6 +83,13 @@ def _section(model: ModelReport, *, alone: bool) -> str:
     if verification is not None:
         if verification.outputs:
             blocks.append(_outputs(verification.outputs))
+        coverage = verification.coverage
+        blocks.append(
+            f"{coverage.regions} distinct regions on {coverage.sets} sets of values, {coverage.shared} values the same "
+            f"by construction, {len(coverage.outputs)} outputs compared on {verification.cases} sets of inputs."
+        )
+        if verification.unseen:
+            blocks.append("Not seen:\n\n" + "\n".join(f"- {_text(item)}" for item in verification.unseen[:_MOST_ROWS]))
         if not verification.ran:
             blocks.append(f"The whole model was not run: {_text(verification.reason)}.")
     for comparison in model.comparisons:

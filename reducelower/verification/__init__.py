@@ -1,34 +1,42 @@
-"""Proof that a conversion kept the numbers: whole models compared by running them, and every rewrite by itself.
+"""Proof that two models give the same numbers: what differs between them by itself, then both whole.
 
-`verify` compares two models, `verify_sites` the rewrites of a plan, `compare_runtimes` one model in two runtimes.
+`verify` compares two models, `verify_regions` what differs between them, `compare_runtimes` one model in two runtimes.
 """
 
 from __future__ import annotations
 
 from reducelower.numerics.tolerance import DEFAULT_TOLERANCES, Tolerance
 from reducelower.verification.departure import Departure, RuntimeComparison, compare_runtimes
+from reducelower.verification.given import check_given
 from reducelower.verification.inputs import free_sizes
-from reducelower.verification.result import OutputComparison, SiteVerification, Verification
+from reducelower.verification.result import Coverage, OutputComparison, SiteVerification, Verdict, Verification
 from reducelower.verification.runtimes import RUNTIMES
-from reducelower.verification.sites import verify_sites
-from reducelower.verification.testdata import TestDataSet, load_array, load_test_data
-from reducelower.verification.whole import combined, verify
+from reducelower.verification.sites import Regions, verify_regions, verify_sites
+from reducelower.verification.testdata import TestDataSet, load_array, load_arrays, load_test_data
+from reducelower.verification.whole import combined, run_whole, verify
 
 __all__ = [
     "DEFAULT_TOLERANCES",
     "RUNTIMES",
+    "Coverage",
     "Departure",
     "OutputComparison",
+    "Regions",
     "RuntimeComparison",
     "SiteVerification",
     "TestDataSet",
     "Tolerance",
+    "Verdict",
     "Verification",
+    "check_given",
     "combined",
     "compare_runtimes",
     "free_sizes",
     "load_array",
+    "load_arrays",
     "load_test_data",
+    "run_whole",
     "verify",
+    "verify_regions",
     "verify_sites",
 ]

@@ -14,7 +14,7 @@ from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, bindi
 from reducelower.verification.oracle import Reduction
 from reducelower.verification.places import Dims
 
-__all__ = ["Case", "numbers", "other_cases", "reduction_cases"]
+__all__ = ["Case", "Maker", "numbers", "reduction_cases"]
 
 _MAXIMUM = 2_000_000  # elements of one input
 
@@ -23,10 +23,17 @@ Maker = Callable[[tuple[int, ...], np.random.Generator], Array]
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs and what it tries, in words."""
+    """One set of inputs and what it tries, in words.
+
+    Attributes:
+        label: the words.
+        feeds: the inputs, by name.
+        is_special: whether NaN or infinities are among them.
+    """
 
     label: str
     feeds: dict[str, Array]
+    is_special: bool = False
 
 
 def numbers(element_type: int, count: int, op_type: str) -> dict[str, Maker]:
@@ -224,47 +231,3 @@ def reduction_cases(
         for at, name in enumerate(chosen):
             rng = np.random.default_rng([seed, rank, position, at])
             yield Case(f"{name} values, {place} {list(shape)}", {data.name: makers[name](shape, rng)})
-
-
-_GENTLE = (
-    "random",
-    "positive",
-    "whole numbers",
-    "small",
-    "zeros",
-    "ones",
-    "negative",
-    "infinity",
-    "NaN",
-    "words",
-    "false",
-    "true",
-)
-
-
-def other_cases(specs: tuple[InputSpec, ...], op_type: str, seed: int) -> Iterator[Case]:
-    """Inputs for any other operator: what it declares, bound several ways, in values that have no rounding extremes.
-
-    Without a formula for the right result, values at the ends of the range would only show which form overflows first.
-    """
-    for position, sizes in enumerate(bindings(specs)):
-        shapes = [
-            tuple(
-                dim if isinstance(dim, int) else sizes[dim or f"axis {at}"]
-                for at, dim in enumerate((None, None) if spec.dims is None else spec.dims)
-            )
-            for spec in specs
-        ]
-        if any(np.prod(shape, dtype=np.int64) > _MAXIMUM for shape in shapes):
-            continue
-        makers = [numbers(spec.element_type, 1, op_type) for spec in specs]
-        names = [name for name in _GENTLE if any(name in made for made in makers)]
-        for at, name in enumerate(names if position < 3 else names[:1]):
-            rng = np.random.default_rng([seed, position, at])
-            feeds = {
-                spec.name: made.get(name, made[next(iter(made))])(shape, rng)
-                for spec, made, shape in zip(specs, makers, shapes, strict=True)
-            }
-            yield Case(f"{name} values, {[list(shape) for shape in shapes]}", feeds)
-        if not names:
-            yield Case("no inputs", {})

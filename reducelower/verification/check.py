@@ -9,21 +9,37 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
-from reducelower.numerics.measure import Array, element_type_of, identical
+from reducelower.numerics.measure import Array, element_type_of, identical, is_float
 from reducelower.numerics.tolerance import Tolerance, element_type_name, tolerance_for
 from reducelower.verification.battery import Case
+from reducelower.verification.compare import compare_outputs
+from reducelower.verification.conditioning import moved_by
 from reducelower.verification.doubts import old_in_reference
-from reducelower.verification.judge import judge, judge_raised
+from reducelower.verification.judge import Sight, judge, judge_raised
+from reducelower.verification.limits import Limits, limits_of
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import Pair, small_models
 from reducelower.verification.result import SiteStatus, SiteVerification
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.source import CannotRunError, Source
 from reducelower.verification.trials import Definition, cases, reduction_of
+from reducelower.verification.witness import Witness
 
 __all__ = ["check", "describe"]
 
-_SEVERITY: Mapping[SiteStatus, int] = {"equal": 0, "not run": 1, "improved": 2, "overflow": 3, "different": 4}
+_SEVERITY: Mapping[SiteStatus, int] = {
+    "equal": 0,
+    "not run": 1,
+    "improved": 2,
+    "overflow": 3,
+    "departs": 4,
+    "loses range": 5,
+    "different": 6,
+}
+_CHOSEN = "spec/"
+"""Part of the names of rules whose bodies are the specification's own, range and all; a caller chooses the book."""
+_ORDINARY = 100.0  # magnitude of inputs
+_MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
 _SHOWN = 400  # characters of inputs in a finding
 
 
@@ -42,6 +58,8 @@ class _Tally:
     max_absolute: float = 0.0
     max_relative: float = 0.0
     refused: list[str] = field(default_factory=list)
+    kept: list[float] = field(default_factory=list)
+    lost: list[float] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
 
     def note(self, status: SiteStatus, reason: str, case: Case | None = None) -> None:
@@ -73,6 +91,7 @@ def check(
 
 
 def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
+    tally.notes |= dict.fromkeys(limits_of(pair).assumptions if tally.cases else ())
     ulps = np.concatenate(tally.ulps).astype(np.float64) if tally.ulps else np.zeros(0)
     return SiteVerification(
         pair.site.op_type,
@@ -92,7 +111,32 @@ def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
         tuple(tally.case_ulps),
         tally.example,
         tuple(tally.notes),
+        _holds(tally) if tally.status == "loses range" else "",
+        _CHOSEN in pair.site.rule,
     )
+
+
+def _holds(tally: _Tally) -> str:
+    """Between which magnitudes of the inputs nothing is lost, as far as it was tried."""
+    if not tally.lost or not tally.kept:
+        return ""
+    large = [top for top in tally.lost if top >= 1]
+    small = [top for top in tally.lost if 0 < top < 1]
+    above = max((top for top in tally.kept if top < min(large)), default=None) if large else None
+    below = min((top for top in tally.kept if top > max(small)), default=None) if small else None
+    found = [f"holds up to magnitudes of {above:.2g}"] if above is not None else []
+    found += [f"holds from magnitudes of {below:.2g}"] if below is not None else []
+    return ", ".join(found)
+
+
+def _magnitude(case: Case) -> float:
+    """The largest finite magnitude among the inputs of a case."""
+    tops = [0.0]
+    for value in case.feeds.values():
+        if isinstance(value, np.ndarray) and is_float(value):
+            wide = np.abs(value.astype(np.float64))
+            tops.append(float(wide[np.isfinite(wide)].max(initial=0)))
+    return max(tops)
 
 
 def describe(pair: Pair) -> str:
@@ -114,6 +158,8 @@ def describe(pair: Pair) -> str:
         for item in pair.node.attribute
     ]
     text = f"{pair.site.op_type}({', '.join([*inputs, *attributes])})"
+    if len(pair.nodes) > 1:
+        text += f" and {len(pair.nodes) - 1} more"
     return f"{text} at opset {pair.before.opsets.get('', 1)}"
 
 
@@ -140,6 +186,7 @@ class _Setup:
     seed: int
     tolerances: Mapping[str, Tolerance] | None
     static: bool
+    limits: Limits
 
 
 # Where the two sides run, best first: each where it can; both in the reference evaluator, which takes element types
@@ -155,12 +202,12 @@ _ATTEMPTS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
 
 def _check(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, *, static: bool) -> _Tally:
     tally = _Tally()
-    setup = _Setup(pair, seed, tolerances, static)
+    setup = _Setup(pair, seed, tolerances, static, limits_of(pair))
     for before, after in small_models(pair):
         if pair.is_raised:
             before, after = after, before
         if not after.graph.output:
-            tally.note("different", f"the replacement computes none of {list(pair.node.output)}")
+            tally.note("different", f"the replacement computes none of {list(pair.outputs)}")
             continue
         # An unused output may go; what is compared is what both sides have.
         kept = [value.name for value in after.graph.output]
@@ -175,7 +222,7 @@ def _check(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, *,
                 break
         if found.status == "different" and found.runtime in ("onnxruntime / reference", "reference / onnxruntime"):
             found = _again_in_reference(setup, before, after, found)
-        if found.cases and found.status != "different" and _hides_overflow(pair):
+        if found.cases and found.status not in ("different", "loses range") and _hides_overflow(pair):
             strict = _run(setup, before, after, (_EITHER, ("reference",)))
             found = strict if strict.status == "different" else found
         _add(tally, found)
@@ -215,6 +262,8 @@ def _add(tally: _Tally, found: _Tally) -> None:
     tally.max_absolute = max(tally.max_absolute, found.max_absolute)
     tally.max_relative = max(tally.max_relative, found.max_relative)
     tally.refused += found.refused
+    tally.kept += found.kept
+    tally.lost += found.lost
     tally.notes |= found.notes
 
 
@@ -245,7 +294,8 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
         tally.refused.append(error.reason)
         return tally
     try:
-        right_name, right = _load(after, runtimes[1], is_result=True)
+        # Where onnxruntime does not take the source, that it does not take the replacement says nothing.
+        right_name, right = _load(after, runtimes[1], is_result=left_name == runtimes[1][0])
     except CannotRunError as error:
         tally.runtime = left_name
         if error.unsupported:
@@ -254,7 +304,17 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
             tally.note("different", f"the replacement does not load: {error.reason}")
         return tally
     tally.runtime = left_name if left_name == right_name else f"{left_name} / {right_name}"
-    for case, settled in cases(pair, reduction, setup.seed, setup.static):
+    witness = Witness(before, after) if tally.runtime == "onnxruntime" else None
+
+    def accepts(feeds: Mapping[str, Any]) -> bool:
+        try:
+            left.run(feeds)
+        except CannotRunError as error:
+            tally.refused.append(error.reason)
+            return False
+        return True
+
+    for case, settled in cases(pair, setup.limits, reduction, setup.seed, setup.static, accepts):
         try:
             expected = left.run(case.feeds)
         except CannotRunError as error:
@@ -270,32 +330,63 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
             tally.note("different", f"the replacement fails where the source runs: {error.reason}", case)
             continue
         tally.cases += 1
-        _judge_case(tally, pair, case, settled, expected, results, setup.tolerances)
+        seen = _Seen(case, settled, left, expected, results, witness)
+        _judge_case(tally, setup, seen)
     return tally
 
 
-def _judge_case(
-    tally: _Tally,
-    pair: Pair,
-    case: Case,
-    reduction: Reduction | None,
-    expected: Sequence[Any],
-    results: Sequence[Any],
-    tolerances: Mapping[str, Tolerance] | None,
-) -> None:
+@dataclass(frozen=True)
+class _Seen:
+    """One run of both sides, and whom to ask where they differ."""
+
+    case: Case
+    reduction: Reduction | None
+    source: Session
+    expected: Sequence[Any]
+    results: Sequence[Any]
+    witness: Witness | None
+
+
+def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
     worst = 0
-    for before, after in zip(expected, results, strict=True):
+    pair, case = setup.pair, seen.case
+    moves: list[Mapping[str, Array]] = []
+    for at, (before, after) in enumerate(zip(seen.expected, seen.results, strict=True)):
         if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
+            _judge_parts(tally, setup, case, before, after)
             continue
         truth = None
-        if reduction is not None:
+        if seen.reduction is not None:
             data = case.feeds.get(pair.node.input[0], pair.constants[0].get(pair.node.input[0]))
             # The formula costs more than both runs, so it is asked only where the sides are not the same at once.
-            if data is not None and not identical(before, after):
-                truth = evaluate(reduction, data)
+            given = element_type_of(before) in (setup.tolerances or {})  # the caller's bounds go before the formula
+            if data is not None and not given and not identical(before, after):
+                truth = evaluate(seen.reduction, data)
+
+        def move(number: int = at) -> Array | None:
+            if not moves:
+                moves.append(moved_by(seen.source, case.feeds, seen.expected, [setup.seed, number]))
+            return _rounding(moves[0].get(str(number)), seen.expected[number], case)
+
         compare = judge_raised if pair.is_raised else judge
-        found = compare(before, after, truth, tolerance_for(element_type_of(before), tolerances))
-        tally.note(found.status, found.reason, case)
+        tolerance = tolerance_for(element_type_of(before), setup.tolerances)
+        found = compare(before, after, truth, tolerance, Sight(case.is_special, move))
+        status, reason = found.status, found.reason
+        if status == "loses range" and _is_carried(pair):
+            status, reason = "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
+        elif status in ("different", "loses range") and truth is None and seen.witness is not None:
+            loss = ""
+            if found.elements is not None:
+                differing = (case.feeds, before, after, at, found.elements)
+                loss = seen.witness.own_loss(*differing) or seen.witness.as_specified(*differing)
+            if loss:
+                status, reason = "overflow", loss
+            elif departure := seen.witness.departure(case.feeds, before, after, at, found.elements):
+                status, reason = "departs", departure
+        if status != "equal" and tolerance.absolute and _magnitude(case) > _ORDINARY:
+            continue  # an absolute bound is meant for the scale of the caller's outputs
+        tally.note(status, reason, case)
+        (tally.lost if status == "loses range" else tally.kept).append(_magnitude(case))
         tally.values += before.size
         tally.max_absolute = max(tally.max_absolute, found.max_absolute)
         tally.max_relative = max(tally.max_relative, found.max_relative)
@@ -303,3 +394,24 @@ def _judge_case(
             tally.ulps.append(found.ulps)
             worst = max(worst, int(found.ulps.max()))
     tally.case_ulps.append(worst)
+
+
+def _rounding(move: Array | None, value: Array, case: Case) -> Array | None:
+    """What of a move rounding explains: small against the inputs or the result. A larger one is a jump, as of an If."""
+    if move is None or not is_float(value):
+        return move
+    finite = np.abs(np.where(np.isfinite(value), value, 0).astype(np.float64))
+    return np.minimum(move, _MOST_BY_ROUNDING * max(_magnitude(case), float(finite.max(initial=0))))
+
+
+def _is_carried(pair: Pair) -> bool:
+    """Whether the operator stayed, and what it loses is the doing of the runtime's newer version of it."""
+    return len(pair.nodes) == len(pair.replacement) == 1 and pair.node.op_type == pair.replacement[0].op_type
+
+
+def _judge_parts(tally: _Tally, setup: _Setup, case: Case, before: Any, after: Any) -> None:
+    """Compare sequences, maps and optional values part by part."""
+    for item in compare_outputs(("value",), [before], [after], runtime="", tolerances=setup.tolerances):
+        if item.verdict == "different":
+            tally.note("different", f"{item.name}: {item.reason}", case)
+        tally.values += int(np.prod(item.shape_before, dtype=np.int64))

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from reducelower.numerics.measure import Array, element_type_of, measure
+from reducelower.numerics.measure import Array, element_type_of, is_float, measure
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
+from reducelower.verification.conditioning import Moves, explained
 from reducelower.verification.result import OutputComparison
 
 __all__ = ["compare_outputs", "tensors"]
@@ -42,7 +43,8 @@ def compare_outputs(
     runtime: str,
     tolerances: Mapping[str, Tolerance] | None = None,
     widen: float = 1.0,
-    allowances: Mapping[str, float] | None = None,
+    moves: Moves | None = None,
+    by_tensor: bool = False,
 ) -> list[OutputComparison]:
     """One comparison per tensor that two runs on the same inputs returned.
 
@@ -52,14 +54,15 @@ def compare_outputs(
         runtime: where they ran, for the record.
         tolerances: by element type; the defaults where missing.
         widen: factor on the default tolerances; above 1 when the sides ran in different runtimes.
-        allowances: an absolute error to accept on top, by tensor name.
+        moves: how far rounding alone may move each element, by tensor name.
+        by_tensor: compare by the largest magnitude of each tensor, for runtimes that compute in ways of their own.
     """
     found = []
     for name, left, right in zip(names, before, after, strict=True):
         here, there = dict(tensors(name, left)), dict(tensors(name, right))
         for part in [*here, *(extra for extra in there if extra not in here)]:
-            allowance = (allowances or {}).get(part, 0.0)
-            found.append(_compare(part, here.get(part), there.get(part), runtime, tolerances, widen, allowance))
+            move = (moves or {}).get(part)
+            found.append(_compare(part, here.get(part), there.get(part), runtime, tolerances, widen, move, by_tensor))
     return found
 
 
@@ -70,7 +73,8 @@ def _compare(
     runtime: str,
     tolerances: Mapping[str, Tolerance] | None,
     widen: float,
-    allowance: float,
+    move: Array | None,
+    by_tensor: bool,
 ) -> OutputComparison:
     if before is None or after is None:
         same = before is None and after is None
@@ -85,7 +89,10 @@ def _compare(
     tolerance = tolerance_for(type_before, tolerances)
     if widen != 1.0 and type_before not in (tolerances or {}):
         tolerance = Tolerance(int(tolerance.ulp * widen), tolerance.relative * widen, tolerance.absolute)
-    difference = measure(before, after, tolerance, allowance=allowance)
+    if move is None:
+        difference = measure(before, after, tolerance, by_tensor=by_tensor)
+    else:
+        difference = explained(before, after, tolerance, move)
     return OutputComparison(
         *facts,
         "different" if difference.mismatch else "equal",
@@ -95,4 +102,13 @@ def _compare(
         difference.mean_ulp,
         difference.max_absolute,
         difference.max_relative,
+        tells=_tells(before),
+        loses_range=difference.loses_range,
     )
+
+
+def _tells(value: Array) -> bool:
+    """Whether a tensor holds anything to compare: it has elements, and not only NaN or infinity."""
+    if not value.size:
+        return False
+    return not is_float(value) or bool(np.isfinite(value.astype(np.float64)).any())

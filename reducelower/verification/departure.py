@@ -143,7 +143,13 @@ def _worst(
     differs = None
     for at, (before, after) in enumerate(zip(left.results, right.results, strict=False)):
         for item in compare_outputs(
-            names, before, after, runtime=f"{left.runtime} / {right.runtime}", tolerances=tolerances, widen=APART
+            names,
+            before,
+            after,
+            runtime=f"{left.runtime} / {right.runtime}",
+            tolerances=tolerances,
+            widen=APART,
+            by_tensor=True,
         ):
             merged[item.name] = merged[item.name].merged(item) if item.name in merged else item
             if item.verdict == "different" and differs is None:
@@ -171,7 +177,9 @@ def _first(
             before, after = (_run_once(exposed, name, feeds, clock) for name in (left.runtime, runtime))
             found = {
                 item.name: item
-                for item in compare_outputs(names, before, after, runtime="", tolerances=tolerances, widen=APART)
+                for item in compare_outputs(
+                    names, before, after, runtime="", tolerances=tolerances, widen=APART, by_tensor=True
+                )
             }
             for index, node in nodes:
                 for name in node.output:

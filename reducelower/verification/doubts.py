@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 from onnx import ModelProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.measure import Array, is_float, smallest_and_eps
+from reducelower.numerics.measure import Array
 from reducelower.verification.compare import tensors
+from reducelower.verification.conditioning import disturbed, widened
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.runs import Clock, Run
 from reducelower.verification.source import CannotRunError, OutOfTimeError, all_nodes, default_opset
 
 __all__ = ["old_in_reference", "random_outputs", "sensitivity"]
-
-_SENSITIVITY = 16.0  # a rewrite may disturb more places than the inputs alone
-_PERTURBATION = 2.0  # ULP
 
 _OLD_IN_REFERENCE: Mapping[str, int] = {
     "AveragePool": 7,
@@ -89,49 +85,36 @@ def _identical(left: Array | None, right: Array | None) -> bool:
     return left.tolist() == right.tolist() if left.dtype == object else left.tobytes() == right.tobytes()
 
 
-def sensitivity(model: ModelProto, run: Run, seed: int, clock: Clock) -> dict[str, float]:
-    """How far each output of the source moves when its float inputs change in the last places.
+def sensitivity(model: ModelProto, run: Run, seed: int, clock: Clock) -> list[dict[str, Array]]:
+    """How far each element of each output of the source moves when its float inputs change in the last places.
 
     A rewrite that only rounds differently does to the values inside what such a change does to the inputs, so an error
     of this size is the model's own conditioning (backward error analysis), not the rewrite's fault.
     When the time is over, what was seen until then counts.
 
     Returns:
-        An absolute error to accept, by tensor name; nothing for outputs that no float input moves.
+        Per set of inputs, how far each element moved, by tensor name.
     """
     names = [value.name for value in model.graph.output]
-    moved: dict[str, float] = {}
+    found: list[dict[str, Array]] = []
     for at, (feeds, results) in enumerate(zip(run.cases, run.results, strict=True)):
-        rng = np.random.default_rng([seed, at, 1])
-        try:
-            clock.check()
-            disturbed = run.session.run({name: _disturbed(value, rng) for name, value in feeds.items()}, clock.left)
-        except OutOfTimeError:
-            break
-        except CannotRunError:
-            continue
-        for name, left, right in zip(names, results, disturbed, strict=True):
-            there = dict(tensors(name, right))
-            for part, value in tensors(name, left):
-                moved[part] = max(moved.get(part, 0.0), _largest_move(value, there.get(part)))
-    return {name: _SENSITIVITY * move for name, move in moved.items() if move > 0}
-
-
-def _disturbed(value: Any, rng: np.random.Generator) -> Any:
-    if not (isinstance(value, np.ndarray) and is_float(value)):
-        return value
-    _, eps, _ = smallest_and_eps(value.dtype)
-    signs = rng.choice([-1.0, 1.0], value.shape)
-    return (value.astype(np.longdouble) * (1 + _PERTURBATION * eps * signs)).astype(value.dtype)
-
-
-def _largest_move(left: Array | None, right: Array | None) -> float:
-    if left is None or right is None or left.shape != right.shape or not is_float(left) or not left.size:
-        return 0.0
-    with np.errstate(all="ignore"):
-        move = np.abs(left.astype(np.longdouble) - right.astype(np.longdouble)).max()
-    # An output that a last place turns into an infinity excuses nothing.
-    return float(move) if np.isfinite(move) else 0.0
+        moves: dict[str, Array] = {}
+        found.append(moves)
+        for moved in disturbed(feeds, [seed, at]):
+            try:
+                clock.check()
+                again = run.session.run(moved, clock.left)
+            except OutOfTimeError:
+                return found
+            except CannotRunError:
+                continue
+            for name, left, right in zip(names, results, again, strict=True):
+                there = dict(tensors(name, right))
+                for part, value in tensors(name, left):
+                    other = there.get(part)
+                    if value is not None and other is not None:
+                        widened(moves, part, value, other)
+    return found
 
 
 def old_in_reference(model: ModelProto) -> list[str]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from reducelower.numerics.measure import Array, element_type_of, identical, is_float, measure, ulp_distance
 from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.conditioning import explained
 from reducelower.verification.oracle import Truth
 from reducelower.verification.result import SiteStatus
 
-__all__ = ["Judgement", "judge", "judge_raised"]
+__all__ = ["Judgement", "Sight", "judge", "judge_raised"]
 
 _TIGHT = 2  # ULP that need no explanation
 
@@ -25,6 +27,7 @@ class Judgement:
         reason: a sentence for every status but ``equal``.
         ulps: ULP distances of the values that are equal and finite.
         max_absolute, max_relative: largest errors over the same values.
+        elements: the values that differ, as a mask; None where the formula told, or nothing differs.
     """
 
     status: SiteStatus
@@ -32,12 +35,29 @@ class Judgement:
     ulps: Array
     max_absolute: float = 0.0
     max_relative: float = 0.0
+    elements: Array | None = None
 
 
 _NO_ULPS: Array = np.zeros(0, np.uint64)
 
 
-def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance) -> Judgement:
+@dataclass(frozen=True)
+class Sight:
+    """What is known about the run besides its results.
+
+    Attributes:
+        is_special: whether NaN or infinities were fed, so that the source's own are no overflow.
+        move: tells, when asked, how far rounding alone moves each element of the source's result.
+    """
+
+    is_special: bool = False
+    move: Callable[[], Array | None] = lambda: None
+
+
+NO_SIGHT = Sight()
+
+
+def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance, sight: Sight = NO_SIGHT) -> Judgement:
     """Compare the two sides, with the right result at hand where there is a formula for it."""
     if identical(before, after):
         count = int(np.isfinite(before.astype(np.float64)).sum()) if is_float(before) else 0
@@ -48,22 +68,25 @@ def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance
     if before.shape != after.shape:
         return Judgement("different", f"shape {list(before.shape)} before, {list(after.shape)} after", _NO_ULPS)
     if truth is None or truth.value.shape != before.shape:
-        return _without_truth(before, after, tolerance)
+        return _without_truth(before, after, tolerance, sight)
     found = _classify(before, after, truth)
     return _judgement(before, after, truth, found)
 
 
-def judge_raised(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance) -> Judgement:
+def judge_raised(
+    before: Array, after: Array, truth: Truth | None, tolerance: Tolerance, sight: Sight = NO_SIGHT
+) -> Judgement:
     """Compare several nodes with the operator they were raised to.
 
     The right result is that of the operator. So the nodes have to give what the operator gives, or lose it as floating
     point does; that an operator is right is no excuse for nodes that compute something else.
     """
     if truth is None or before.dtype != after.dtype or not before.shape == after.shape == truth.value.shape:
-        return judge(before, after, truth, tolerance)
+        return judge(before, after, truth, tolerance, sight)
     found = _classify(after, before, truth)
     undefined = found.wrong & ~np.isfinite(before.astype(np.longdouble)) & truth.is_near(after)
-    swapped = _Classes(found.equal, found.improved, found.lost | undefined, found.wrong & ~undefined, found.ulps)
+    lost = found.lost | found.range_lost | undefined
+    swapped = _Classes(found.equal, found.improved, lost, found.wrong & ~undefined, found.ulps, found.equal & False)
     return _judgement(before, after, truth, swapped)
 
 
@@ -76,6 +99,7 @@ class _Classes:
     improved: Array
     wrong: Array
     ulps: Array
+    range_lost: Array
 
 
 def _classify(before: Array, after: Array, truth: Truth) -> _Classes:
@@ -85,14 +109,16 @@ def _classify(before: Array, after: Array, truth: Truth) -> _Classes:
     finite = np.isfinite(wide_before) & np.isfinite(wide_after)
     ulps = ulp_distance(before, after) if floats else np.where(same, 0, 2**62).astype(np.uint64)
     equal = same | (finite & (ulps <= _TIGHT) & floats)
-    improved = lost = equal & False
+    improved = lost = range_lost = equal & False
     if not equal.all():
         right_before, right_after = truth.is_near(before), truth.is_near(after)
         equal |= right_before & right_after
         improved = right_after & ~equal
         source_lost = ~right_before & ~np.isfinite(wide_before) & ~np.isfinite(wide_after) & np.isfinite(truth.value)
         lost = ~equal & ~improved & (truth.is_as_specified(after) | truth.order | source_lost)
-    return _Classes(equal, lost, improved, ~(equal | improved | lost), ulps)
+        gone = np.isfinite(wide_before) & (~np.isfinite(wide_after) | ((wide_after == 0) & (wide_before != 0)))
+        range_lost = lost & gone & right_before & ~truth.order & ~source_lost
+    return _Classes(equal, lost & ~range_lost, improved, ~(equal | improved | lost), ulps, range_lost)
 
 
 def _judgement(before: Array, after: Array, truth: Truth, found: _Classes) -> Judgement:
@@ -101,18 +127,17 @@ def _judgement(before: Array, after: Array, truth: Truth, found: _Classes) -> Ju
     errors = np.abs(wide_before[shown] - wide_after[shown])
     largest = float(np.abs(wide_before[shown]).max()) if shown.any() else 0.0
     worst = float(errors.max()) if shown.any() else 0.0
-    status, reason = _verdict(before, after, truth.value, found.wrong, found.lost, found.improved)
+    status, reason = _verdict(before, after, truth.value, found)
     distances = found.ulps[shown] if is_float(before) else np.zeros(int(shown.sum()), np.uint64)
     return Judgement(status, reason, distances, worst, worst / largest if largest else 0.0)
 
 
-def _verdict(
-    before: Array, after: Array, value: Array, wrong: Array, lost: Array, improved: Array
-) -> tuple[SiteStatus, str]:
+def _verdict(before: Array, after: Array, value: Array, found: _Classes) -> tuple[SiteStatus, str]:
     kinds: tuple[tuple[SiteStatus, Array, str], ...] = (
-        ("different", wrong, "differ"),
-        ("overflow", lost, "overflow or lose digits as the operator's own definition does"),
-        ("improved", improved, "are right where the source is not"),
+        ("different", found.wrong, "differ"),
+        ("loses range", found.range_lost, "overflow or vanish as the operator's own definition does"),
+        ("overflow", found.lost, "overflow or lose digits as the operator's own definition does"),
+        ("improved", found.improved, "are right where the source is not"),
     )
     for status, mask, words in kinds:
         if mask.any():
@@ -125,21 +150,25 @@ def _verdict(
     return "equal", ""
 
 
-def _without_truth(before: Array, after: Array, tolerance: Tolerance) -> Judgement:
+def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sight) -> Judgement:
     """Compare by tolerance; what the source itself does not hold in its element type is set aside and told."""
-    aside = 0
-    if is_float(before):
-        overflown = ~np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))
-        aside = int(overflown.sum())
-        before, after = before[~overflown], after[~overflown]
     found = measure(before, after, tolerance)
+    if found.mismatch:
+        found = explained(before, after, tolerance, sight.move())
+    aside = 0
+    if found.elements is not None and is_float(before) and not sight.is_special:
+        overflown = ~np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))
+        aside = int((overflown & found.elements).sum())
+        if aside == found.outside:
+            found = measure(np.where(overflown, after, before), after, tolerance, allowance=np.inf)
     ulps = _NO_ULPS
     if is_float(before):
         finite = np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))
         ulps = ulp_distance(before[finite], after[finite])
+    figures = ulps, found.max_absolute, found.max_relative
     if found.mismatch:
-        return Judgement("different", found.mismatch, ulps, found.max_absolute, found.max_relative)
+        status: SiteStatus = "loses range" if found.loses_range else "different"
+        return Judgement(status, found.mismatch, *figures, found.elements)
     if aside:
-        reason = f"{aside} values are finite where the source overflows or has no number"
-        return Judgement("overflow", reason, ulps, found.max_absolute, found.max_relative)
-    return Judgement("equal", "", ulps, found.max_absolute, found.max_relative)
+        return Judgement("overflow", f"{aside} values are finite where the source overflows or has no number", *figures)
+    return Judgement("equal", "", *figures)

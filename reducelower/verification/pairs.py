@@ -25,13 +25,14 @@ from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
+from reducelower.verification.numbering import captured, read_by
 from reducelower.verification.oracle import REDUCTIONS
 from reducelower.verification.places import Dims, Place
 from reducelower.verification.source import CannotRunError, plainly_spelled
 
-__all__ = ["FreeInput", "Pair", "cut", "small_models"]
+__all__ = ["FreeInput", "Pair", "cut", "key_of", "small_models"]
 
-_SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
+SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
 _REPLACEMENT_LIMIT = 400  # nodes
 
 
@@ -52,29 +53,36 @@ class FreeInput:
 
 @dataclass
 class Pair:
-    """One site, ready to be built as two small models.
+    """One region, ready to be built as two small models: the site of a rewrite, or whatever else differs.
 
     Where several nodes were raised to one operator, that one is `node`, though it came after: its meaning is what tells
     what to try.
 
     Attributes:
-        site: from the plan.
-        node: the original node.
+        site: from the plan; for a region that no plan knows, what stands for it.
+        nodes: the original nodes, one for the site of a plan.
         replacement: the nodes in its place, with what they need from outside the site's range.
         inputs: what both models are fed.
         constants: what both models hold, by name, before and after.
         before, after: where the nodes stand.
+        outputs: what both sides compute.
         key: equal for sites that are the same up to names.
     """
 
     site: Site
-    node: NodeProto
+    nodes: list[NodeProto]
     replacement: list[NodeProto]
     inputs: list[FreeInput]
     constants: tuple[dict[str, Array], dict[str, Array]]
     before: Place
     after: Place
+    outputs: list[str]
     key: tuple[Any, ...] = field(default=())
+
+    @property
+    def node(self) -> NodeProto:
+        """The original node, the last one where there are several."""
+        return self.nodes[-1]
 
     @property
     def is_raised(self) -> bool:
@@ -84,7 +92,8 @@ class Pair:
     @property
     def is_reduction(self) -> bool:
         """Whether the node is one of the ten Reduce operators."""
-        return self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
+        alone = len(self.nodes) == 1 and self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
+        return alone and any(item.name == self.node.input[0] for item in self.inputs)
 
     @property
     def data_dims(self) -> Dims | None:
@@ -110,44 +119,23 @@ def cut(site: Site, before: Place, after: Place) -> Pair:
         raise CannotRunError("the plan's positions do not fit the models")
     if not nodes:
         raise CannotRunError("nothing stands in its place", unsupported=True)
-    needed_after = _needs(nodes)
+    needed_after = captured(nodes)
     inputs: dict[str, FreeInput] = {}
     left: dict[str, Array] = {}
     right: dict[str, Array] = {}
-    for position, name in enumerate(_needs([node])):
+    for position, name in enumerate(captured([node])):
         value = _constant_before(before, name, position, name in needed_after)
         if value is not None:
             left[name] = value
             if name in needed_after:
                 right[name] = value
         else:
-            inputs[name] = _free(before, name)
+            inputs[name] = free_input(before, name)
     replacement = _complete(nodes, before, after, inputs, right)
-    pair = Pair(site, node, replacement, list(inputs.values()), (left, right), before, after)
-    pair.key = _key(pair)
+    outputs = [name for name in node.output if name]
+    pair = Pair(site, [node], replacement, list(inputs.values()), (left, right), before, after, outputs)
+    pair.key = key_of(pair)
     return pair
-
-
-def _needs(nodes: Sequence[NodeProto]) -> list[str]:
-    """What nodes read and do not produce themselves, in order of appearance; subgraphs included."""
-    produced: set[str] = set()
-    found: dict[str, None] = {}
-    for node in nodes:
-        names = list(node.input)
-        for _, _, graph in subgraphs(node):
-            names += _captured(graph)
-        for name in names:
-            if name and name not in produced:
-                found.setdefault(name)
-        produced.update(node.output)
-    return list(found)
-
-
-def _captured(graph: GraphProto) -> list[str]:
-    own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-    produced = {name for node in graph.node for name in node.output}
-    outside = [value.name for value in graph.output if value.name not in produced]
-    return [name for name in [*_needs(graph.node), *outside] if name not in own]
 
 
 def _constant_before(place: Place, name: str, position: int, is_used_after: bool) -> Array | None:
@@ -158,12 +146,12 @@ def _constant_before(place: Place, name: str, position: int, is_used_after: bool
         value = place.evaluated(name) if position else None
     elif place.is_overridable(name) and is_used_after:
         return None
-    if isinstance(value, np.ndarray) and value.size <= _SMALL_CONSTANT:
+    if isinstance(value, np.ndarray) and value.size <= SMALL_CONSTANT:
         return value
     return None
 
 
-def _free(place: Place, name: str) -> FreeInput:
+def free_input(place: Place, name: str) -> FreeInput:
     known = place.type_of(name)
     if known is None:
         value = place.constant(name)
@@ -182,13 +170,13 @@ def _complete(
     complete = list(nodes)
     resolved = {*inputs, *constants}
     while True:
-        missing = [name for name in _needs(complete) if name not in resolved]
+        missing = [name for name in captured(complete) if name not in resolved]
         if not missing:
             return complete
         for name in missing:
             resolved.add(name)
             value = after.constant(name)
-            if isinstance(value, np.ndarray) and value.size <= _SMALL_CONSTANT:
+            if isinstance(value, np.ndarray) and value.size <= SMALL_CONSTANT:
                 constants[name] = value
                 continue
             if value is None and before.defines(name):
@@ -196,7 +184,7 @@ def _complete(
                 if known is not None:
                     constants[name] = known
                 else:
-                    inputs[name] = _free(before, name)
+                    inputs[name] = free_input(before, name)
                 continue
             producer = after.producer(name) if value is None else None
             if producer is not None and len(complete) < _REPLACEMENT_LIMIT:
@@ -204,23 +192,22 @@ def _complete(
                     complete.insert(0, producer)
                 resolved.discard(name)
                 break
-            inputs[name] = _free(after, name)
+            inputs[name] = free_input(after, name)
 
 
-def _key(pair: Pair) -> tuple[Any, ...]:
+def key_of(pair: Pair) -> tuple[Any, ...]:
     """What makes two sites the same up to names."""
     numbers: dict[str, int] = {}
 
     def local(name: str) -> int:
         return numbers.setdefault(name, len(numbers)) if name else -1
 
-    node = pair.node
     inputs = tuple(
         (
             local(item.name),
             item.element_type,
             len(item.dims) if item.dims is not None else None,
-            None if pair.is_reduction and item.name == node.input[0] else _anonymous(item.dims, local),
+            None if pair.is_reduction and item.name == pair.node.input[0] else _anonymous(item.dims, local),
         )
         for item in pair.inputs
     )
@@ -238,12 +225,13 @@ def _key(pair: Pair) -> tuple[Any, ...]:
             tuple(map(local, item.output)),
             tuple(sorted(_attribute_key(attribute) for attribute in item.attribute)),
             # Graphs inside a node are compared as they are, so the names that they read from around them count.
-            tuple((name, local(name)) for _, _, graph in subgraphs(item) for name in _captured(graph)),
+            tuple((name, local(name)) for name in read_by(item)[len(item.input) :]),
         )
-        for item in (node, *pair.replacement)
+        for item in (*pair.nodes, *pair.replacement)
     )
     opsets = tuple(tuple(sorted(place.opsets.items())) for place in (pair.before, pair.after))
-    return (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes)
+    outputs = tuple(map(local, pair.outputs))
+    return (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs)
 
 
 def _anonymous(dims: Dims | None, local: Any) -> tuple[Any, ...] | None:
@@ -267,7 +255,7 @@ def small_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:
     """The two models; several pairs where the node refers to attributes of the function it stands in."""
     for values in _attribute_values(pair):
         yield (
-            _model(pair, [pair.node], pair.before, pair.constants[0], values),
+            _model(pair, pair.nodes, pair.before, pair.constants[0], values),
             _model(pair, pair.replacement, pair.after, pair.constants[1], values),
         )
 
@@ -283,7 +271,7 @@ def _model(
         graph.input.add(name=item.name).type.CopyFrom(_value_type(item))
     graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
     produced = {name for node in nodes for name in node.output if name}
-    for name in pair.node.output:
+    for name in pair.outputs:
         if name in produced:
             graph.output.add(name=name)
     model = ModelProto(ir_version=max(place.model.ir_version, 4), graph=graph)
@@ -339,7 +327,7 @@ def _references(nodes: Sequence[NodeProto]) -> set[str]:
 
 def _attribute_values(pair: Pair) -> Iterator[dict[str, AttributeProto]]:
     """Values for references to function attributes: those of the calls in the model, else the function's defaults."""
-    references = _references([pair.node, *pair.replacement])
+    references = _references([*pair.nodes, *pair.replacement])
     function = pair.before.function
     if not references or function is None:
         yield {}

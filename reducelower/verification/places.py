@@ -107,6 +107,11 @@ class Place:
         here = name in self._initializers or name in self._inputs or name in self._producers
         return here or (self.parent is not None and self.parent.defines(name))
 
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """By name of a value, the position of the node here that computes it."""
+        return {name: at for at, node in enumerate(self.holder.node) for name in node.output if name}
+
     def producer(self, name: str) -> NodeProto | None:
         """The node that computes a value, here or in a scope around."""
         found = self._producers.get(name)

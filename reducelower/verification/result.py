@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
-__all__ = ["OutputComparison", "SiteStatus", "SiteVerification", "Verification", "to_plain"]
+__all__ = ["Coverage", "OutputComparison", "SiteStatus", "SiteVerification", "Verdict", "Verification", "to_plain"]
 
+Verdict = Literal["equivalent", "different", "not shown"]
 OutputVerdict = Literal["equal", "different", "not compared"]
-SiteStatus = Literal["equal", "improved", "overflow", "different", "not run"]
+SiteStatus = Literal["equal", "improved", "overflow", "departs", "loses range", "different", "not run"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class OutputComparison:
         max_ulp, p99_ulp, mean_ulp: ULP distances between finite values (mean and 99th percentile: the largest of all
             sets of inputs).
         max_absolute, max_relative: largest errors; relative to the largest magnitude of the expected tensor.
+        tells: whether anything was there to compare: a value that is neither NaN nor infinite.
+        loses_range: whether all that differs is finite before, and infinite, NaN or zero after.
     """
 
     name: str
@@ -40,6 +43,8 @@ class OutputComparison:
     mean_ulp: float = 0.0
     max_absolute: float = 0.0
     max_relative: float = 0.0
+    tells: bool = True
+    loses_range: bool = False
 
     def merged(self, other: OutputComparison) -> OutputComparison:
         """The worse of two comparisons of one output, with the largest distances of both."""
@@ -52,6 +57,7 @@ class OutputComparison:
             mean_ulp=max(self.mean_ulp, other.mean_ulp),
             max_absolute=max(self.max_absolute, other.max_absolute),
             max_relative=max(self.max_relative, other.max_relative),
+            tells=self.tells or other.tells,
         )
 
 
@@ -65,8 +71,10 @@ class SiteVerification:
         signature: what the sites of this check have in common, for a reader: operator, types, ranks, attributes.
         nodes: graph path and node name of every site that shares this check, in graph order.
         status: ``equal``; ``improved`` where the source overflows or is imprecise and the replacement is right;
-            ``overflow`` where the replacement overflows or loses digits exactly as the operator's own definition
-            does, or where the order of a sum decides whether it overflows; ``different``; or ``not run``.
+            ``overflow`` where both lose digits or overflow, or where the order of a sum decides whether it
+            overflows; ``departs`` where the sides are the same by the specification, but not in the runtime;
+            ``loses range`` where values are finite before and infinite, NaN or zero after; ``different``; or
+            ``not run``.
         reason: a sentence for every status but ``equal``.
         runtime: where the two sides ran.
         cases: how many sets of inputs both sides were run on.
@@ -76,6 +84,8 @@ class SiteVerification:
         ulps: largest ULP distance of each case, for a plot.
         example_inputs: the inputs that show the difference, as text; empty when equal.
         notes: what else a reader should know.
+        holds: of a region that loses range, the magnitudes between which it does not.
+        is_chosen: whether the caller chose a form that loses range, such as the specification's own body.
     """
 
     op_type: str
@@ -95,11 +105,44 @@ class SiteVerification:
     ulps: tuple[int, ...] = ()
     example_inputs: str = ""
     notes: tuple[str, ...] = ()
+    holds: str = ""
+    is_chosen: bool = False
 
     @property
     def ok(self) -> bool:
         """Whether nothing speaks against this rewrite; a check that did not run says nothing against it."""
-        return self.status != "different"
+        return self.status != "different" and (self.status != "loses range" or self.is_chosen)
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for a reader: graph path, operator, node, and what rewrote it."""
+        graph, node = self.nodes[0] if self.nodes else ("graph", "")
+        more = f" and {len(self.nodes) - 1} more" if len(self.nodes) > 1 else ""
+        by = f" ({self.rule})" if self.rule else ""
+        return f"{graph}: {self.op_type} {node!r}{more}{by}"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a verdict rests on.
+
+    Attributes:
+        regions: how many distinct regions differ between the models and were run by themselves.
+        nodes: how many nodes of the first model these regions have, with all that are alike.
+        shared: how many values both models compute by the same operators from the same values.
+        sets: on how many sets of values the regions were run.
+        branches: the branches of If and bodies of Loop and Scan of the first model, with whether a run of the whole
+            model took them, such as ``graph/pick.then_branch: ran``; ``by itself`` where what differs inside was
+            run as a region, ``the same`` where nothing differs inside.
+        outputs: the outputs of which values were compared.
+    """
+
+    regions: int = 0
+    nodes: int = 0
+    shared: int = 0
+    sets: int = 0
+    branches: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,18 +150,22 @@ class Verification:
     """Whether two models give the same numbers, and what that rests on.
 
     Attributes:
-        equivalent: no output and no site differs. With ``strict``, also: everything could be run.
+        verdict: ``equivalent`` where every region that differs was run and agreed and something was compared of every
+            output; ``different`` where an output or a region differs; else ``not shown``.
         ran: whether the whole models were run and at least one output was compared.
         runtime: where they ran, such as ``onnxruntime``, ``reference`` or ``onnxruntime / reference`` when the two
             sides had to run in different ones; empty when they did not run.
         outputs: one comparison per output (and per runtime, where several were asked for).
         reason: why the whole models did not run; empty when they did.
         notes: sentences a reader should see.
-        sites: what the rewrites gave by themselves; empty when no plan was given.
+        sites: what the regions gave by themselves: the rewrites of a plan, and whatever else differs.
         cases: how many sets of inputs the whole models were run on.
+        unseen: what was not seen, each with why and what to do.
+        coverage: what the verdict rests on.
+        departs: outputs that differ in the runtime alone: by the specification both models give the same.
     """
 
-    equivalent: bool
+    verdict: Verdict
     ran: bool
     runtime: str = ""
     outputs: tuple[OutputComparison, ...] = ()
@@ -126,47 +173,105 @@ class Verification:
     notes: tuple[str, ...] = ()
     sites: tuple[SiteVerification, ...] = ()
     cases: int = 0
+    unseen: tuple[str, ...] = ()
+    coverage: Coverage = Coverage()
+    departs: tuple[str, ...] = ()
+
+    @property
+    def equivalent(self) -> bool:
+        """Whether the verdict is ``equivalent``."""
+        return self.verdict == "equivalent"
 
     @property
     def complete(self) -> bool:
         """Whether everything could be run: the whole models and every site."""
-        return self.ran and all(site.status != "not run" for site in self.sites)
+        return self.ran and not self.unseen and all(site.status != "not run" for site in self.sites)
+
+    @property
+    def losing(self) -> tuple[SiteVerification, ...]:
+        """The regions in which values that are finite before are infinite, NaN or zero after."""
+        return tuple(site for site in self.sites if site.status == "loses range")
+
+    @property
+    def departing(self) -> tuple[SiteVerification, ...]:
+        """The regions in which the runtime departs from the specification."""
+        return tuple(site for site in self.sites if site.status == "departs")
+
+    @property
+    def label(self) -> str:
+        """The verdict in a few words, with what a reader must not miss."""
+        losses = sum(len(site.nodes) for site in self.losing)
+        more = f", loses range at {losses} node{'s' * (losses != 1)}" if losses else ""
+        departs = ", the runtime departs from the specification" if self.departing or self.departs else ""
+        return f"{self.verdict}{more}{departs}"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must not miss though the model may be good enough, as sentences without a full stop."""
+        found = [
+            f"{site.place} loses range: what is finite before is infinite, NaN or zero after"
+            f"{'; ' + site.holds if site.holds else ''}"
+            for site in self.losing
+        ]
+        found += [f"{site.place}: {site.reason}" for site in self.departing]
+        if self.departs:
+            names = ", ".join(map(repr, self.departs))
+            found.append(f"the runtime departs from the specification on the source, of output {names}")
+        if self.verdict == "not shown":
+            found.append(f"not shown to be equivalent: {self._why()}")
+        return tuple(found)
 
     def __str__(self) -> str:
         """One paragraph: the verdict, what it rests on, and every mismatch."""
-        return " ".join([self._headline(), *self._mismatches(), *self.notes])
+        return " ".join([self._headline(), *self._mismatches(), *self._unseen(), *self.notes])
 
     def _headline(self) -> str:
-        if not self.ran:
-            verdict = "Not equivalent" if not self.equivalent else "Not verified as a whole"
-            headline = f"{verdict}: {self.reason or 'the models could not be run'}."
-        elif self.equivalent:
+        if self.verdict == "different":
+            headline = f"Not equivalent (in {self.runtime})." if self.ran else f"Not equivalent: {self._why()}."
+        elif self.verdict == "not shown":
+            headline = f"Not shown to be equivalent: {self._why()}."
+        else:
             worst = max((output.max_ulp for output in self.outputs), default=0)
             compared = sum(output.verdict == "equal" for output in self.outputs)
             headline = (
                 f"Equivalent: {compared} output{'s' * (compared != 1)} equal on {self.cases} "
                 f"set{'s' * (self.cases != 1)} of inputs in {self.runtime}, at most {worst} ULP apart."
             )
-        else:
-            headline = f"Not equivalent (in {self.runtime})."
+        for site in self.losing:
+            headline = f"Loses range at {site.place}{': ' + site.holds if site.holds else ''}. {headline}"
         if self.sites:
             nodes = sum(len(site.nodes) for site in self.sites)
             passed = sum(site.ok and site.status != "not run" for site in self.sites)
-            headline += f" {passed} of {len(self.sites)} distinct rewrites ({nodes} nodes) hold by themselves."
+            headline += (
+                f" {passed} of {len(self.sites)} distinct regions that differ ({nodes} node{'s' * (nodes != 1)}) hold "
+                f"by themselves, on {self.coverage.sets} sets of values."
+            )
         return headline
+
+    def _why(self) -> str:
+        if self.reason:
+            return self.reason
+        failing = next((site for site in self.sites if not site.ok), None)
+        if failing is not None:
+            return f"{failing.place} differs"
+        return self.unseen[0].rstrip(".") if self.unseen else "the models could not be run"
 
     def _mismatches(self) -> list[str]:
         lines = [f"Output {item.name!r}: {item.reason}." for item in self.outputs if item.verdict == "different"]
-        for site in self.sites:
-            if site.status != "equal":
-                graph, node = site.nodes[0]
-                more = f" and {len(site.nodes) - 1} more" if len(site.nodes) > 1 else ""
-                lines.append(f"{graph}: {site.op_type} {node!r}{more} ({site.rule}): {site.status}: {site.reason}.")
+        # What decides comes first: a text may be cut.
+        for site in sorted(self.sites, key=lambda site: site.ok):
+            if site.status not in ("equal", "improved"):
+                shown = f" On {site.example_inputs}." if not site.ok and site.example_inputs else ""
+                lines.append(f"{site.place}: {site.status}: {site.reason}.{shown}")
         return lines
+
+    def _unseen(self) -> list[str]:
+        return [f"Not seen: {item.rstrip('.')}." for item in self.unseen if item.rstrip(".") != self._why()]
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain JSON values; infinities and NaN become strings, as JSON has none."""
-        plain: dict[str, Any] = to_plain(self)
+        more = {"equivalent": self.equivalent, "warnings": list(self.warnings)}
+        plain: dict[str, Any] = {**more, **to_plain(self)}
         return plain
 
 

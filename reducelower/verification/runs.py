@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from onnx import ModelProto, TensorProto, numpy_helper
 
+from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.inputs import STRATEGIES, InputSpec, bindings, input_specs, make_feeds
+from reducelower.verification.limits import takes_empty
 from reducelower.verification.runtimes import Session, runtime_named
-from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.source import CannotRunError, OutOfTimeError, Source, all_nodes
 
 __all__ = ["Clock", "Request", "Run", "run_result", "run_source"]
 
-_ENOUGH = 3  # sets of inputs with different sizes
+_ENOUGH = 2  # sets of inputs with different sizes
+_WIDE = 50.0
+_FIRST_WITH_DEFAULTS = 4  # IR version; before, every initializer had to be an input
 
 
 class Clock:
@@ -49,6 +54,7 @@ class Request:
     given: Mapping[str, Any]
     seed: int
     dims: Mapping[str, int]
+    overrides: bool = True
 
 
 @dataclass
@@ -76,7 +82,7 @@ def run_source(source: Source, names: Sequence[str], request: Request, clock: Cl
         clock.check()
         try:
             run = Run(name, runtime_named(name).load(source))
-            _find_cases(run, specs, request, clock, notes)
+            _find_cases(run, source, specs, request, clock, notes)
         except CannotRunError as error:
             reasons.append(error.reason)
             continue
@@ -86,14 +92,16 @@ def run_source(source: Source, names: Sequence[str], request: Request, clock: Cl
     raise CannotRunError("; ".join(reasons))
 
 
-def _find_cases(run: Run, specs: Sequence[InputSpec], request: Request, clock: Clock, notes: list[str]) -> None:
+def _find_cases(
+    run: Run, source: Source, specs: Sequence[InputSpec], request: Request, clock: Clock, notes: list[str]
+) -> None:
     """Collect sets of inputs that the source accepts: several sizes, and gentler values where it rejects some."""
     open_specs = [spec for spec in specs if spec.name not in request.given]
-    sizes_to_try = list(bindings(open_specs, {**_given_sizes(specs, request.given), **request.dims}))
-    if len(sizes_to_try) == 1 and open_specs:
-        sizes_to_try *= 2  # nothing to bind: a second draw of values instead
+    fixed = {**_given_sizes(specs, request.given), **request.dims}
+    sizes_to_try = list(bindings(open_specs, fixed))
     failures: list[str] = []
     gentle: set[str] = set()
+    accepted: list[Mapping[str, int]] = []
     for at, sizes in enumerate(sizes_to_try):
         for values in STRATEGIES if open_specs else STRATEGIES[:1]:
             if clock.over and run.cases:
@@ -109,6 +117,7 @@ def _find_cases(run: Run, specs: Sequence[InputSpec], request: Request, clock: C
                 continue
             run.cases.append(feeds)
             run.results.append(results)
+            accepted.append(sizes)
             gentle |= {values} - {"random"}
             break
         if len(run.cases) >= _ENOUGH:
@@ -117,6 +126,69 @@ def _find_cases(run: Run, specs: Sequence[InputSpec], request: Request, clock: C
         raise CannotRunError(f"no inputs were found that it accepts: {failures[0]}")
     if gentle:
         notes.append(f"The source rejects some random values; it was also run on {', '.join(sorted(gentle))} values.")
+    for feeds in _of_other_kinds(run.cases[0], source, open_specs, accepted[0], set(accepted[0]) - set(fixed), request):
+        if clock.over:
+            notes.append(_allowed(clock, len(run.cases)))
+            return
+        try:
+            results = run.session.run(feeds, clock.left)
+        except CannotRunError:
+            continue  # of these, the source takes what it takes
+        run.cases.append(feeds)
+        run.results.append(results)
+
+
+def _of_other_kinds(
+    first: Mapping[str, Any],
+    source: Source,
+    specs: Sequence[InputSpec],
+    sizes: Mapping[str, int],
+    free: Collection[str],
+    request: Request,
+) -> Iterator[dict[str, Any]]:
+    """Sets of inputs that differ in kind: wide values, both truths, sizes of zero, defaults overridden."""
+    rng = np.random.default_rng([request.seed, 101])
+    changed = {spec.name: wide for spec in specs if (wide := _wide(first[spec.name], rng)) is not None}
+    if changed:
+        yield {**first, **changed}
+    for truth in (False, True):
+        settled = {
+            spec.name: np.full_like(first[spec.name], truth) for spec in specs if spec.element_type == TensorProto.BOOL
+        }
+        if settled:
+            yield {**first, **settled}
+    if free and takes_empty(all_nodes(source.proto)):
+        none = {**sizes, **dict.fromkeys(free, 0)}
+        yield {**request.given, **make_feeds(specs, none, "random", rng)}
+    if request.overrides:
+        given = {name: value for name, value in _other_defaults(source.proto, rng).items() if name not in request.given}
+        if given:
+            yield {**first, **given}
+
+
+def _wide(value: Any, rng: np.random.Generator) -> Array | None:
+    """Floats beyond what activations saturate at, and integers below zero; None for what has neither."""
+    if not isinstance(value, np.ndarray) or value.dtype.hasobject or value.dtype.kind not in "fi":
+        return None
+    drawn = rng.integers(-9, 10, value.shape) if value.dtype.kind == "i" else rng.uniform(-_WIDE, _WIDE, value.shape)
+    return np.asarray(drawn).astype(value.dtype)
+
+
+def _other_defaults(model: ModelProto, rng: np.random.Generator) -> dict[str, Array]:
+    """Other values for initializers that are also inputs, which a caller may override from IR version 4 on."""
+    inputs = {value.name for value in model.graph.input}
+    if model.ir_version < _FIRST_WITH_DEFAULTS or not inputs:
+        return {}
+    found: dict[str, Array] = {}
+    for tensor in model.graph.initializer:
+        if tensor.name not in inputs or tensor.data_location == TensorProto.EXTERNAL:
+            continue
+        value = numpy_helper.to_array(tensor)
+        if is_float(value):
+            found[tensor.name] = (value.astype(np.float64) + rng.uniform(0.5, 1.5, value.shape)).astype(value.dtype)
+        elif value.dtype == np.bool_:
+            found[tensor.name] = ~value
+    return found
 
 
 def _allowed(clock: Clock, count: int) -> str:

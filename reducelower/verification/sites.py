@@ -1,30 +1,73 @@
-"""Verifies every rewritten site by itself; sites that are the same up to names are verified once."""
+"""Verifies every region in which two models differ by itself; regions that are the same up to names are verified once.
+
+The sites of a plan are regions known beforehand; whatever else differs is found by aligning the models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
+from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan, Site
+from reducelower.verification.align import Alignment, Claim, align
 from reducelower.verification.check import check, describe
 from reducelower.verification.pairs import Pair, cut
 from reducelower.verification.places import find_places
-from reducelower.verification.result import SiteVerification
+from reducelower.verification.regions import Region, cut_region
+from reducelower.verification.result import Coverage, SiteVerification
 from reducelower.verification.source import CannotRunError
 
-__all__ = ["verify_sites"]
+__all__ = ["Regions", "verify_regions", "verify_sites"]
+
+_ROUNDS = 4
+_RINGS = 3
+
+
+@dataclass(frozen=True)
+class Regions:
+    """What the regions of two models gave.
+
+    Attributes:
+        findings: one per distinct region, in graph order of the first of each.
+        alignment: what the models have in common.
+    """
+
+    findings: tuple[SiteVerification, ...]
+    alignment: Alignment
+
+    @property
+    def hold(self) -> bool:
+        """Whether every region was run and agreed."""
+        return all(item.ok and item.status != "not run" for item in self.findings)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much was seen."""
+        ran = [item for item in self.findings if item.status != "not run"]
+        branches = [f"{path}: the same" for path in self.alignment.same]
+        inner = {claim.level.path for claim in self.alignment.claims} - {"graph"}
+        branches += [f"{path}: by itself" for path in sorted(inner)]
+        return Coverage(
+            len(ran),
+            sum(len(item.nodes) for item in ran),
+            self.alignment.shared,
+            sum(item.cases for item in ran),
+            tuple(branches),
+        )
 
 
 @dataclass
-class _Sites:
-    """Sites of one signature and one set of declared sizes; a reason in place of the pair when it cannot be cut."""
+class _Group:
+    """Claims of one signature and one set of declared sizes; a reason in place of the region when it cannot be cut."""
 
     pair: Pair | str
-    sites: list[Site]
+    regions: list[Region] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
 
 
 def verify_sites(
@@ -36,58 +79,202 @@ def verify_sites(
     tolerances: Mapping[str, Tolerance] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[SiteVerification, ...]:
-    """Run the original node and its replacement as two small models on the same inputs, per distinct rewrite.
+    """What `verify_regions` finds of the sites of a plan, and of whatever else differs."""
+    found = verify_regions(before, after, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
+    return found.findings
 
-    Sites count as the same when operator, attributes, constant inputs, element types, ranks, rule and replacement are.
-    A Reduce operator goes through seeded values in several magnitudes, the extremes of its element type, NaN and
-    infinities, and shapes with sizes 0 and 1; where the sides differ, its value in extended precision decides. Other
-    operators go through gentler values and are compared by `tolerances`.
+
+def verify_regions(
+    before: ModelProto,
+    after: ModelProto,
+    plan: Plan | None = None,
+    *,
+    seed: int = 0,
+    tolerances: Mapping[str, Tolerance] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Regions:
+    """Run both sides of every region as two small models on the same inputs, per distinct region.
+
+    Regions count as the same when operators, attributes, constants, element types and ranks are. A Reduce operator
+    goes through seeded values in several magnitudes, the extremes of its element type, NaN and infinities, and shapes
+    with sizes 0 and 1; where the sides differ, its value in extended precision decides. Other regions go through
+    ordinary and edge values and values either side of every constant they hold (`feeding`), and are compared by
+    `tolerances`; where they differ in onnxruntime, onnx's reference evaluator is asked too.
 
     Args:
         before: the source model.
         after: the converted model.
-        plan: what the conversion did.
+        plan: what the conversion did, where it was one.
         seed: seed for random values.
         tolerances: by ONNX element type, for operators other than Reduce.
-        on_progress: called with (done, total) distinct rewrites.
-
-    Returns:
-        One finding per distinct rewrite, in graph order of the first site of each.
+        on_progress: called with (done, total) distinct regions.
     """
-    places = find_places(before, after, {site.graph for site in plan.sites})
-    groups: dict[object, dict[object, _Sites]] = {}
-    for site in plan.sites:
-        key: object
-        pair: Pair | str
+    inferences = Inference(lambda: before), Inference(lambda: after)
+    first: Regions | None = None
+    for by_name in (True, False):
+        dropped: set[tuple[str, str]] = set()
+        for _ in range(_ROUNDS):
+            alignment = align(before, after, plan, dropped=dropped, by_name=by_name, inferences=inferences)
+            judged = _judge(alignment, plan, before, after, seed, tolerances, on_progress)
+            found = Regions(tuple(finding for finding, _ in judged), alignment)
+            first = first or found
+            failing = {
+                region.claim.key
+                for finding, regions in judged
+                if not finding.ok
+                for region in regions
+                if region.claim.site is None and not region.claim.is_output
+            }
+            if all(finding.ok for finding in found.findings):
+                return found
+            if not failing - dropped:
+                break
+            dropped |= failing
+        if plan is not None:
+            break  # a conversion keeps names
+    assert first is not None
+    return first
+
+
+_Judged = list[tuple[SiteVerification, list[Region]]]
+
+
+def _judge(
+    alignment: Alignment,
+    plan: Plan | None,
+    before: ModelProto,
+    after: ModelProto,
+    seed: int,
+    tolerances: Mapping[str, Tolerance] | None,
+    on_progress: Callable[[int, int], None] | None,
+) -> _Judged:
+    """Every distinct region of an alignment with its finding."""
+    groups: dict[object, dict[object, _Group]] = {}
+    for claim in alignment.claims:
+        _sort_in(groups, claim)
+    for left_over, pair in _elsewhere(alignment, plan, before, after):
+        _sort_in_site(groups, left_over, pair)
+    judged: _Judged = []
+    for site in alignment.missing:
+        reason = "the replacement computes none of its outputs"
+        nodes = ((site.graph, site.node),)
+        judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
+    for done, group in enumerate(groups.values()):
+        members = list(group.values())
+        regions = [region for item in members for region in item.regions]
+        judged += [(finding, regions) for finding in _check_group(members, seed, tolerances)]
+        if on_progress is not None:
+            on_progress(done + 1, len(groups))
+    return judged
+
+
+def _sort_in(groups: dict[object, dict[object, _Group]], claim: Claim) -> None:
+    try:
+        region = cut_region(claim)
+    except CannotRunError as error:
+        site = claim.site or Site(claim.level.path, claim.pairs[0][0], "region", "", 0, 0, 0)
+        key = (site.op_type, site.rule, error.reason)
+        groups.setdefault(key, {}).setdefault(None, _Group(error.reason)).sites.append(site)
+        return
+    group = groups.setdefault(region.pair.key, {}).setdefault(region.pair.data_dims, _Group(region.pair))
+    group.regions.append(region)
+    group.sites.append(region.pair.site)
+
+
+def _elsewhere(
+    alignment: Alignment, plan: Plan | None, before: ModelProto, after: ModelProto
+) -> Iterable[tuple[Site, Pair | str]]:
+    """Sites in graphs that were not aligned: of functions that nothing calls, or within larger regions."""
+    claimed = {(claim.site.graph, claim.site.index) for claim in alignment.claims if claim.site is not None}
+    claimed |= {(site.graph, site.index) for site in alignment.missing}
+    aligned = {level.path for level in alignment.levels}
+    left = [
+        site
+        for site in (plan.sites if plan is not None else ())
+        if (site.graph, site.index) not in claimed and not (site.graph in aligned and not site.count)
+    ]
+    places = find_places(before, after, {site.graph for site in left}) if left else {}
+    for site in left:
         try:
             if site.graph not in places:
                 raise CannotRunError("its graph was not found in both models")
-            pair = cut(site, *places[site.graph])
-            key, sizes = pair.key, pair.data_dims
+            yield site, cut(site, *places[site.graph])
         except CannotRunError as error:
-            pair, sizes = error.reason, None
-            key = (site.op_type, site.rule, error.reason)
-        groups.setdefault(key, {}).setdefault(sizes, _Sites(pair, [])).sites.append(site)
-    found: list[SiteVerification] = []
-    for done, group in enumerate(groups.values()):
-        found += _check_group(list(group.values()), seed, tolerances)
-        if on_progress is not None:
-            on_progress(done + 1, len(groups))
-    return tuple(found)
+            yield site, error.reason
 
 
-def _check_group(group: list[_Sites], seed: int, tolerances: Mapping[str, Tolerance] | None) -> list[SiteVerification]:
-    """One finding for sites that differ in declared sizes only, unless their replacement rests on these."""
+def _sort_in_site(groups: dict[object, dict[object, _Group]], site: Site, pair: Pair | str) -> None:
+    key: object = (site.op_type, site.rule, pair) if isinstance(pair, str) else pair.key
+    sizes = None if isinstance(pair, str) else pair.data_dims
+    groups.setdefault(key, {}).setdefault(sizes, _Group(pair)).sites.append(site)
+
+
+def _check_group(
+    group: Sequence[_Group], seed: int, tolerances: Mapping[str, Tolerance] | None
+) -> list[SiteVerification]:
+    """One finding for regions that differ in declared sizes only, unless their replacement rests on these."""
     nodes = tuple((site.graph, site.node) for item in group for site in item.sites)
     pair = group[0].pair
     if isinstance(pair, str):
         site = group[0].sites[0]
         return [SiteVerification(site.op_type, site.rule, site.op_type, nodes, "not run", pair)]
     finding = replace(_checked(pair, seed, tolerances), nodes=nodes)
-    if finding.ok or not pair.is_reduction:
+    if finding.ok and finding.status != "not run":
         return [finding]
-    apart = [_check_declared(item, finding, seed, tolerances) for item in group]
-    return apart if any(item.ok for item in apart) else [finding]
+    if pair.is_reduction:
+        apart = [_check_declared(item, finding, seed, tolerances) for item in group]
+        if any(item.ok for item in apart):
+            return apart
+    around = [_with_surroundings(item, finding, seed, tolerances) for item in group]
+    return around if any(item.ok for item in around) else [finding]
+
+
+def _with_surroundings(
+    item: _Group, finding: SiteVerification, seed: int, tolerances: Mapping[str, Tolerance] | None
+) -> SiteVerification:
+    """The finding of a region together with what computes its inputs, which gives it possible values only."""
+    nodes = tuple((site.graph, site.node) for site in item.sites)
+    region = item.regions[0] if item.regions else None
+    for _ in range(_RINGS):
+        if region is None or not region.closed:
+            break
+        try:
+            region = cut_region(region.claim, region.opened | region.closed)
+        except CannotRunError:
+            break
+        found = _checked(region.pair, seed, tolerances)
+        if found.ok and found.status != "not run":
+            return _in_surroundings(replace(found, nodes=nodes), finding, region)
+    return replace(finding, nodes=nodes)
+
+
+_BOUNDING = frozenset(
+    {
+        "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "Ceil", "Clip", "Concat", "Constant",
+        "ConstantOfShape", "Cos", "Div", "DynamicQuantizeLinear", "Equal", "Erf", "Exp", "Expand", "Flatten",
+        "Floor", "Gather", "Greater", "GreaterOrEqual", "HardSigmoid", "Hardmax", "Identity", "IsInf", "IsNaN",
+        "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "NonMaxSuppression", "NonZero", "Not",
+        "OneHot", "Or", "QuantizeLinear", "Range", "ReduceMax", "ReduceProd", "Relu", "Reshape", "Round",
+        "Shape", "Sigmoid", "Sign", "Sin", "Size", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub",
+        "Tanh", "TopK", "Transpose", "Unsqueeze", "Where", "Xor",
+    }
+)  # fmt: skip
+"""Operators whose results are bounded, discrete, or known from shapes and constants, or that pass such values on."""
+
+
+def _in_surroundings(found: SiteVerification, alone: SiteVerification, region: Region) -> SiteVerification:
+    """Say what a region rests on that holds only for what its surroundings give it."""
+    producers = [node for node in region.pair.nodes if node.domain in DEFAULT_DOMAINS]
+    note = f"Of other values than those that {_listed(producers)} give it, the two sides differ: {alone.reason}."
+    if alone.status == "not run" or all(node.op_type in _BOUNDING for node in producers[:-1]):
+        kept = found.notes if alone.status == "not run" else (*found.notes, note)
+        return replace(found, rule=alone.rule, op_type=alone.op_type, notes=kept, is_chosen=alone.is_chosen)
+    reason = f"{alone.reason}, but not on what {_listed(producers)} gave it in {found.cases} sets of values"
+    return replace(alone, status="not run", reason=reason, nodes=found.nodes)
+
+
+def _listed(nodes: Sequence[NodeProto]) -> str:
+    return ", ".join(dict.fromkeys(node.op_type for node in nodes[:-1])) or "its producers"
 
 
 _REMEMBERED = 4096
@@ -99,7 +286,7 @@ Only what is equal is kept, since the rest is told with names and inputs of the 
 
 
 def _checked(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) -> SiteVerification:
-    """The finding of a check, which is not repeated for a rewrite that was found equal under the same conditions."""
+    """The finding of a check, which is not repeated for a region that was found equal under the same conditions."""
     conditions = _conditions(pair, seed, tolerances)
     known = _equal.get(conditions)
     if known is not None:
@@ -115,7 +302,7 @@ def _checked(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) 
 def _conditions(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) -> object:
     """Everything that a check goes by but for names; None where it goes by functions of its model too."""
     in_function = pair.before.function is not None or pair.after.function is not None
-    if in_function or any(node.domain not in DEFAULT_DOMAINS for node in (pair.node, *pair.replacement)):
+    if in_function or any(node.domain not in DEFAULT_DOMAINS for node in (*pair.nodes, *pair.replacement)):
         return None
     versions = pair.before.model.ir_version, pair.after.model.ir_version
     sizes = tuple(item.dims for item in pair.inputs)
@@ -123,7 +310,7 @@ def _conditions(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | Non
 
 
 def _check_declared(
-    item: _Sites, finding: SiteVerification, seed: int, tolerances: Mapping[str, Tolerance] | None
+    item: _Group, finding: SiteVerification, seed: int, tolerances: Mapping[str, Tolerance] | None
 ) -> SiteVerification:
     nodes = tuple((site.graph, site.node) for site in item.sites)
     assert isinstance(item.pair, Pair)

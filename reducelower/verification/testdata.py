@@ -15,7 +15,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.numerics.measure import Array
 from reducelower.verification.source import Source
 
-__all__ = ["TestDataSet", "load_array", "load_test_data"]
+__all__ = ["TestDataSet", "load_array", "load_arrays", "load_test_data"]
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,36 @@ class TestDataSet:
     outputs: tuple[Any, ...]
 
 
-def load_array(path: str | os.PathLike[str]) -> Array:
-    """One array from a ``.npy`` file or a serialized tensor (``.pb``).
+def load_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """Every array of a ``.npz`` file, by name.
 
     Raises:
-        UnreadableModelError: the file is missing or neither of the two.
+        UnreadableModelError: the file is missing or no such file.
     """
     file = Path(path)
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            return {name: np.asarray(arrays[name]) for name in arrays.files}
+    except Exception as error:  # numpy and the file system each raise their own kinds
+        raise UnreadableModelError(f"{file}: cannot be read as arrays: {error}") from error
+
+
+def load_array(path: str | os.PathLike[str], name: str = "") -> Array:
+    """One array from a ``.npy`` file, a ``.npz`` file or a serialized tensor (``.pb``).
+
+    Args:
+        path: the file.
+        name: of a ``.npz`` file, the array that is meant; its only one where it has none of that name.
+
+    Raises:
+        UnreadableModelError: the file is missing or none of these, or holds several arrays and none of that name.
+    """
+    file = Path(path)
+    if file.suffix == ".npz":
+        arrays = load_arrays(file)
+        if name not in arrays and len(arrays) != 1:
+            raise UnreadableModelError(f"{file}: holds no array {name!r}, but {', '.join(map(repr, arrays)) or 'none'}")
+        return arrays[name] if name in arrays else next(iter(arrays.values()))
     try:
         if file.suffix == ".npy":
             return np.asarray(np.load(file, allow_pickle=False))

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
-from reducelower.verification.battery import Case, other_cases, reduction_cases
+from reducelower.verification.battery import Case, reduction_cases
+from reducelower.verification.feeding import Accepts, fed
 from reducelower.verification.inputs import InputSpec
+from reducelower.verification.limits import Limits
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import FreeInput, Pair
 from reducelower.verification.source import CannotRunError
@@ -63,19 +65,23 @@ def reduction_of(pair: Pair, model: ModelProto) -> Reduction:
     )
 
 
-def cases(pair: Pair, reduction: Reduction | None, seed: int, static: bool) -> Iterator[tuple[Case, Reduction | None]]:
+def cases(
+    pair: Pair, limits: Limits, reduction: Reduction | None, seed: int, static: bool, accepts: Accepts
+) -> Iterator[tuple[Case, Reduction | None]]:
     """The inputs to run both sides on, each with the reduction it amounts to.
 
     Args:
-        pair: the rewrite.
+        pair: the region.
+        limits: what it may not be fed.
         reduction: what the node does; None for other operators.
         seed: for the random values.
         static: use declared sizes only.
+        accepts: whether the source runs on a set of inputs.
     """
     specs = [InputSpec(item.name, item.element_type or TensorProto.FLOAT, item.dims) for item in pair.inputs]
     data = next((spec for spec in specs if pair.node.input and spec.name == pair.node.input[0]), None)
     if reduction is None or data is None:
-        for case in other_cases(tuple(specs), pair.node.op_type, seed):
+        for case in fed(specs, limits, seed, accepts):
             yield case, reduction
         return
     axes_input = pair.node.input[1] if len(pair.node.input) > 1 else ""
@@ -89,7 +95,7 @@ def cases(pair: Pair, reduction: Reduction | None, seed: int, static: bool) -> I
                 if axes is not None:
                     feeds[axes_input] = np.array(axes, np.int64)
                 if others:
-                    feeds |= next(iter(other_cases(tuple(others), "", seed))).feeds
+                    feeds |= next(iter(fed(others, limits, seed, lambda feeds: True))).feeds
                 label = case.label if axes is None else f"{case.label}, axes {list(axes)}"
                 yield Case(label, feeds), settled
 

@@ -49,10 +49,30 @@ def test_integers_differ_in_their_last_digit_beyond_what_a_double_holds(dtype: t
     assert found.max_absolute == 1
 
 
-def test_one_place_of_error_in_a_cancelled_sum_passes_relative_to_the_tensor() -> None:
+def test_a_large_element_does_not_excuse_another() -> None:
+    before = np.array([-1e9, 1.0], np.float32)
+    after = np.array([-1e9, 2.0], np.float32)
+    assert measure(before, after, DEFAULT_TOLERANCES["float"]).mismatch
+
+
+def test_across_runtimes_the_bound_is_that_of_the_tensor() -> None:
     before = np.array([1e3, 1e-5], np.float32)
     after = np.array([1e3, 2e-5], np.float32)
-    assert not measure(before, after, DEFAULT_TOLERANCES["float"]).mismatch
+    assert not measure(before, after, DEFAULT_TOLERANCES["float"], by_tensor=True).mismatch
+
+
+def test_an_allowance_belongs_to_its_element() -> None:
+    before, after = np.array([1.0, 2.0], np.float32), np.array([1.5, 2.5], np.float32)
+    assert not measure(before, after, EXACT, allowance=np.array([0.5, 0.5])).mismatch
+    assert measure(before, after, EXACT, allowance=np.array([0.5, 0.1])).outside == 1
+
+
+@pytest.mark.parametrize("lost", [np.inf, np.nan])
+def test_what_was_finite_loses_range(lost: float) -> None:
+    before = np.array([1.0, 3e38], np.float32)
+    assert measure(before, np.array([1.0, lost], np.float32), EXACT).loses_range
+    assert not measure(before, np.array([2.0, lost], np.float32), EXACT).loses_range
+    assert not measure(np.array([1.0, lost], np.float32), before, EXACT).loses_range
 
 
 def test_the_same_error_alone_does_not_pass() -> None:

@@ -81,7 +81,7 @@ ANOTHER: dict[str, Callable[[], object]] = {
     "operator": lambda: to_input("ReduceMax").finding(),
     "replacement": lambda: rewrite(
         "y = ReduceSum <axes = [1]> (x)",
-        "a = Identity (x) y = ReduceSum (a, axes)",
+        "a = Neg (x) b = Neg (a) y = ReduceSum (b, axes)",
         opsets=(12, 18),
         constants=CONSTANTS,
     ).finding(),

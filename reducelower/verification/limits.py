@@ -1,0 +1,214 @@
+"""What a region may be fed: which inputs are indices, shapes or divisors, and which operators leave values open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onnx import AttributeProto, NodeProto, TensorProto
+
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.verification.pairs import Pair
+
+__all__ = ["Limits", "limits_of", "takes_empty"]
+
+# Inputs that say where or how many: an index, an axis, a shape, a size, a count. Any other value is an error, or asks
+# for more memory than there is.
+_WHERE: Mapping[str, frozenset[int]] = {
+    name: frozenset(places)
+    for name, places in {
+        "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,),
+        "ConstantOfShape": (0,), "CumSum": (1,), "DFT": (1, 2), "Expand": (1,), "Gather": (1,),
+        "GatherElements": (1,), "GatherND": (1,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0,),
+        "MelWeightMatrix": (0, 1, 2), "NonMaxSuppression": (2,), "OneHot": (0, 1), "Pad": (1, 3), "Range": (0, 1, 2),
+        "Reshape": (1,), "Resize": (1, 2, 3), "ReverseSequence": (1,), "RoiAlign": (2,), "STFT": (1, 3),
+        "Scatter": (1,), "ScatterElements": (1,), "ScatterND": (1,), "SequenceAt": (1,), "SequenceErase": (1,),
+        "SequenceInsert": (2,), "Slice": (1, 2, 3, 4), "Split": (1,), "SplitToSequence": (1,), "Squeeze": (1,),
+        "TensorScatter": (2,), "Tile": (1,), "TopK": (1,), "Trilu": (1,), "Unsqueeze": (1,), "Upsample": (1,),
+        "MaxUnpool": (1, 2), "BitShift": (1,), "NegativeLogLikelihoodLoss": (1,), "SoftmaxCrossEntropyLoss": (1,),
+        "GRU": (4,), "LSTM": (4,), "RNN": (4,), "Attention": (6,), "RotaryEmbedding": (3,), "Dropout": (1, 2),
+        **{
+            f"Reduce{name}": (1,)
+            for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+        },
+    }.items()
+}  # fmt: skip
+
+# They say of a value how large it is, whatever is in it.
+_OF_SHAPE = frozenset({"Shape", "Size"})
+
+# Operators whose pages leave open what a NaN or an infinity does: they order or index by values, round them to
+# integers, or interpolate between coordinates. https://onnx.ai/onnx/operators
+_OPEN = frozenset(
+    {
+        "AffineGrid", "ArgMax", "ArgMin", "Col2Im", "DFT", "Det", "DynamicQuantizeLinear", "GlobalMaxPool",
+        "GridSample", "Hardmax", "LRN", "LpNormalization", "MaxPool", "MaxRoiPool", "MaxUnpool", "Multinomial",
+        "NonMaxSuppression", "QuantizeLinear", "Resize", "RoiAlign", "STFT", "TopK", "Unique", "Upsample",
+    }
+)  # fmt: skip
+
+# Operators that are tried on empty tensors. Others compute sizes from sizes, divide by them or start threads for them;
+# onnxruntime 1.31 ends the process on an LSTM of no steps.
+_TAKES_EMPTY = frozenset(
+    {
+        "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd", "BitwiseNot", "BitwiseOr",
+        "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Concat", "Constant", "ConstantOfShape", "Cos",
+        "Cosh", "Div", "Elu", "Equal", "Erf", "Exp", "Expand", "Flatten", "Floor", "Gather", "Gelu", "Greater",
+        "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "If", "IsInf", "IsNaN", "LeakyRelu", "Less",
+        "LessOrEqual", "Log", "MatMul", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow",
+        "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+        "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Round", "Selu", "Shape",
+        "Sigmoid", "Sign", "Sin", "Sinh", "Size", "Slice", "Softmax", "Softplus", "Softsign", "Split", "Sqrt",
+        "Squeeze", "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Tile", "Transpose", "Unsqueeze", "Where",
+        "Xor",
+    }
+)  # fmt: skip
+
+_INTEGERS = frozenset(
+    getattr(TensorProto, name)
+    for name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "INT4", "UINT4")
+    if hasattr(TensorProto, name)
+)
+
+
+@dataclass
+class Limits:
+    """What may not be fed.
+
+    Attributes:
+        where: inputs that are indices, axes, shapes, sizes or counts, or become such.
+        divisors: integer inputs by which something is divided, so that zero is no value for them.
+        indexes: by input, the value whose axis it indexes.
+        open_to_special: an operator that leaves NaN and infinities open; empty where none does.
+        rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
+        constants: the numbers that either side holds, to try values on either side of.
+        takes_empty: whether empty tensors may be fed.
+    """
+
+    where: set[str] = field(default_factory=set)
+    divisors: set[str] = field(default_factory=set)
+    indexes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    open_to_special: str = ""
+    rounds_to_integers: bool = False
+    constants: tuple[float, ...] = ()
+    takes_empty: bool = True
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What was assumed of the inputs, as sentences."""
+        found = []
+        if self.where:
+            found.append(f"{_names(self.where)}: taken for an index, a shape or a count, and fed only such values.")
+        if self.divisors:
+            found.append(f"{_names(self.divisors)}: never fed zero, by which integers are divided.")
+        if self.open_to_special:
+            found.append(f"NaN and infinities were not fed: {self.open_to_special} leaves open what they do.")
+        if self.rounds_to_integers:
+            found.append("Floats beyond the range of integers were not fed: Cast leaves open what they become.")
+        return tuple(found)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in sorted(names))
+
+
+def limits_of(pair: Pair) -> Limits:
+    """What the two sides of a region may not be fed."""
+    limits = Limits()
+    free = {item.name for item in pair.inputs}
+    integers = {item.name for item in pair.inputs if item.element_type in _INTEGERS}
+    for nodes in (pair.nodes, pair.replacement):
+        flat = list(_all(nodes))
+        limits.where |= _becoming(flat, _WHERE) & free
+        limits.divisors |= _becoming(flat, {"Div": frozenset({1}), "Mod": frozenset({1})}) & integers
+        for node in flat:
+            _note(node, limits)
+    limits.divisors -= limits.where
+    limits.takes_empty = takes_empty(_all([*pair.nodes, *pair.replacement]))
+    limits.constants = _constants(pair)
+    return limits
+
+
+def takes_empty(nodes: Iterable[NodeProto]) -> bool:
+    """Whether all of these operators are tried on empty tensors."""
+    return all(node.op_type in _TAKES_EMPTY and node.domain in DEFAULT_DOMAINS for node in nodes)
+
+
+def _note(node: NodeProto, limits: Limits) -> None:
+    if node.domain not in DEFAULT_DOMAINS:
+        return
+    if node.op_type in _OPEN and not limits.open_to_special:
+        limits.open_to_special = node.op_type
+    if node.op_type == "Cast" and any(item.name == "to" and item.i in _INTEGERS for item in node.attribute):
+        limits.rounds_to_integers = True
+    if node.op_type in ("CastLike", "QLinearConv", "QLinearMatMul"):
+        limits.rounds_to_integers = True
+    if node.op_type in ("Gather", "GatherElements"):
+        axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
+        limits.indexes[node.input[1]] = node.input[0], axis
+
+
+def _all(nodes: Sequence[NodeProto]) -> Iterator[NodeProto]:
+    for node in nodes:
+        yield node
+        for _, _, graph in subgraphs(node):
+            yield from _all(graph.node)
+
+
+def _becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) -> set[str]:
+    """The values that reach one of these inputs, through whatever computes with them."""
+    found: set[str] = set()
+    while True:
+        count = len(found)
+        for node in reversed(nodes):
+            places = slots.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
+            found.update(name for at, name in enumerate(node.input) if at in places and name)
+            if node.op_type not in _OF_SHAPE and any(name in found for name in node.output):
+                found.update(name for name in node.input if name)
+            for _, _, graph in subgraphs(node):
+                _through(node, [value.name for value in graph.input], found)
+                if any(name in found for name in node.output):
+                    found.update(value.name for value in graph.output)
+        if len(found) == count:
+            return found
+
+
+def _through(node: NodeProto, inner: Sequence[str], found: set[str]) -> None:
+    """From the inputs of a body to those of its node."""
+    outer = list(node.input)[2:] if node.op_type == "Loop" else list(node.input)
+    formal = inner[2:] if node.op_type == "Loop" else inner
+    found.update(given for given, name in zip(outer, formal, strict=False) if name in found and given)
+
+
+def _constants(pair: Pair) -> tuple[float, ...]:
+    """Numbers that either side holds: small constants, and numeric attributes of nodes."""
+    found: dict[float, None] = {}
+    for held in pair.constants:
+        for value in held.values():
+            if value.dtype.kind in "iuf" and value.size <= 8:
+                found.update((float(item), None) for item in value.ravel().tolist())
+    for node in _all([*pair.nodes, *pair.replacement]):
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.FLOAT and not attribute.ref_attr_name:
+                found[float(attribute.f)] = None
+            elif attribute.type == AttributeProto.TENSOR and 0 < _size(attribute.t) <= 8:
+                found.update(_numbers(attribute.t))
+    finite = [value for value in found if value == value and abs(value) < 1e300]
+    return tuple(sorted(finite, key=abs)[:8])
+
+
+def _size(tensor: TensorProto) -> int:
+    size = 1
+    for dim in tensor.dims:
+        size *= dim
+    return size
+
+
+def _numbers(tensor: TensorProto) -> dict[float, None]:
+    from onnx import numpy_helper
+
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return {}
+    value = numpy_helper.to_array(tensor)
+    return dict.fromkeys(float(item) for item in value.ravel().tolist()) if value.dtype.kind in "iuf" else {}

@@ -1,0 +1,230 @@
+"""Cuts the region of a claim out of two models: the nodes on both sides, back to the values that both share.
+
+The values that both share become the inputs of two small models, under one name on both sides. A region that does not
+hold for every value may hold for those that its surroundings give it: it is then cut with more of them (`opened`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
+from reducelower.plan import Site
+from reducelower.verification.align import Claim, Level
+from reducelower.verification.numbering import Numbers, read_by
+from reducelower.verification.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input, key_of
+from reducelower.verification.places import Place
+from reducelower.verification.source import CannotRunError
+
+__all__ = ["Region", "cut_region"]
+
+_MOST_NODES = 4000
+_MOST_BYTES = 1 << 28  # of weights that only one side has
+
+
+@dataclass(frozen=True)
+class Region:
+    """A claim, cut out.
+
+    Attributes:
+        claim: what is claimed.
+        pair: the two sides.
+        opened: the numbers of shared values that were not taken for inputs.
+        closed: the numbers of the inputs that nodes compute, with which it could be opened further.
+    """
+
+    claim: Claim
+    pair: Pair
+    opened: frozenset[int]
+    closed: frozenset[int]
+
+
+@dataclass
+class _Cone:
+    """One side of a region: its nodes, what it reads from around, and its constants."""
+
+    nodes: list[NodeProto] = field(default_factory=list)
+    inputs: dict[str, int] = field(default_factory=dict)
+    constants: dict[str, Array] = field(default_factory=dict)
+
+
+def cut_region(claim: Claim, opened: frozenset[int] = frozenset()) -> Region:
+    """Cut the two sides of a claim.
+
+    Args:
+        claim: what is claimed.
+        opened: numbers of shared values (`Region.closed`) whose producers are to be part of the region.
+
+    Raises:
+        CannotRunError: a side needs a weight that cannot be brought into a small model.
+    """
+    level = claim.level
+    lefts, rights = [left for left, _ in claim.pairs], [right for _, right in claim.pairs]
+    left = _cone(level, level.left, level.left_numbers, lefts, opened)
+    right = _cone(level, level.right, level.right_numbers, rights, opened)
+    _share_constants(level, left, right)
+    names: dict[int, str] = {}
+    for cone, prefix in ((left, ""), (right, "after/")):
+        for name, number in cone.inputs.items():
+            names.setdefault(number, prefix + name)
+    kinds = _kinds(level, left, right, names)
+    outputs = [f"{name}/out" if name in left.inputs or name in left.constants else name for name in lefts]
+    sides = []
+    for cone, targets, prefix in ((left, lefts, ""), (right, rights, "after/")):
+        renamed = {name: names[number] for name, number in cone.inputs.items()}
+        direct = {name for name in targets if name in cone.inputs or name in cone.constants}
+        for name in [*cone.constants, *(name for node in cone.nodes for name in node.output if name)]:
+            renamed.setdefault(name, prefix + name)
+        renamed.update((name, out) for name, out in zip(targets, outputs, strict=True) if name not in direct)
+        nodes = [_renamed(node, renamed) for node in cone.nodes]
+        nodes += [
+            helper.make_node("Identity", [renamed[name]], [out])
+            for name, out in zip(targets, outputs, strict=True)
+            if name in direct
+        ]
+        sides.append((nodes, {renamed[name]: value for name, value in cone.constants.items()}))
+    pair = _pair(claim, sides, list(kinds.values()), outputs)
+    places = ((level.left, left), (level.right, right))
+    closed = {number for place, cone in places for name, number in cone.inputs.items() if name in place.positions}
+    return Region(claim, pair, opened, frozenset(closed))
+
+
+def _pair(
+    claim: Claim,
+    sides: Sequence[tuple[list[NodeProto], dict[str, Array]]],
+    inputs: list[FreeInput],
+    outputs: list[str],
+) -> Pair:
+    level, site = claim.level, claim.site
+    (nodes, left), (replacement, right) = sides
+    before, after = level.left, level.right
+    if site is not None and site.raised_from:
+        nodes, replacement, left, right, before, after = replacement, nodes, right, left, after, before
+    pair = Pair(site or _stand_in(claim, nodes), nodes, replacement, inputs, (left, right), before, after, outputs)
+    pair.key = key_of(pair)
+    return pair
+
+
+def _stand_in(claim: Claim, nodes: Sequence[NodeProto]) -> Site:
+    """A region that no plan knows, named after the node of the first model that computes what is claimed."""
+    place = claim.level.left
+    at = place.positions.get(claim.pairs[0][0])
+    if at is None:
+        return Site(claim.level.path, claim.pairs[0][0], "Identity", "", 0, 0, 0)
+    node = place.holder.node[at]
+    return Site(claim.level.path, node.name or f"{node.op_type}#{at}", node.op_type, "", at, 0, len(nodes))
+
+
+def _cone(level: Level, place: Place, numbers: Numbers, targets: Sequence[str], opened: frozenset[int]) -> _Cone:
+    """Walk back from the targets to values that both sides share, or that come from outside."""
+    shared, visible = level.shared, level.visible
+    cone = _Cone()
+    chosen: dict[int, NodeProto] = {}
+    seen: set[str] = set()
+    pending = list(targets)
+    own = set(targets)
+    size = 0
+    while pending:
+        name = pending.pop()
+        if not name or name in seen:
+            continue
+        seen.add(name)
+        at = place.positions.get(name)
+        number = numbers.get(name, -1)
+        is_shared = number in shared and number not in opened and name not in own
+        # What both sides have may be any value: random ones do as well as weights. An initializer has no producer.
+        is_weight = number in visible and name not in own
+        value = _known(place, name)
+        if value is not None:
+            if isinstance(value, np.ndarray) and (value.size <= SMALL_CONSTANT or not is_weight):
+                size += value.nbytes
+                if size > _MOST_BYTES:
+                    raise CannotRunError("its weights are too large for a small model")
+                cone.constants[name] = value
+            elif isinstance(value, TensorProto) and not is_weight:
+                raise CannotRunError(f"the weight {name!r} is in another file")
+            else:
+                cone.inputs[name] = number
+            continue
+        if at is None or is_shared:
+            cone.inputs[name] = number
+            continue
+        node = place.holder.node[at]
+        if at not in chosen:
+            if len(chosen) >= _MOST_NODES:
+                raise CannotRunError(f"it has more than {_MOST_NODES} nodes")
+            chosen[at] = node
+        operands = list(node.input)
+        for position, given in enumerate(operands):
+            # Axes, shapes and sizes are worth evaluating: the other side may have them as attributes.
+            if position and given and given not in seen and _reads_axes(node):
+                found = place.evaluated(given)
+                if found is not None and found.size <= SMALL_CONSTANT:
+                    seen.add(given)
+                    cone.constants[given] = found
+        pending += read_by(node)
+    cone.nodes = [chosen[at] for at in sorted(chosen)]
+    return cone
+
+
+def _share_constants(level: Level, left: _Cone, right: _Cone) -> None:
+    """Take an input for the constant that the other side knows it to be: its own claim says that they are equal."""
+    for cone, other, numbers in ((left, right, level.right_numbers), (right, left, level.left_numbers)):
+        known = {numbers[name]: value for name, value in other.constants.items() if name in numbers}
+        for name, number in list(cone.inputs.items()):
+            if number in known:
+                cone.constants[name] = known[number]
+                del cone.inputs[name]
+
+
+def _known(place: Place, name: str) -> Array | TensorProto | None:
+    """The value of a constant that no caller may override."""
+    value = place.constant(name)
+    return None if value is None or place.is_overridable(name) else value
+
+
+def _reads_axes(node: NodeProto) -> bool:
+    return node.op_type.startswith("Reduce") and node.domain in DEFAULT_DOMAINS
+
+
+def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) -> dict[int, FreeInput]:
+    """What is known of every input, from whichever side knows more."""
+    kinds: dict[int, FreeInput] = {}
+    for place, cone in ((level.left, left), (level.right, right)):
+        for name, number in cone.inputs.items():
+            found = free_input(place, name)
+            known = kinds.get(number)
+            better = known is None or (not known.element_type and found.element_type)
+            if known is not None and known.dims is None and found.dims is not None:
+                better = bool(found.element_type)
+            if better:
+                kinds[number] = FreeInput(names[number], found.element_type, found.dims)
+    return kinds
+
+
+def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    copied = NodeProto()
+    copied.CopyFrom(node)
+    _rename(copied, names)
+    return copied
+
+
+def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
+    for values in (node.input, node.output):
+        for at, name in enumerate(values):
+            if name in names:
+                values[at] = names[name]
+    for _, _, graph in subgraphs(node):
+        own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        own |= {name for inner in graph.node for name in inner.output}
+        around = {name: new for name, new in names.items() if name not in own}
+        for inner in graph.node:
+            _rename(inner, around)
+        for value in graph.output:
+            value.name = around.get(value.name, value.name)

@@ -1,0 +1,142 @@
+"""The truth about a region of floats: the same nodes in double, where float or float16 lost digits or range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, inliner, numpy_helper
+
+from reducelower.model.inference import subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.numerics.measure import Array, is_float
+from reducelower.verification.doubts import old_in_reference
+from reducelower.verification.runtimes import ReferenceRuntime, Session
+from reducelower.verification.source import CannotRunError, Source, all_nodes, default_opset
+
+__all__ = ["Wider", "with_bodies"]
+
+_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+_TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
+
+
+class Wider:
+    """The source of a region in double; it exists only where all floats of the region are of one type."""
+
+    def __init__(self, model: ModelProto) -> None:
+        """Stand by for a model; it is copied when it is first asked."""
+        self._model = model
+        self._session: Session | None = None
+        self._is_absent = False
+
+    def truth(self, feeds: Mapping[str, Any]) -> Sequence[Any] | None:
+        """The outputs in double; None where they cannot be had."""
+        if self._session is None and not self._is_absent:
+            self._load()
+        if self._session is None:
+            return None
+        wide = {
+            name: value.astype(np.float64) if isinstance(value, np.ndarray) and is_float(value) else value
+            for name, value in feeds.items()
+        }
+        try:
+            return self._session.run(wide)
+        except CannotRunError:
+            return None
+
+    def _load(self) -> None:
+        self._is_absent = True
+        if old_in_reference(self._model) or len(_float_types(self._model)) != 1:
+            return
+        if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(self._model)):
+            return
+        # Bodies hold casts to float that operators do not show.
+        wide = ModelProto()
+        wide.CopyFrom(with_bodies(self._model) or self._model)
+        _widen(wide.graph)
+        for value in wide.graph.output:
+            value.type.Clear()
+        try:
+            self._session = ReferenceRuntime().load(Source(wide))
+        except CannotRunError:
+            return
+        self._is_absent = False
+
+
+def _float_types(model: ModelProto) -> set[int]:
+    """The float types that a model mentions, double among them; casts between types round on purpose."""
+    found = {value.type.tensor_type.elem_type for value in model.graph.input}
+    found |= {tensor.data_type for tensor in _tensors(model.graph)}
+    for node in all_nodes(model):
+        for attribute in node.attribute:
+            if attribute.name in _TYPES_IN_ATTRIBUTES and attribute.type == AttributeProto.INT:
+                found |= {attribute.i} if attribute.name != "stash_type" else set()
+            if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS) and node.op_type == "Constant":
+                found.add(TensorProto.FLOAT)
+    return found & (_FLOATS | {TensorProto.DOUBLE}) if TensorProto.DOUBLE not in found else set()
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.TENSOR:
+                yield attribute.t
+        for _, _, inner in subgraphs(node):
+            yield from _tensors(inner)
+
+
+def _widen(graph: GraphProto) -> None:
+    for value in [*graph.input, *graph.output, *graph.value_info]:
+        if value.type.tensor_type.elem_type in _FLOATS:
+            value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for tensor in graph.initializer:
+        _widen_tensor(tensor)
+    for node in graph.node:
+        _widen_node(node)
+        for _, _, inner in subgraphs(node):
+            _widen(inner)
+
+
+def _widen_tensor(tensor: TensorProto) -> None:
+    if tensor.data_type in _FLOATS:
+        name = tensor.name
+        tensor.CopyFrom(numpy_helper.from_array(_double(numpy_helper.to_array(tensor)), name))
+
+
+def _double(value: Array) -> Array:
+    return value.astype(np.float64)
+
+
+def _widen_node(node: NodeProto) -> None:
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.TENSOR:
+            _widen_tensor(attribute.t)
+        elif attribute.name in _TYPES_IN_ATTRIBUTES and attribute.i in _FLOATS:
+            attribute.i = TensorProto.DOUBLE
+        elif node.op_type == "Constant" and attribute.name in ("value_float", "value_floats"):
+            values = np.array(attribute.f if attribute.name == "value_float" else list(attribute.floats), np.float64)
+            attribute.Clear()
+            attribute.name, attribute.type = "value", AttributeProto.TENSOR
+            attribute.t.CopyFrom(numpy_helper.from_array(values))
+
+
+def with_bodies(model: ModelProto) -> ModelProto | None:
+    """The model with what the specification says in place of operators that are functions; None where none is."""
+    nodes = list(all_nodes(model))
+    if not any(_is_function(node, default_opset(model)) for node in nodes):
+        return None
+    stated = ModelProto()
+    stated.CopyFrom(model)
+    for tensor in model.graph.initializer:  # whose types bodies that depend on types do not see
+        stated.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    try:
+        return inliner.inline_selected_functions(stated, [], exclude=True, inline_schema_functions=True)
+    except Exception:  # bodies that depend on types that are not known, and versions of onnx without this
+        return None
+
+
+def _is_function(node: NodeProto, opset: int) -> bool:
+    found: Any = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
+    return found is not None and bool(found.has_function or found.has_context_dependent_function)

@@ -1,0 +1,174 @@
+"""A second witness where two sides differ in onnxruntime: the source in onnx's reference evaluator, and in double."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from reducelower.numerics.measure import Array, is_float
+from reducelower.verification.doubts import old_in_reference
+from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime, Session
+from reducelower.verification.source import CannotRunError, Source
+from reducelower.verification.wider import Wider, with_bodies
+
+__all__ = ["Witness"]
+
+_CLOSER = 4.0
+_GARBAGE = 0.1
+_CLOSE = 1e-4
+_SLIGHT = 0.01
+
+
+class Witness:
+    """Both sides of a region elsewhere, loaded when first asked: in the reference evaluator, in double, by bodies."""
+
+    def __init__(self, source: ModelProto, result: ModelProto) -> None:
+        """Stand by for the source and its replacement."""
+        self._model = source
+        self._result = result
+        self._other: Session | None = None
+        self._session: Session | None = None
+        self._wider = Wider(source)
+        self._body: Session | None = None
+        self._has_no_body = False
+        self._is_stale = bool(old_in_reference(source))
+
+    def departure(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, elements: Array | None) -> str:
+        """How onnxruntime departs from the specification on the source, as a sentence; empty where it does not.
+
+        Of the source, the evaluator has to give what the replacement gives in onnxruntime, or something much nearer.
+
+        Args:
+            feeds: inputs on which the sides differ in onnxruntime.
+            left, right: what onnxruntime gave.
+            at: the number of the output.
+            elements: the values that differ, as a mask; None where it is not known which.
+        """
+        expected = self._specified(feeds)
+        truth = None if expected is None else expected[at]
+        if not isinstance(truth, np.ndarray) or truth.shape != right.shape or truth.dtype != right.dtype:
+            return ""
+        where = np.ones(right.shape, np.bool_) if elements is None else elements
+        if left.shape != right.shape:
+            return ""
+        if not _sides_with(left, right, truth, where):
+            return self._imprecise(feeds, right, truth, at, where)
+        first = tuple(np.argwhere(np.atleast_1d(where))[0])
+        shown = [str(np.atleast_1d(item)[first]) for item in (left, right, truth)]
+        return (
+            f"the runtime departs from the specification on the source: onnxruntime gives {shown[0]}, "
+            f"onnx.reference gives {shown[2]} and the replacement {shown[1]}"
+        )
+
+    def _imprecise(self, feeds: Mapping[str, Any], right: Array, truth: Array, at: int, where: Array) -> str:
+        """Whether onnxruntime departs on the replacement, by digits: in the evaluator that gives what the source is."""
+        if not is_float(right) or old_in_reference(self._result):
+            return ""
+        try:
+            if self._other is None:
+                self._other = ReferenceRuntime().load(Source(self._result))
+            given = self._other.run(feeds)[at]
+        except CannotRunError:
+            return ""
+        if not isinstance(given, np.ndarray) or given.shape != truth.shape or given.dtype != truth.dtype:
+            return ""
+        one, other, exact = (
+            np.atleast_1d(item)[np.atleast_1d(where)].astype(np.float64) for item in (right, given, truth)
+        )
+        with np.errstate(all="ignore"):
+            right_there = np.abs(other - exact) * _CLOSER < np.abs(one - exact)
+            slight = np.abs(one - exact) <= _SLIGHT * np.abs(exact)
+        if not (right_there & slight).all():
+            return ""
+        return (
+            f"the runtime departs from the specification on the replacement: onnxruntime gives {one[0]:.9g}, "
+            f"onnx.reference gives {other[0]:.9g} and of the source {exact[0]:.9g}"
+        )
+
+    def _specified(self, feeds: Mapping[str, Any]) -> Sequence[Any] | None:
+        if self._is_stale:
+            return None
+        try:
+            if self._session is None:
+                self._session = ReferenceRuntime().load(Source(self._model))
+            return self._session.run(feeds)
+        except CannotRunError:
+            return None
+
+    def own_loss(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, elements: Array) -> str:
+        """Why a difference is the source's own loss of digits or range, as a sentence; empty where it is not.
+
+        Computed in double, the source itself gives what the replacement is nearer to, or what onnxruntime is far from.
+
+        Args:
+            feeds: inputs on which the sides differ.
+            left, right: what onnxruntime gave.
+            at: the number of the output.
+            elements: the values that differ, as a mask.
+        """
+        if left.shape != right.shape or left.dtype != right.dtype or not is_float(left):
+            return ""
+        found = self._wider.truth(feeds)
+        truth = None if found is None else found[at]
+        if not isinstance(truth, np.ndarray) or truth.shape != left.shape or truth.dtype != np.float64:
+            return ""
+        where = np.atleast_1d(elements)
+        one, other, exact = (np.atleast_1d(item)[where].astype(np.float64) for item in (left, right, truth))
+        with np.errstate(all="ignore"):
+            off = np.abs(one - exact)
+            lost = np.isfinite(exact) & (~np.isfinite(one) | (off > _GARBAGE * np.abs(exact)))
+            nearer = np.isfinite(exact) & (np.abs(other - exact) * _CLOSER < off)
+            as_right = (other == exact.astype(left.dtype).astype(np.float64)) | (np.isnan(other) & np.isnan(exact))
+        if not (lost | nearer | as_right).all():
+            return ""
+        return f"{int(where.sum())} values differ that the source itself is off by, of what it is in double"
+
+    def as_specified(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, elements: Array) -> str:
+        """Why a difference is the specification's own, as a sentence; empty where it is not.
+
+        Operators that are functions have a body in the specification. Where the replacement gives finite values that
+        are those of the body, in onnxruntime and in the element type, it loses the digits that the body loses.
+
+        Args:
+            feeds: inputs on which the sides differ.
+            left, right: what onnxruntime gave.
+            at: the number of the output.
+            elements: the values that differ, as a mask.
+        """
+        if self._body is None and not self._has_no_body:
+            self._has_no_body = True
+            body = with_bodies(self._model)
+            try:
+                self._body = None if body is None else OnnxRuntime().load(Source(body))
+            except CannotRunError:
+                return ""
+        try:
+            given = None if self._body is None else self._body.run(feeds)[at]
+        except CannotRunError:
+            return ""
+        if not isinstance(given, np.ndarray) or given.shape != right.shape or left.shape != right.shape:
+            return ""
+        finite = is_float(right) and bool(np.isfinite(right[elements].astype(np.float64)).all())
+        if not finite or not _sides_with(left, right, given, elements):
+            return ""
+        return f"{int(elements.sum())} values lose digits as the body of the operator in the specification does"
+
+
+def _sides_with(left: Array, right: Array, truth: Array, where: Array) -> bool:
+    """Whether, of the elements that differ, the right side's are what the evaluator gives, or much nearer to it."""
+    if not is_float(left):
+        return bool((right[where] == truth[where]).all())
+    wide: Any = np.longdouble if left.dtype.itemsize == 8 else np.float64
+    one, other, exact = (np.atleast_1d(item[where]).astype(wide) for item in (left, right, truth))
+    with np.errstate(all="ignore"):
+        same = (
+            (other == exact)
+            | (np.isnan(other) & np.isnan(exact))
+            | (np.isfinite(exact) & (np.abs(other - exact) <= _CLOSE * np.abs(exact)))
+        )
+        nearer = np.isfinite(exact) & (np.abs(other - exact) * _CLOSER < np.abs(one - exact))
+        lost = np.isfinite(other) & np.isfinite(exact) & ~np.isfinite(one)
+    return bool((same | nearer | lost).all())
