@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from onnx import FunctionProto, GraphProto, ModelProto
 
 from reducelower.model.inference import subgraphs
+from reducelower.model.wire import varint
 
 __all__ = ["Names"]
 
@@ -39,9 +40,11 @@ class Names:
     def fresh(self, stem: str, tail: str) -> str:
         """A name made of a stem, such as the name of a node, and a tail, such as ``/ReduceL2/square``."""
         name = stem + tail
-        if self._is_taken(name, tail):
+        # There are few names without a stem, so that a search for each takes less time than to collect all names.
+        is_taken = self._is_taken if stem else self._stands_in_model
+        if is_taken(name, tail):
             number = 2
-            while self._is_taken(f"{name}_{number}", tail):
+            while is_taken(f"{name}_{number}", tail):
                 number += 1
             name = f"{name}_{number}"
         self._given.add(name)
@@ -114,6 +117,12 @@ class Names:
         if self._taken is None:
             self._taken = _names_of(self._source())
         return name in self._taken
+
+    def _stands_in_model(self, name: str, tail: str) -> bool:
+        """As `_is_taken`: protobuf writes the length in front of every name, so a search tells it from longer ones."""
+        text = name.encode()
+        is_nowhere = self._serialized is not None and (varint(len(text)) + text) not in self._serialized
+        return name in self._given if is_nowhere else self._is_taken(name, tail)
 
     def _tail_is_free(self, tail: str) -> bool:
         if tail not in self._free_tails:
