@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ class Checked:
         plan: what a conversion would do; None when it did not come to that.
         problems: sentences that say why there is no plan.
         details: what a report shows of the model itself; None when none was asked for.
+        seconds: how long it took.
     """
 
     path: str
@@ -37,10 +39,17 @@ class Checked:
     plan: Plan | None = None
     problems: tuple[str, ...] = ()
     details: Details | None = None
+    seconds: float = 0.0
 
 
 def check_file(path: str, settings: Settings) -> Checked:
     """Check one model, by path or URL; whatever goes wrong is in the result."""
+    start = time.monotonic()
+    found = _check_wherever(path, settings)
+    return replace(found, seconds=time.monotonic() - start)
+
+
+def _check_wherever(path: str, settings: Settings) -> Checked:
     if not is_url(path):
         return _check_here(path, settings)
     from reducelower.batch.staging import at_hand, renamed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,6 +48,7 @@ class Outcome:
         problems: sentences that say why there is no output.
         details: what a report shows of the models themselves; None when none was asked for.
         kept: the output is that of an earlier run, and nothing was done.
+        seconds: how long it took.
     """
 
     source: str
@@ -59,6 +61,7 @@ class Outcome:
     problems: tuple[str, ...] = ()
     details: Details | None = None
     kept: bool = False
+    seconds: float = 0.0
 
 
 def converter(settings: Settings) -> Callable[[Task], Outcome]:
@@ -81,6 +84,14 @@ def convert_file(
         on_progress: called with (done, total) distinct rewrites that were verified.
         on_copied: called with (done, total) bytes of weights that were copied.
     """
+    start = time.monotonic()
+    outcome = _convert_wherever(task, settings, on_progress, on_copied)
+    return replace(outcome, seconds=time.monotonic() - start)
+
+
+def _convert_wherever(
+    task: Task, settings: Settings, on_progress: OnProgress | None, on_copied: OnProgress | None
+) -> Outcome:
     try:
         if is_url(task.source) or is_url(task.output):
             from reducelower.batch.staging import convert_staged

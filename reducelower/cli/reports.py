@@ -49,12 +49,25 @@ def write_reports(command: Command, models: Sequence[ModelReport], paths: Sequen
     Raises:
         OSError: a file cannot be written.
     """
-    report = Report(command, tuple(models))
+    report = Report(command, tuple(models), _run_facts() if paths else ())
     for path in paths:
         if path == _STREAM:
             console.data_result(render(report, ".json").rstrip("\n"))
         else:
             write_report(report, path)
+
+
+def _run_facts() -> tuple[tuple[str, str], ...]:
+    """When and how this run was started, and with what."""
+    import shlex
+    import sys
+    from datetime import datetime
+
+    from reducelower.cli.versions import versions
+
+    line = shlex.join(["reducelower", *sys.argv[1:]])
+    made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    return (("Date", made), ("Command", line), ("Versions", ", ".join(versions().splitlines())))
 
 
 def of_conversion(outcome: Outcome) -> ModelReport:
@@ -74,6 +87,7 @@ def of_conversion(outcome: Outcome) -> ModelReport:
         outcome.refusals,
         checked,
         details=outcome.details,
+        seconds=outcome.seconds,
     )
 
 
@@ -90,6 +104,7 @@ def of_check(found: Checked) -> ModelReport:
         plan=found.plan,
         refusals=refusals,
         details=found.details,
+        seconds=found.seconds,
     )
 
 

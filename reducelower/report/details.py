@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
@@ -85,12 +85,16 @@ class Details:
         rows: nodes in graph order; of large models not all, and those kept are the first to go.
         totals: how many nodes came to each fate.
         left_out: how many nodes of which operator and fate have no row.
+        operators: of each operator whose number changed, how many there were and are.
+        sizes: bytes of the model before and after; 0 where there is none.
     """
 
     rewrites: tuple[DistinctRewrite, ...]
     rows: tuple[NodeRow, ...]
     totals: dict[Fate, int]
     left_out: dict[tuple[str, Fate], int]
+    operators: tuple[tuple[str, int, int], ...] = ()
+    sizes: tuple[int, int] = (0, 0)
 
 
 def describe_models(
@@ -111,7 +115,15 @@ def describe_models(
     """
     sites = plan.sites if plan is not None and after is not None else ()
     rewrites, numbers = _rewrites(before, after, sites, verification) if after is not None else ((), {})
-    return _table(before, sites, numbers, refusals, rewrites)
+    table = _table(before, sites, numbers, refusals, rewrites)
+    if after is None:
+        return replace(table, sizes=(before.ByteSize(), 0))
+    return replace(table, operators=_changed(before, after), sizes=(before.ByteSize(), after.ByteSize()))
+
+
+def _changed(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:
+    old, new = (Counter(node.op_type for _, _, node in _nodes(model)) for model in (before, after))
+    return tuple((name, old[name], new[name]) for name in sorted(old | new) if old[name] != new[name])
 
 
 def _rewrites(

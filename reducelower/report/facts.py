@@ -32,6 +32,9 @@ Verdict = Literal[
     "failed",
 ]
 
+_FINE = ("equal", "improved")
+"""What verifying a rewrite may give without a word in the headline."""
+
 _PASSED: tuple[Verdict, ...] = ("legal", "converted", "kept", "equivalent", "not verified")
 
 
@@ -52,6 +55,7 @@ class ModelReport:
         verification: how the two models compare; None when they were not compared.
         comparisons: the model in other runtimes, compared with a trusted one.
         details: the distinct rewrites as pictures and what happened to each node; None when there was no model.
+        seconds: how long it took; 0 where that is not known.
     """
 
     path: str
@@ -63,6 +67,7 @@ class ModelReport:
     verification: Verification | None = None
     comparisons: tuple[RuntimeComparison, ...] = ()
     details: Details | None = None
+    seconds: float = 0.0
 
     @property
     def passed(self) -> bool:
@@ -96,6 +101,22 @@ class ModelReport:
         return "gives the same numbers" if self.verdict == "equivalent" else "could not be verified"
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What somebody who only reads the headline should know of a model that passed."""
+        if not self.passed:
+            return ()
+        found = list(self.plan.unmended) if self.plan is not None else []
+        if self.verdict == "not verified":
+            found.append("it could not be verified")
+        checked = self.verification
+        if checked is not None:
+            if not checked.ran and self.verdict != "not verified":
+                found.append(f"the whole model was not run: {checked.reason or 'no reason is known'}")
+            odd = Counter(site.status for site in checked.sites if site.status not in _FINE)
+            found += [f"{count} rewrite{'s' * (count != 1)}: {status}" for status, count in odd.items()]
+        return tuple(found)
+
+    @property
     def verified(self) -> str:
         """One paragraph of what the numbers say; empty when nothing was compared."""
         found = [] if self.verification is None else [str(self.verification)]
@@ -109,10 +130,12 @@ class Report:
     Attributes:
         command: the command that ran.
         models: one section per model, in the order they were named.
+        run: date, command line and versions, each with its name; empty where the report is not that of a command.
     """
 
     command: Command
     models: tuple[ModelReport, ...]
+    run: tuple[tuple[str, str], ...] = ()
 
     @property
     def passed(self) -> bool:

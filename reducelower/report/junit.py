@@ -1,4 +1,4 @@
-"""The report as JUnit XML: a suite per model, a test case per rewritten node and per output.
+"""The report as JUnit XML: a suite per model, a test case per rewritten node and per output; the model is their class.
 
 The shape is that of the schema CI systems check against: ``testsuites``, ``testsuite`` with its counts, ``testcase``
 with at most one of ``failure``, ``error`` and ``skipped``. A check runs nothing, so there each model is one test case.
@@ -7,7 +7,7 @@ with at most one of ``failure``, ``error`` and ``skipped``. A check runs nothing
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
@@ -33,6 +33,8 @@ class _Case:
     kind: str = ""
     message: str = ""
     lines: tuple[str, ...] = field(default=())
+    seconds: float = 0.0
+    model: str = ""
 
 
 def render(report: Report) -> str:
@@ -40,20 +42,30 @@ def render(report: Report) -> str:
     if report.command == "check":
         suites = [("reducelower check", [_checked(model) for model in report.models])]
     else:
-        suites = [(model.path, list(_cases(model))) for model in report.models]
+        suites = [(model.path, [replace(case, model=model.path) for case in _cases(model)]) for model in report.models]
     root = ElementTree.Element("testsuites", {"name": f"reducelower {report.command}"})
     for name, cases in suites:
         root.append(_suite(name, cases))
+    root.set("time", f"{sum(model.seconds for model in report.models):.3f}")
     root.attrib.update(_counts([case for _, cases in suites for case in cases], skipped=False))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def _suite(name: str, cases: list[_Case]) -> ElementTree.Element:
-    suite = ElementTree.Element("testsuite", {"name": _plain(name), **_counts(cases, skipped=True), "time": "0"})
+    suite = ElementTree.Element(
+        "testsuite",
+        {"name": _plain(name), **_counts(cases, skipped=True), "time": f"{sum(case.seconds for case in cases):.3f}"},
+    )
     for case in cases:
         element = ElementTree.SubElement(
-            suite, "testcase", {"classname": f"reducelower.{case.group}", "name": _plain(case.name), "time": "0"}
+            suite,
+            "testcase",
+            {
+                "classname": _plain(case.model),
+                "name": f"{case.group}: {_plain(case.name)}",
+                "time": f"{case.seconds:.3f}",
+            },
         )
         if case.outcome:
             entry = ElementTree.SubElement(element, case.outcome, {"message": _plain(case.message), "type": case.kind})
@@ -74,12 +86,12 @@ def _counts(cases: list[_Case], *, skipped: bool) -> dict[str, str]:
 
 def _checked(model: ModelReport) -> _Case:
     if model.passed:
-        return _Case("check", model.path)
+        return _Case("check", "legal", seconds=model.seconds, model=model.path)
     lines = [str(refusal) for refusal in model.refusals]
     if not lines and model.plan is not None:
         lines = [f"{count} {kind} ({rule})" for (kind, rule), count in sorted(model.plan.rewritten.items())]
     outcome = _WRONG.get(model.verdict, "failure")
-    return _Case("check", model.path, outcome, model.verdict, model.sentence, tuple(lines))
+    return _Case("check", "legal", outcome, model.verdict, model.sentence, tuple(lines), model.seconds, model.path)
 
 
 def _cases(model: ModelReport) -> Iterator[_Case]:
@@ -89,7 +101,7 @@ def _cases(model: ModelReport) -> Iterator[_Case]:
     if not model.refusals:
         wrong = model.verdict in ("refused", "unreadable", "failed")
         outcome = _WRONG.get(model.verdict, "failure") if wrong else ""
-        yield _Case("conversion", "model", outcome, model.verdict, model.sentence, model.problems)
+        yield _Case("conversion", "model", outcome, model.verdict, model.sentence, model.problems, model.seconds)
     verification = model.verification
     if verification is not None:
         for warning in verification.warnings:

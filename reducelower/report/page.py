@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -23,6 +23,8 @@ _MOST_ROWS = 12_000
 _MOST_PICTURES = 240
 _OPEN = 3  # rewrites that are shown open
 _FATES: tuple[Fate, ...] = ("rewritten", "refused", "kept", "not converted")
+_MOST_OPERATORS = 30
+_MOST_WARNINGS = 5
 _MARKS = {True: "✓", False: "✗"}
 _GOOD = ("equal", "improved")
 
@@ -56,6 +58,8 @@ class _Section:
     totals: tuple[tuple[Fate, int], ...]
     left_out: tuple[tuple[str, Fate, int], ...]
     is_open: bool
+    operators: tuple[tuple[str, int, int], ...] = ()
+    size: str = ""
 
 
 def render(report: Report) -> str:
@@ -79,6 +83,7 @@ def render(report: Report) -> str:
         policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'",
         marks=_MARKS,
         headline=_headline(report),
+        warnings=_warnings(report),
         good=_GOOD,
     )
 
@@ -100,22 +105,53 @@ def _headline(report: Report) -> str:
     return f"{passed} of {len(report.models)} models pass"
 
 
+def _warnings(report: Report) -> list[str]:
+    """What is to be said beside the headline, worst things of many models first; not more than fits there."""
+    alone = len(report.models) == 1
+    found = [warning if alone else f"{model.path}: {warning}" for model in report.models for warning in model.warnings]
+    more = [f"and {len(found) - _MOST_WARNINGS} more"] if len(found) > _MOST_WARNINGS else []
+    return [*found[:_MOST_WARNINGS], *more]
+
+
 def _sections(report: Report) -> Iterator[_Section]:
     count = max(len(report.models), 1)
     row_limit, picture_limit = max(_MOST_ROWS // count, 20), max(_MOST_PICTURES // count, 2)
-    for number, model in enumerate(report.models, 1):
+    for number, model in enumerate(sorted(report.models, key=lambda model: model.passed), 1):
         details = model.details or Details((), (), {}, {})
         rows, left_out = _within(details, row_limit)
         yield _Section(
             number,
             model,
             versions(model.plan) if model.plan is not None else "",
-            tuple(_rewrite(item, at < picture_limit, at < _OPEN) for at, item in enumerate(details.rewrites)),
+            tuple(
+                _rewrite(item, at < picture_limit, at < _OPEN) for at, item in enumerate(_worst_first(details.rewrites))
+            ),
             rows,
             tuple((fate, details.totals[fate]) for fate in _FATES if details.totals.get(fate)),
             tuple((kind, fate, many) for (kind, fate), many in sorted(left_out.items(), key=lambda item: -item[1])),
             count == 1 or not model.passed,
+            details.operators[:_MOST_OPERATORS],
+            _size(details.sizes),
         )
+
+
+def _size(sizes: tuple[int, int]) -> str:
+    """Bytes of the model before and after, without external data; nothing where they are not known."""
+    before, after = sizes
+    if not before:
+        return ""
+    return f"{before:,} bytes" if not after or after == before else f"{before:,} → {after:,} bytes"
+
+
+def _worst_first(rewrites: Iterable[DistinctRewrite]) -> list[DistinctRewrite]:
+    """Rewrites by what verifying them gave; what was not verified stands between what is wrong and what is right."""
+    order = ("different", "overflow", "not run", "improved", "equal")
+
+    def severity(item: DistinctRewrite) -> int:
+        status = item.finding.status if item.finding is not None else "not run"
+        return order.index(status) if status in order else 0
+
+    return sorted(rewrites, key=severity)
 
 
 def _within(details: Details, limit: int) -> tuple[tuple[NodeRow, ...], dict[tuple[str, Fate], int]]:
@@ -140,7 +176,7 @@ def _rewrite(item: DistinctRewrite, with_pictures: bool, is_open: bool) -> _Rewr
         before = picture.draw(fragments[0], f"{item.op_type} before")
         after = picture.draw(fragments[1], f"{item.op_type} after, by {shown(item.rule)}")
         opsets, left_out = (fragments[0].opset, fragments[1].opset), fragments[1].left_out
-    if item.finding is not None and item.finding.ulps:
+    if item.finding is not None and any(item.finding.ulps):
         drawn = plot.draw(item.finding.ulps)
     wrong = item.finding is not None and item.finding.status not in _GOOD
     return _Rewrite(item, before, after, opsets, left_out, drawn, is_open or wrong)

@@ -84,7 +84,7 @@ def _pill_node(end: _End, value: Value, reads: tuple[int | _End, ...]) -> Node:
 
 
 def _label_width(value: Value) -> float:
-    name, kind = short(value.name, _LONGEST_NAME), short(value.kind, _LONGEST_KIND)
+    name, kind = _label(value.name), short(value.kind, _LONGEST_KIND)
     return max(len(name) * _LETTER, len(kind) * _SMALL_LETTER) + 6
 
 
@@ -193,6 +193,11 @@ def _labels(fragment: Fragment, layout: Layout, sizes: dict[object, Node]) -> li
     ]
 
 
+def _label(name: str) -> str:
+    """The last part of a name that exporters make of the whole path to a module; the title has all of it."""
+    return short(name.rstrip("/").rpartition("/")[2] or name, _LONGEST_NAME)
+
+
 def _two_lines(value: Value, x: float, y: float) -> Markup:
     kind = (
         Markup('<text class="kind" x="{:.1f}" y="{:.1f}">{}</text>').format(x, y + 13, short(value.kind, _LONGEST_KIND))
@@ -200,7 +205,7 @@ def _two_lines(value: Value, x: float, y: float) -> Markup:
         else Markup("")
     )
     return Markup('<title>{} {}</title><text x="{:.1f}" y="{:.1f}">{}</text>{}').format(
-        shown(value.name), value.kind, x, y, short(value.name, _LONGEST_NAME), kind
+        shown(value.name), value.kind, x, y, _label(value.name), kind
     )
 
 

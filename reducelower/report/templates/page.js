@@ -3,15 +3,15 @@ for (const element of document.querySelectorAll(".filter, .buttons")) element.hi
 
 for (const form of document.querySelectorAll(".filter")) {
   const rows = [...document.getElementById(form.dataset.table).tBodies[0].rows];
-  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
   const search = form.querySelector("input[type=search]");
   const boxes = [...form.querySelectorAll("input[type=checkbox]")];
   const apply = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const fates = new Set(boxes.filter((box) => box.checked).map((box) => box.value));
     let shown = 0;
-    rows.forEach((row, at) => {
-      const keep = fates.has(row.dataset.fate) && words.every((word) => texts[at].includes(word));
+    rows.forEach((row) => {
+      const keep = fates.has(row.dataset.fate) && words.every((word) => texts.get(row).includes(word));
       row.hidden = !keep;
       shown += keep;
     });
@@ -27,6 +27,27 @@ for (const button of document.querySelectorAll("[data-open], [data-close]")) {
   button.addEventListener("click", () => {
     const section = document.getElementById(opens ? button.dataset.open : button.dataset.close);
     for (const details of section.querySelectorAll("details.rewrite")) details.open = opens;
+  });
+}
+
+for (const table of document.querySelectorAll(".sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    head.tabIndex = 0;
+    const sort = () => {
+      const up = head.classList.contains("sorted") && !head.classList.contains("up");
+      for (const other of heads) other.classList.remove("sorted", "up");
+      head.classList.add("sorted");
+      head.classList.toggle("up", up);
+      const rows = [...table.tBodies[0].rows];
+      const text = (row) => row.cells[column].textContent;
+      rows.sort((left, right) => text(left).localeCompare(text(right), undefined, { numeric: true }) * (up ? -1 : 1));
+      table.tBodies[0].append(...rows);
+    };
+    head.addEventListener("click", sort);
+    head.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") sort();
+    });
   });
 }
 

@@ -1,0 +1,93 @@
+"""How many downgrades each tool manages: `python benchmarks/coverage.py` prints the table that the README shows.
+
+Every model in tests/data/models, as PyTorch and scikit-learn exported it, goes to each older opset version of a few.
+A result counts where it imports that opset version, passes the ONNX checker and is loaded by onnxruntime; sources that
+onnxruntime does not load are not counted at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import onnxruntime
+
+import reducelower
+
+MODELS = Path(__file__).parents[1] / "tests" / "data" / "models"
+TARGETS = (17, 15, 13, 11)
+
+
+def by_onnx(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
+    """What comes with onnx."""
+    return onnx.version_converter.convert_version(model, target)
+
+
+def by_onnxscript(model: onnx.ModelProto, target: int) -> onnx.ModelProto:
+    """What comes with onnxscript, without falling back to that of onnx."""
+    from onnxscript import version_converter
+
+    return version_converter.convert_version(model, target, fallback=False)
+
+
+TOOLS: dict[str, Callable[[onnx.ModelProto, int], onnx.ModelProto]] = {
+    "reducelower": reducelower.convert_version,
+    "onnx.version_converter": by_onnx,
+    "onnxscript.version_converter": by_onnxscript,
+}
+
+
+def is_loaded(model: onnx.ModelProto) -> bool:
+    """Whether onnxruntime makes a session of a model, without rewriting it first."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception:  # onnxruntime has a class per status code
+        return False
+    return True
+
+
+def outcome(tool: Callable[[onnx.ModelProto, int], onnx.ModelProto], model: onnx.ModelProto, target: int) -> str:
+    """What comes of one model: converted, refused, or something that is no model of that opset version."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    try:
+        result = tool(copy, target)
+    except Exception:  # each tool has its own
+        return "refused"
+    if next(entry.version for entry in result.opset_import if not entry.domain) != target:
+        return "left as it was"
+    try:
+        onnx.checker.check_model(result, full_check=True)
+    except Exception:
+        return "invalid"
+    return "converted" if is_loaded(result) else "invalid"
+
+
+def main() -> None:
+    """Print the table."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in TOOLS}
+    tried = 0
+    for path in sorted(MODELS.glob("*.onnx")):
+        model = onnx.load(path)
+        opset = next(entry.version for entry in model.opset_import if not entry.domain)
+        if not is_loaded(model):
+            continue
+        for target in TARGETS:
+            if target < opset:
+                tried += 1
+                for name, tool in TOOLS.items():
+                    counts[name][outcome(tool, model, target)] += 1
+    kinds = ("converted", "refused", "left as it was", "invalid")
+    print(f"| of {tried} downgrades | {' | '.join(kinds)} |")
+    print("|---" * (len(kinds) + 1) + "|")
+    for name, count in counts.items():
+        print(f"| {name} | {' | '.join(str(count[kind]) for kind in kinds)} |")
+
+
+if __name__ == "__main__":
+    main()
