@@ -347,6 +347,9 @@ class GraphScope:
         if declared is not None:
             return declared
         home = self.home(name)
+        tensor = home._initializers.get(name)
+        if tensor is not None and name not in home._known_values:
+            return tensor.data_type or None
         if home.key != () or ground.source.has_run or home._is_stated(name):
             return None
         return ground.source.sole_element_type

@@ -32,9 +32,9 @@ def converted(data: bytes, target: Target, *, memo: bool) -> bytes | str:
         return str(error)
 
 
-def differing(seed: int, count: int) -> Iterator[tuple[ModelProto, Target]]:
-    """Random models of a seed, and targets for which they come out otherwise without the memo."""
-    for number in range(count):
+def differing(seed: int, count: int, start: int = 0) -> Iterator[tuple[int, ModelProto, Target]]:
+    """Numbers and models of a seed, and targets for which they come out otherwise without the memo."""
+    for number in range(start, start + count):
         rng = np.random.default_rng([seed, number])
         opset = int(rng.integers(7, latest_opset() + 1))
         model, _, _ = draw_graph(rng, opset)
@@ -42,7 +42,7 @@ def differing(seed: int, count: int) -> Iterator[tuple[ModelProto, Target]]:
         for goal in {*map(int, rng.integers(7, latest_opset() + 1, 2)), opset}:
             target = Target(goal, COMPOSITE if goal == opset else frozenset())
             if converted(data, target, memo=True) != converted(data, target, memo=False):
-                yield model, target
+                yield number, model, target
 
 
 def main() -> int:
@@ -50,11 +50,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.legalization.memo_graphs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--start", type=int, default=0, help="number of the first graph")
     options = parser.parse_args()
     found = 0
-    for model, target in differing(options.seed, options.count):
+    for number, model, target in differing(options.seed, options.count, options.start):
         found += 1
-        print(f"to {target}:\n{printer.to_text(model)}", flush=True)
+        print(f"number {number}, to {target}:\n{printer.to_text(model)}", flush=True)
     print(f"{options.count} graphs of seed {options.seed}: {found} differ")
     return 1 if found else 0
 
