@@ -165,9 +165,12 @@ class Legalizer:
 
     def _note_constants(self, scope: GraphScope) -> None:
         """Keep the Constant nodes of a graph; they wait until it is known which of them are still read."""
-        for index, node in scope.node_list.constants():
-            scope.constant_nodes[node.output[0]] = (index, node)
-            self.occurring.note_constant(node)
+        known = set[int]()
+        for index, name, node in scope.node_list.constants():
+            scope.constant_nodes[name] = (index, node)
+            if id(node) not in known:
+                known.add(id(node))
+                self.occurring.note_constant(node)
 
     def _treat(self, stage: str, edit: Edit, index: int, read: ReadNode, treatment: Treatment) -> None:
         self._work_out(stage, edit, index, read, partial(self._settle, treatment))

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from onnx import NodeProto
 
-from reducelower.model.census import Census, Columns, field_head, graph_from, graph_of
+from reducelower.model.census import NAME, OUTPUT, Census, Columns, field_head, graph_from, graph_of
 from reducelower.model.schemas import DEFAULT_DOMAINS
 
 __all__ = ["NodeList", "ParsedNodes", "Replacement", "SerializedNodes", "count_of", "nodes_of"]
@@ -23,6 +23,9 @@ _MARK = bytes(range(255, 207, -1))
 """Marks where nodes are replaced. No beginning of it is an end of it, so that marks do not overlap; of this length they
 are found soonest."""
 
+
+_OP_TYPE = b"\x22"
+"""What stands in front of the operator of a node."""
 
 Replacement: TypeAlias = "Sequence[NodeProto] | bytes"
 """Nodes that come in the place of another: messages, or the bytes of a GraphProto that holds nothing else."""
@@ -38,6 +41,23 @@ def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
 def count_of(replacement: Replacement) -> int:
     """How many nodes a replacement has."""
     return len(graph_from(replacement).node if isinstance(replacement, bytes) else replacement)
+
+
+def _only_output(data: bytes) -> tuple[bytes, bytes]:
+    """The output of a serialized node without inputs, and what follows it and the node's name; empty for others.
+
+    Neither name may be longer than 127 bytes.
+    """
+    try:
+        output_end = end = data[1] + 2
+        length = data[1] or 128
+        if data[end] == NAME:
+            length |= data[end + 1]
+            end += 2 + data[end + 1]
+    except IndexError:
+        return b"", b""
+    is_such = data[0] == OUTPUT and length < 128 and data[end : end + 1] == _OP_TYPE
+    return (data[2:output_end], data[end:]) if is_such else (b"", b"")
 
 
 def _is_constant(node: NodeProto) -> bool:
@@ -82,9 +102,9 @@ class ParsedNodes:
         """Positions of all nodes: asking each for its operator takes as long as looking at it."""
         return range(len(self._nodes))
 
-    def constants(self) -> Iterator[tuple[int, NodeProto]]:
-        """The Constant nodes that yield something, each with its position."""
-        return ((index, node) for index, node in enumerate(self._nodes) if _is_constant(node))
+    def constants(self) -> Iterator[tuple[int, str, NodeProto]]:
+        """The Constant nodes that yield something, each with its position and the name of what it yields."""
+        return ((index, node.output[0], node) for index, node in enumerate(self._nodes) if _is_constant(node))
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """The nodes of some operators as they are now, each with its position."""
@@ -172,12 +192,25 @@ class SerializedNodes:
         """Positions of the nodes of some operators; of all nodes where operators do not tell what nodes are."""
         return self._census.positions(is_wanted) if self._census.is_plain else range(len(self))
 
-    def constants(self) -> Iterator[tuple[int, NodeProto]]:
-        """The Constant nodes that yield something, each with its position; before any was edited."""
+    def constants(self) -> Iterator[tuple[int, str, NodeProto]]:
+        """The Constant nodes that yield something, each with its position and the name of what it yields.
+
+        To be read before any node is edited; of those that hold the same value one stands for all.
+        """
+        alike: dict[bytes, NodeProto] = {}
         for index in self.positions("Constant".__eq__):
             data = self.original(index)
-            if b"Constant" in data and _is_constant(node := NodeProto.FromString(data)):
-                yield index, node
+            if b"Constant" not in data:
+                continue
+            name, rest = _only_output(data)
+            node = alike.get(rest) if name else None
+            if node is None:
+                node = NodeProto.FromString(data)
+                if not _is_constant(node):
+                    continue
+                if name:
+                    alike[rest] = node
+            yield index, name.decode() or node.output[0], node
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """The nodes of some operators as they are now, each with its position."""

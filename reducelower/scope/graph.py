@@ -102,6 +102,7 @@ class GraphScope:
         self.added_nodes: list[NodeProto] = []
         self.constant_nodes: dict[str, tuple[int, NodeProto]] = {}
         self._constants: dict[str, int] = {}
+        self._node_values: dict[int, int] = {}
         self._types: dict[str, TypeProto | None] = {}
         self._added: dict[Hashable, str] = {}
 
@@ -204,11 +205,7 @@ class GraphScope:
         tensor = self._initializers.get(name)
         if tensor is None:
             found = self.constant_nodes.get(name)
-            if found is None or not found[1].attribute:
-                return 0
-            attribute = found[1].attribute[0]
-            is_large = attribute.name == "value" and _size(attribute.t) > LARGEST
-            return 0 if is_large else self.ground.values.number_of_attribute(attribute)
+            return 0 if found is None else self._value_of_node(found[1])
         if self.is_overridable(name):
             if not self.ground.freeze_defaults:
                 return 0
@@ -221,6 +218,17 @@ class GraphScope:
                 return 0
             folder = str(self.ground.base_dir)
         return self.ground.values.number_of_tensor(tensor, folder)
+
+    def _value_of_node(self, node: NodeProto) -> int:
+        """The number of the value of a Constant node; one may stand for many that hold the same value."""
+        key = id(node)
+        if key not in self._node_values:
+            self._node_values[key] = 0
+            if node.attribute:
+                attribute = node.attribute[0]
+                is_large = attribute.name == "value" and _size(attribute.t) > LARGEST
+                self._node_values[key] = 0 if is_large else self.ground.values.number_of_attribute(attribute)
+        return self._node_values[key]
 
     def reference(self, name: str) -> bytes:
         """The attribute of the Constant node that yields a value, where it refers to one of the function; else none."""

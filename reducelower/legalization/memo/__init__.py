@@ -11,14 +11,15 @@ bytes that come of a model are the same; without it they only take longer.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from reducelower.errors import RefusedError
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.outcome import NOTHING, Outcome, in_blanks, scope_of
-from reducelower.legalization.memo.reading import INPUT, NAME, OUTPUT, ReadNode, Signature, read_node
+from reducelower.legalization.memo.reading import ReadNode, Signature, read_node
 from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
+from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope, Question
 
@@ -37,6 +38,8 @@ class _Branch:
 
 
 _Known: TypeAlias = "_Branch | Outcome"
+
+_NONE: Mapping[bytes, _Known] = {}
 
 _UNCOMMON = 128
 """A length that takes more than one byte."""
@@ -80,6 +83,7 @@ class Memo:
         """
         graph = edit.scope
         known = self._known_in(stage, graph)
+        writings = self._writings.setdefault(graph, {})
         common = {form: known.setdefault(signature, {}) for form, signature in _COMMON.items()}
         for index, data in nodes:
             found: _Known | None = None
@@ -106,21 +110,25 @@ class Memo:
             except IndexError:
                 pass
             # The ends are right only where every length is a single byte and every field the one expected.
-            if found is None or lengths >= _UNCOMMON or data[0] != INPUT or data[inputs_end] != OUTPUT:
-                read = read_node(data)
-            else:
-                names = [data[2:first_end]]
-                if two:
-                    names.append(data[first_end + 2 : inputs_end])
-                names += data[inputs_end + 2 : output_end], data[output_end + 2 : names_end]
+            is_common = found is not None and lengths < _UNCOMMON and data[0] == INPUT and data[inputs_end] == OUTPUT
+            if is_common and two:
+                first_input, second_input = data[2:first_end], data[first_end + 2 : inputs_end]
+                is_common = first_input != second_input
+                names = [first_input, second_input, data[inputs_end + 2 : output_end], data[output_end + 2 : names_end]]
+            elif is_common:
+                names = [data[2:first_end], data[inputs_end + 2 : output_end], data[output_end + 2 : names_end]]
+            if is_common:
                 read = ReadNode(names, _COMMON[two, named], rest, b"")
-                if two and names[0] == names[1]:
-                    read = read_node(data)
-            outcome = _follow(known, graph, read)
+            else:
+                read = read_node(data)
+                found = known.get(read.signature, _NONE).get(read.rest)
+            outcome = _follow(found, graph, read.names)
             if outcome is None:
                 yield index, read
-                continue
-            self.put(outcome, edit, index, read)
+            elif outcome in writings:
+                writings[outcome].put(edit, index, read)
+            elif outcome is not NOTHING:
+                self.put(outcome, edit, index, read)
 
     def learn(self, stage: str, graph: GraphScope, read: ReadNode, scope: NodeScope | None, outcome: Outcome) -> None:
         """Take up what became of a node.
@@ -157,13 +165,11 @@ class Memo:
         writing.put(edit, index, read)
 
 
-def _follow(known: Mapping[Signature, Mapping[bytes, _Known]], graph: GraphScope, read: ReadNode) -> Outcome | None:
-    """What became of a node that was answered as this one is; None where none was."""
-    alike = known.get(read.signature)
-    found = None if alike is None else alike.get(read.rest)
+def _follow(found: _Known | None, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
+    """What became of a node that was answered as one with these names is; None where none was."""
     try:
         while isinstance(found, _Branch):
-            operand = read.names[found.number].decode() if found.number >= 0 else ""
+            operand = names[found.number].decode() if found.number >= 0 else ""
             found = found.answers.get(found.question(graph, operand))
     except RefusedError:
         return None

@@ -6,12 +6,10 @@ from typing import NamedTuple, TypeAlias
 
 from onnx import NodeProto
 
+from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.model.wire import LENGTH
 
-__all__ = ["INPUT", "NAME", "OUTPUT", "ReadNode", "Signature", "read_node"]
-
-INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
-"""What stands in front of the first fields of a NodeProto, as protobuf writes it."""
+__all__ = ["ReadNode", "Signature", "read_node"]
 
 _DOC_STRING, _METADATA = 0x32, 0x4A
 _LAST = 0x52

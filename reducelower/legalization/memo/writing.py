@@ -14,8 +14,8 @@ from onnx import GraphProto, NodeProto
 
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.outcome import MARKS, NAME_BLANK, Outcome, fill, is_in_blanks
-from reducelower.legalization.memo.reading import INPUT, NAME, OUTPUT, ReadNode
-from reducelower.model.census import field_head
+from reducelower.legalization.memo.reading import ReadNode
+from reducelower.model.census import INPUT, NAME, OUTPUT, field_head
 from reducelower.model.inference import subgraphs
 from reducelower.model.value_info import entry
 from reducelower.model.wire import varint
@@ -125,16 +125,14 @@ class Writing:
     def put(self, edit: Edit, index: int, read: ReadNode) -> None:
         """Do to a node what the outcome says."""
         outcome = self.outcome
-        names = self._names_of_new(read)
-        if outcome.nodes is None:
-            pass
-        elif self._pieces is None:
+        names = self._names_of_new(read) if outcome.derived or self._pieces is None else None
+        if self._pieces is None:
             nodes = [self._renamed(node, names, read.marks) for node in outcome.nodes or ()]
             if outcome.in_place:
                 edit.scope.node_list.overwrite(index, nodes[0].SerializeToString())
             else:
                 edit.replaced[index] = nodes
-        else:
+        elif outcome.nodes is not None:
             given = (*read.names, read.marks)
             lengths = tuple(map(len, given))
             text, pick = self.text(lengths) if names is None else self._text_with(lengths, names)
