@@ -294,13 +294,8 @@ class NodeScope(Scope):
         self._declared[name] = element_type
 
     def state_type(self, name: str) -> None:
-        """Let the graph state the type of a value."""
-        if not self.graph.is_graph:
-            raise RefusedError(
-                f"inference misses the type of {name!r} at opset {self.target_opset}, and a function states none",
-                "inline the function first",
-            )
-        if self._is_own(name):
+        """Let the graph state the type of a value; a function states none."""
+        if not self.graph.is_graph or self._is_own(name):
             return
         found = self._ask(GraphScope.type_bytes, name)
         if found is not None and self._operands is None:
