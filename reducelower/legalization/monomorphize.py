@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, numpy_helper
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.model.inference import GraphKey, function_key, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.scope.graph import GraphScope
+from reducelower.scope.graph import GraphScope, constant_nodes
 from reducelower.scope.ground import Ground
 
 __all__ = ["specialize"]
@@ -131,14 +131,18 @@ class _Specializer:
         return name
 
     def _write_constants(self, copy: FunctionProto, constants: Mapping[str, bytes]) -> None:
-        """Let Constant nodes yield what inputs would bring; the inputs stay, under names that nothing reads."""
-        nodes = []
+        """Let Constant nodes yield what inputs would bring; the inputs stay, under names that nothing reads.
+
+        What no node may hold at the opset version of the function remains an input.
+        """
+        nodes: list[NodeProto] = []
+        opset = next((entry.version for entry in copy.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
         for index, name in enumerate(copy.input):
             if name in constants:
-                copy.input[index] = self.ground.names.fresh(name, "_given")
-                node = NodeProto(op_type="Constant", name=name, output=[name])
-                node.attribute.add(name="value", type=AttributeProto.TENSOR).t.ParseFromString(constants[name])
-                nodes.append(node)
+                made = constant_nodes(name, TensorProto.FromString(constants[name]), opset, self.ground.names)
+                if made is not None:
+                    copy.input[index] = self.ground.names.fresh(name, "_given")
+                    nodes += made
         if nodes:
             nodes += [NodeProto.FromString(node.SerializeToString()) for node in copy.node]
             del copy.node[:]

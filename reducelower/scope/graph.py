@@ -26,6 +26,7 @@ from onnx import (
 
 from reducelower.errors import RefusedError
 from reducelower.model.inference import GraphKey, subgraphs
+from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.value_info import entry, without_made_up_symbols
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-__all__ = ["GraphScope", "as_doubles", "tensor_type"]
+__all__ = ["GraphScope", "as_doubles", "constant_nodes", "tensor_type"]
 
 _CONSTANT_TAKES_ALL = 9
 """Opset version from which on Constant takes every element type; below it takes floats only."""
@@ -384,7 +385,7 @@ class GraphScope:
 
     def may_hold(self, element_type: int) -> bool:
         """Whether a constant of an element type can be added as it is: Constant takes floats only before opset 9."""
-        return self.writes_initializers or self.ground.opset >= _CONSTANT_TAKES_ALL or element_type in _FLOATS
+        return self.writes_initializers or constant_takes(element_type, self.ground.opset)
 
     def add_constant(self, value: Array, tensor: TensorProto, tail: str) -> str:
         """The name of a constant with this value: one initializer per value and graph, a Constant node in functions."""
@@ -405,15 +406,10 @@ class GraphScope:
         self._defined.add(name)
         if isinstance(self.holder, GraphProto) and self.writes_initializers:
             self.holder.initializer.append(kept)
-        elif self.may_hold(tensor.data_type):
-            self.added_nodes.append(_constant_node(name, kept))
         else:
-            doubles = as_doubles(tensor, self.ground.opset)
-            assert doubles is not None
-            source = self.ground.names.fresh("", f"{name}_double")
-            cast = NodeProto(op_type="Cast", name=name, input=[source], output=[name])
-            cast.attribute.add(name="to", type=AttributeProto.INT, i=tensor.data_type)
-            self.added_nodes += [_constant_node(source, doubles), cast]
+            nodes = constant_nodes(name, kept, self.ground.opset, self.ground.names)
+            assert nodes is not None
+            self.added_nodes += nodes
 
     def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
         """The name of a Constant node that yields an attribute of the function around, as its ``value_ints`` or so."""
@@ -455,6 +451,27 @@ class GraphScope:
     def release(self, name: str) -> None:
         """Note that a node no longer reads a constant, which may go if nothing else reads it."""
         self.ground.released.append((self.home(name), name))
+
+
+def constant_takes(element_type: int, opset: int) -> bool:
+    """Whether Constant takes an element type at an opset version."""
+    return opset >= _CONSTANT_TAKES_ALL or element_type in _FLOATS
+
+
+def constant_nodes(name: str, tensor: TensorProto, opset: int, names: Names) -> list[NodeProto] | None:
+    """The nodes that yield a constant, where no initializer may; None where no nodes do at that opset version.
+
+    An element type that Constant does not take is cast from doubles that hold the same values.
+    """
+    if constant_takes(tensor.data_type, opset):
+        return [_constant_node(name, tensor)]
+    doubles = as_doubles(tensor, opset)
+    if doubles is None:
+        return None
+    source = names.fresh("", f"{name}_double")
+    cast = NodeProto(op_type="Cast", name=name, input=[source], output=[name])
+    cast.attribute.add(name="to", type=AttributeProto.INT, i=tensor.data_type)
+    return [_constant_node(source, doubles), cast]
 
 
 def as_doubles(tensor: TensorProto, opset: int) -> TensorProto | None:
