@@ -38,7 +38,7 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
     A rewrite is what is registered for a boundary, what moves an attribute to an input or back, and what expresses an
     operator where the target does not have it.
     """
-    import reducelower.adapters.ops  # noqa: F401  (importing it registers what there is)
+    import reducelower.legalization.driver  # noqa: F401  (importing it registers what there is)
 
     found = {}
     for op_type in sorted(all_operators()):
