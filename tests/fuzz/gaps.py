@@ -36,7 +36,7 @@ class Gap:
         data: element types of which the node's first output has one; any where there are none.
         when: what else has to be true of the model, of `_CONDITIONS`.
         outputs: how many outputs the node has at least.
-        attributes: attributes of the node, and values of which it has one.
+        attributes: attributes of the node, and values of which it has one; "absent" for one that is not stated.
     """
 
     runtime: str
@@ -183,7 +183,7 @@ def _is_meant(gap: Gap, node: NodeProto, made_types: Mapping[str, str]) -> bool:
     if gap.data and node.output and made_types.get(node.output[0], "") not in (*gap.data, ""):
         return False
     stated = {attribute.name: _value(attribute) for attribute in node.attribute}
-    return all(stated.get(name) in (*values, _REFERRED) for name, values in (gap.attributes or {}).items())
+    return all(stated.get(name, "absent") in (*values, _REFERRED) for name, values in (gap.attributes or {}).items())
 
 
 _REFERRED = object()

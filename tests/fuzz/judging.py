@@ -34,9 +34,10 @@ class Verdict:
     """What became of a case.
 
     Attributes:
-        kind: ``invalid source``, ``no judge``, ``refused``, ``not run``, ``equal``, or one of `FINDINGS`.
+        kind: ``invalid source``, ``refused``, ``no judge`` (valid, but its source is run by none), ``not run`` (the
+            result is run by none), ``equal``, or one of `FINDINGS`.
         detail: more about it, in one line.
-        judges: the runtimes that ran both sides.
+        judges: the runtimes that were compared, each with itself or with the other.
     """
 
     kind: str
@@ -62,8 +63,6 @@ def judge(case: Case, *, reached: Callable[[str], None] = lambda stage: None) ->
         return Verdict("invalid source", problem)
     before = case.model.SerializeToString(deterministic=True)
     wanted = _outcomes(case.model, case.feeds)
-    if not any(outcome.values is not None for outcome in wanted.values()):
-        return Verdict("no judge", "; ".join(f"{name}: {outcome.error}" for name, outcome in wanted.items()))
     reached("result")
     try:
         made = case.action.apply(case.model)
@@ -77,8 +76,11 @@ def judge(case: Case, *, reached: Callable[[str], None] = lambda stage: None) ->
     problem = _invalid(made)
     if problem:
         return Verdict("invalid", problem)
-    compare = _comparison(case)
-    return _unsteady(case, made) or _compared(wanted, _outcomes(made, case.feeds), compare)
+    unsteady = _unsteady(case, made)
+    if unsteady is not None or all(outcome.values is None for outcome in wanted.values()):
+        reasons = "; ".join(f"{name}: {outcome.error}" for name, outcome in wanted.items())
+        return unsteady or Verdict("no judge", reasons)
+    return _compared(wanted, _outcomes(made, case.feeds), _comparison(case))
 
 
 def _invalid(model: ModelProto) -> str:
@@ -131,6 +133,7 @@ def _compared(wanted: Mapping[str, Outcome], got: Mapping[str, Outcome], compare
         for other in got
         if wanted[one].values is not None and got[other].values is not None
     ]
+    judges = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     differences = []
     for one, other in pairs:
         # What one runtime computes in double precision the other may compute in single.
@@ -139,10 +142,10 @@ def _compared(wanted: Mapping[str, Outcome], got: Mapping[str, Outcome], compare
         if problem:
             differences.append(f"{one}: {problem}" if one == other else f"{one} against {other}: {problem}")
     if differences:
-        return Verdict("wrong", "; ".join(differences), tuple(both))
+        return Verdict("wrong", "; ".join(differences), judges)
     if not pairs:
         return Verdict("not run", "; ".join(f"{name}: {outcome.error}" for name, outcome in got.items()))
-    return Verdict("equal", "", tuple(both))
+    return Verdict("equal", "", judges)
 
 
 _Comparison: TypeAlias = Callable[[Any, Any], str]

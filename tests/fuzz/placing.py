@@ -13,6 +13,7 @@ from tests.fuzz.drawing import NotDrawableError, type_proto
 from tests.fuzz.gaps import facts_of, gap_of
 from tests.fuzz.nodes import DrawnNode
 from tests.fuzz.places import STACKING, Placed, finish, put, value_name
+from tests.fuzz.recipes import is_elementwise
 from tests.fuzz.runtimes import RUNTIMES, run
 from tests.fuzz.values import type_string
 
@@ -80,6 +81,10 @@ def alone(node: DrawnNode) -> tuple[ModelProto, dict[str, Any]]:
     return model, feeds
 
 
+_KEEPING = ("Cast", "Clip", "Dropout")
+"""Operators with recipes that keep the shape of their data; the inference of opset version 1 does not say so."""
+
+
 def _shapes(node: DrawnNode) -> list[tuple[int, ...] | None]:
     """The shapes of what the node yields, None for sequences: by a runtime that runs it, or else by inference.
 
@@ -96,6 +101,9 @@ def _shapes(node: DrawnNode) -> list[tuple[int, ...] | None]:
         inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph.output
     except shape_inference.InferenceError as error:
         raise NotDrawableError(f"{node.op_type} is not valid") from error
+    first = node.inputs[0] if node.inputs else None
+    if first is not None and (is_elementwise(node.op_type) or node.op_type in _KEEPING):
+        return [np.shape(first.value)] * len(inferred)
     tensors = [value.type.tensor_type for value in inferred]
     if not all(one.HasField("shape") and all(size.HasField("dim_value") for size in one.shape.dim) for one in tensors):
         raise NotDrawableError(f"neither runtimes nor inference say what {node.op_type} yields")
