@@ -138,7 +138,7 @@ def _types(tensors: Iterable[np.ndarray]) -> frozenset[str]:
 
 def _conditions(tensors: Sequence[np.ndarray]) -> frozenset[str]:
     tests = {
-        "empty": lambda tensor: tensor.size == 0,
+        "empty": lambda tensor: tensor.size == 0 and not (tensor.ndim == 1 and tensor.dtype == np.int64),  # axes
         "scalar": lambda tensor: tensor.ndim == 0,
         "not finite": lambda tensor: not _is_finite(tensor),
     }
@@ -159,7 +159,7 @@ def _is_finite(tensor: np.ndarray) -> bool:
         return True
     with np.errstate(all="ignore"):
         wide = tensor if tensor.dtype.kind == "c" else tensor.astype(np.float64)
-        small = (100, 100, 1e3, 1e3, 1e9)[min(tensor.dtype.itemsize, 4)]
+        small = {8: 1e18, 4: 1e9, 2: 1e3}.get(tensor.dtype.itemsize, 100)
         largest = 1e30 if tensor.dtype in (np.float32, np.float64) else small
         return bool(np.all(np.isfinite(wide)) and np.all(np.abs(wide) < largest))
 

@@ -173,6 +173,8 @@ def _append(graph: Growing, node: DrawnNode, names: list[str | None]) -> None:
     """Run the node; if something sensible comes of it, write it down with constants for what has no name yet."""
     found = _outcome(node)
     arrays = [np.asarray(value) for value in found]
+    if any(given is not None and not given.is_parameter and not np.size(given.value) for given in node.inputs):
+        raise NotDrawableError("what runtimes make of empty data is known to be wrong too often")
     if any(isinstance(value, list) for value in found) or any(not _is_sensible(array) for array in arrays):
         raise NotDrawableError("its outcome is too large, or not tensors")
     exact = all(graph.values[name].is_exact for name in names if name in graph.values)
@@ -206,9 +208,9 @@ def _outcome(node: DrawnNode) -> list[Any]:
 
 
 def _is_sensible(array: np.ndarray) -> bool:
-    if array.size > _LARGEST:
+    if not 0 < array.size <= _LARGEST:
         return False
-    if array.dtype.kind in "OUSb" or not array.size:
+    if array.dtype.kind in "OUSb":
         return True
     wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
     return bool(np.all(np.isfinite(wide)) and np.all(np.abs(wide) < 1e3))

@@ -63,9 +63,17 @@ def _constant(placed: Placed, name: str, value: np.ndarray, *, inside: list[Node
 
 
 def alone(node: DrawnNode) -> tuple[ModelProto, dict[str, Any]]:
-    """A model of the node alone, which states its inputs and the types of its outputs, and values for its inputs."""
-    feeds = {f"x{at}": given.value for at, given in enumerate(node.inputs) if given is not None}
+    """A model of the node alone, which states its inputs and the types of its outputs, and values for its inputs.
+
+    What exporters write as constants are initializers, so that inference looks at them.
+    """
     placed = Placed(np.random.default_rng(0), node.opset)
+    feeds = {}
+    for at, given in enumerate(node.inputs):
+        if given is not None and given.is_parameter and isinstance(given.value, np.ndarray):
+            placed.initializers.append(numpy_helper.from_array(given.value, f"x{at}"))
+        elif given is not None:
+            feeds[f"x{at}"] = given.value
     for name, value in feeds.items():
         shape = None if isinstance(value, list) else value.shape
         placed.inputs.append(helper.make_value_info(name, type_proto(_type_of(value), shape)))
