@@ -23,7 +23,7 @@ from reducelower.model.schemas import all_operators, schema, versions
 from tests.fuzz.case import Action, Case
 from tests.fuzz.drawing import NotDrawableError
 
-__all__ = ["case_of", "every_rewrite", "known_numbers", "tested_elsewhere"]
+__all__ = ["case_of", "every_rewrite", "is_rewritten", "known_numbers", "tested_elsewhere"]
 
 _FILE = Path(__file__).with_name("rewrites.toml")
 _TRIES = 150

@@ -1,4 +1,7 @@
-"""The two judges, onnxruntime with its optimizations off and onnx's reference evaluator, behind one function."""
+"""The two judges, behind one function: onnxruntime with its optimizations off, and onnx's reference evaluator.
+
+The reference is given the old versions of operators that it lacks (`tests.fuzz.old_versions`).
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, inliner
 from onnx.reference import ReferenceEvaluator
 
 from tests.fuzz.case import opset_of, runnable
+from tests.fuzz.old_versions import old_operators
 
 __all__ = ["NEWEST_OF_ONNXRUNTIME", "RUNTIMES", "Outcome", "run"]
 
@@ -118,9 +122,11 @@ def _element_type(value_type: Any) -> int:
 
 
 def _by_reference(model: ModelProto, feeds: Mapping[str, Any]) -> Sequence[Any]:
+    # In functions it would neither find old versions nor keep all attributes.
+    model = inliner.inline_local_functions(model) if model.functions else model
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = ReferenceEvaluator(model).run(None, dict(feeds))
+        found = ReferenceEvaluator(model, new_ops=list(old_operators(opset_of(model)))).run(None, dict(feeds))
     return [_typed(value, _element_type(stated.type)) for value, stated in zip(found, model.graph.output, strict=True)]
 
 
