@@ -4,17 +4,16 @@
 which test compares it with numbers worked out by other means. As a program it looks for numbers of those that have
 none that holds::
 
-    python -m tests.fuzz.rewrites
+    python -m tests.fuzz.rewrites [NAME OF ONE THAT IS LEFT OUT ...]
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,9 +25,7 @@ from tests.fuzz.drawing import NotDrawableError
 __all__ = ["case_of", "every_rewrite", "is_rewritten", "known_numbers", "tested_elsewhere"]
 
 _FILE = Path(__file__).with_name("rewrites.toml")
-_TRIES = 150
-_SECONDS = 60
-"""How long one process may look; another one goes on behind the case that ended it or took so long."""
+_TRIES = 12
 
 
 @cache
@@ -50,8 +47,9 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
                 crossing = registry.crossings(op_type, start, goal)[0]
                 if crossing.rewrite is not None or crossing.moves or crossing.changed_defaults:
                     found[f"{op_type} {start} to {goal}"] = (op_type, start, goal)
-        if since[0] > 1 and absent.is_expressible(op_type):
-            found[f"{op_type} {since[0]} to {since[0] - 1}"] = (op_type, since[0], since[0] - 1)
+        first = next(version for version in since if schema(op_type, version) is not None)
+        if first > 1 and absent.is_expressible(op_type):
+            found[f"{op_type} {first} to {first - 1}"] = (op_type, first, first - 1)
     return found
 
 
@@ -83,20 +81,19 @@ def case_of(name: str, number: int) -> Case:
     return node_case(rng, op_type, start, f"{name}, number {number}", Action("convert", goal))
 
 
-def _search(name: str, number: Any, found: Any) -> None:
-    """Look for a number of which a runtime finds source and result equal, and unlike each other, and say so."""
+def _found(name: str) -> int | None:
+    """The first number of which a runtime finds source and result equal, and unlike each other; None after some."""
     from tests.fuzz.judging import judge
 
-    while number.value < _TRIES:
-        number.value += 1
+    for number in range(_TRIES):
         try:
-            case = case_of(name, number.value)
+            case = case_of(name, number)
             verdict = judge(case)
         except NotDrawableError:
             continue
         if verdict.kind == "equal" and verdict.judges and is_rewritten(case):
-            found.value = True
-            return
+            return number
+    return None
 
 
 def is_rewritten(case: Case) -> bool:
@@ -105,21 +102,15 @@ def is_rewritten(case: Case) -> bool:
     return made.graph != case.model.graph or list(made.functions) != list(case.model.functions)
 
 
-def main() -> None:
-    """Look for numbers in processes of their own, which runtimes may end, and write the file."""
-    processes = multiprocessing.get_context("fork")
+def main(skipped: Collection[str]) -> None:
+    """Look for numbers, and write each into the file; a runtime may end the process at the last name printed."""
     numbers = dict(known_numbers())
-    for name in sorted(set(every_rewrite()) - set(numbers) - set(tested_elsewhere())):
-        number, found = processes.Value("i", -1), processes.Value("b", False)
-        while number.value < _TRIES and not found.value:
-            search = processes.Process(target=_search, args=(name, number, found))
-            search.start()
-            search.join(_SECONDS)
-            search.kill()
-            search.join()
-        print(f"{name}: {number.value if found.value else 'nothing found'}", flush=True)
-        if found.value:
-            numbers[name] = number.value
+    for name in sorted(set(every_rewrite()) - set(numbers) - set(tested_elsewhere()) - set(skipped)):
+        print(name, end=": ", flush=True)
+        number = _found(name)
+        print("nothing found" if number is None else number, flush=True)
+        if number is not None:
+            numbers[name] = number
             _write(numbers)
 
 
@@ -132,4 +123,4 @@ def _write(numbers: Mapping[str, int]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
