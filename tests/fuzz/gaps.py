@@ -19,7 +19,7 @@ from tests.fuzz.values import type_string
 __all__ = ["Facts", "Gap", "facts_of", "gap_of", "known_gaps", "never_run"]
 
 _FILE = Path(__file__).with_name("known_gaps.toml")
-_CONDITIONS = ("empty", "not finite", "scalar", "function", "subgraph")
+_CONDITIONS = ("empty", "not finite", "scalar", "function", "default of a function", "subgraph")
 """What a gap may ask of a model and its values; the largest of a type count as not finite."""
 
 
@@ -111,6 +111,8 @@ def facts_of(model: ModelProto, values: Iterable[Any]) -> Facts:
     conditions = set(_conditions(tensors))
     if model.functions:
         conditions.add("function")
+    if any(function.attribute_proto for function in model.functions):
+        conditions.add("default of a function")
     if any(attribute.type == AttributeProto.GRAPH for node in nodes for attribute in node.attribute):
         conditions.add("subgraph")
     made = _made_types(model)

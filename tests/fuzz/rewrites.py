@@ -22,7 +22,7 @@ from reducelower.model.schemas import all_operators, schema, versions
 from tests.fuzz.case import Action, Case
 from tests.fuzz.drawing import NotDrawableError
 
-__all__ = ["case_of", "every_rewrite", "is_rewritten", "known_numbers", "tested_elsewhere"]
+__all__ = ["case_of", "every_rewrite", "is_rewritten", "known_numbers", "not_compared_yet", "tested_elsewhere"]
 
 _FILE = Path(__file__).with_name("rewrites.toml")
 _TRIES = 12
@@ -66,6 +66,11 @@ def known_numbers() -> Mapping[str, int]:
 def tested_elsewhere() -> Mapping[str, str]:
     """The test that compares a rewrite which no judge runs with numbers of its own, as ``file::test``, by name."""
     return {name: str(test) for name, test in _read()["tests"].items()}
+
+
+def not_compared_yet() -> frozenset[str]:
+    """The names of rewrites that are known to have been compared with nothing."""
+    return frozenset(map(str, _read()["open"]["names"]))  # type: ignore[call-overload]
 
 
 def case_of(name: str, number: int) -> Case:

@@ -16,7 +16,7 @@ def test_a_gap_names_what_there_is_and_gives_a_reason(gap: Gap) -> None:
     assert gap.runtime in RUNTIMES
     assert gap.operators <= set(all_operators())
     assert gap.opsets[0] <= min(gap.opsets[1], latest_opset())
-    assert gap.operators or gap.types
+    assert gap.operators or gap.types or gap.when
     assert len(gap.reason.split()) > 4
 
 
