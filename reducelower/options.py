@@ -68,7 +68,8 @@ class Settings:
         validate: look at every distinct rewrite with onnx's checker and shape inference, and refuse what is not valid.
         memo: work out like nodes once; without it every node is worked out by itself, to the same bytes.
 
-        raised: operators to raise to, all where none is named; None makes the models legal instead.
+        raised: operators to raise to, all where none is named, after the models were made legal for the target; None
+            raises nothing.
         verify: run both models and compare.
         dims, inputs: sizes of symbolic dimensions and files with input values, for verification.
         test_data: folder in ONNX's test-data layout that verification takes inputs and outputs from; may be empty.

@@ -22,7 +22,7 @@ from reducelower.files import LoadedModel, read_model, resolve_destination, writ
 from reducelower.files.urls import is_url
 from reducelower.legalization.repair import Repaired, drop_stale, repair
 from reducelower.model.validate import what_is_odd
-from reducelower.options import Settings
+from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
@@ -232,12 +232,23 @@ def _stops(verification: Verification, *, strict: bool) -> bool:
 
 
 def _legalized(source: LoadedModel, settings: Settings) -> Legalized:
+    """The model as it is wanted: converted, raised, or first the one and then the other."""
     if settings.raised is None:
         return legalize(source.model, **settings.for_engine(), base_dir=source.folder)
+    if settings.target == Target():
+        return _raised(source.model, source, settings)
+    from reducelower.recompose.plans import joined
+
+    converted = legalize(source.model, **settings.for_engine(), base_dir=source.folder)
+    raised = _raised(converted.model, source, settings)
+    return Legalized(raised.model, joined(converted.plan, raised.plan, converted.model, raised.model))
+
+
+def _raised(model: ModelProto, source: LoadedModel, settings: Settings) -> Legalized:
     from reducelower.recompose import BOOKS, raise_with_plan
 
     return raise_with_plan(
-        source.model,
+        model,
         ops=settings.raised or None,
         rules=dict.fromkeys((*BOOKS, settings.rules)),
         freeze_defaults=settings.freeze_defaults,

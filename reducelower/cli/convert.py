@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -29,6 +30,12 @@ __all__ = ["command"]
 @FOR_OPTION
 @output_options
 @click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; repeatable.")
+@click.option(
+    "--raise",
+    "is_raised",
+    is_flag=True,
+    help="Then fold what spells out a normalization or a composite reduction into that operator, as raise does.",
+)
 @conversion_options("stable")
 @IR_VERSION_OPTION
 @REPAIR_OPTION
@@ -44,6 +51,7 @@ def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
     Examples:
       reducelower convert model.onnx -o model13.onnx --opset 13
       reducelower convert model.onnx -o for_openvino.onnx --for openvino
+      reducelower convert model.onnx -o model17.onnx --opset 17 --raise
       reducelower convert models/ --output-dir converted/ --opset 17 --jobs 4 --resume
     """
     if options["opset"] is None and not options["for_runtimes"] and options["ir_version"] in ("auto", "keep"):
@@ -52,4 +60,7 @@ def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
         )
     from reducelower.cli.conversion import convert_all
 
-    return convert_all("convert", models, settings_of(target_of(options, ctx), options), options)
+    settings = settings_of(target_of(options, ctx), options)
+    if options["is_raised"]:
+        settings = replace(settings, raised=())
+    return convert_all("convert", models, settings, options)

@@ -43,14 +43,18 @@ __all__ = ["command"]
 @verification_options
 @report_option
 def command(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
-    """Fold primitive forms into the composite Reduce operators they spell out, and verify: the way back from expand.
+    """Fold primitive forms into the operators they spell out, and verify: the way back from expand.
+
+    Composite Reduce operators, LayerNormalization, RMSNormalization, GroupNormalization, InstanceNormalization,
+    LpNormalization, Softmax, LogSoftmax and Gelu, as far as the model's opset version has them. What only looks like
+    one is left, and the reason said.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
 
     \b
     Examples:
       reducelower raise expanded.onnx -o model.onnx
-      reducelower raise expanded.onnx -o model.onnx --op ReduceLogSumExp
+      reducelower raise expanded.onnx -o model.onnx --op LayerNormalization
     """
     from reducelower.cli.conversion import convert_all
     from reducelower.model.suggestions import did_you_mean

@@ -15,9 +15,9 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.recompose.forms import AXES, DATA, Pattern
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["Match", "Surroundings", "constant_axes", "find"]
+__all__ = ["COMMUTATIVE", "Match", "Surroundings", "attributes_of", "constant_axes", "find"]
 
-_COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min"})
+COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min"})
 
 
 class Surroundings:
@@ -128,7 +128,7 @@ class _Search:
         names, given = _trimmed(wanted.input), _trimmed(node.input)
         if len(names) != len(given):
             return False
-        if node.op_type in _COMMUTATIVE and len(given) == 2 and given[0] != given[1]:
+        if node.op_type in COMMUTATIVE and len(given) == 2 and given[0] != given[1]:
             attempt = match.copy()
             if self._values(wanted, given, attempt):
                 match.become(attempt)
@@ -188,13 +188,14 @@ class _Search:
     def _same_attributes(self, wanted: NodeProto, node: NodeProto) -> bool:
         if any(attribute.ref_attr_name for attribute in node.attribute):
             return False
-        return self._attributes(wanted) == self._attributes(node)
+        return attributes_of(wanted, self.scope.opset) == attributes_of(node, self.scope.opset)
 
-    def _attributes(self, node: NodeProto) -> dict[str, Any]:
-        """The attributes of a node, with the schema's defaults for those it does not state."""
-        values = dict(_defaults(node.op_type, self.scope.opset))
-        values.update((attribute.name, helper.get_attribute_value(attribute)) for attribute in node.attribute)
-        return values
+
+def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
+    """The attributes of a node, with the schema's defaults for those it does not state."""
+    values = dict(_defaults(node.op_type, opset))
+    values.update((attribute.name, helper.get_attribute_value(attribute)) for attribute in node.attribute)
+    return values
 
 
 @cache

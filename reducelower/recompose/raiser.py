@@ -13,6 +13,7 @@ from reducelower.model.inference import GraphKey, function_key, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Site
 from reducelower.recompose.candidates import manner_of, nodes_after, with_count
+from reducelower.recompose.composing import FormTable, Left, compose
 from reducelower.recompose.forms import AXES, DATA
 from reducelower.recompose.index import FormIndex, Shape
 from reducelower.recompose.matching import Match, Surroundings, find
@@ -25,15 +26,18 @@ __all__ = ["Raiser"]
 class Raiser:
     """One run over one model."""
 
-    def __init__(self, ground: Ground, index: FormIndex) -> None:
+    def __init__(self, ground: Ground, index: FormIndex, table: FormTable) -> None:
         """Prepare a run.
 
         Args:
             ground: what all scopes share.
-            index: the forms to look for.
+            index: the forms of Reduce operators to look for.
+            table: the forms of normalizations and activations to look for.
         """
         self._ground = ground
         self._index = index
+        self._table = table
+        self.left: list[Left] = []
         self._edits: list[Edit] = []
         self._regions: dict[int, dict[int, tuple[int, ...]]] = {}
 
@@ -64,8 +68,10 @@ class Raiser:
             for index, node in enumerate(nodes)
             if node.op_type in self._index.reductions and node.domain in DEFAULT_DOMAINS
         ]
+        surroundings = Surroundings(scope.holder)
+        taken = self._compose(edit, surroundings)
         if reductions:
-            self._fold(edit, reductions)
+            self._fold(edit, [index for index in reductions if index not in taken], surroundings, taken)
         for index, node in enumerate(nodes):
             for number, attribute, graph in subgraphs(node):
                 path = f"{scope.path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
@@ -74,9 +80,34 @@ class Raiser:
 
     # One graph
 
-    def _fold(self, edit: Edit, reductions: Iterable[int]) -> None:
-        scope, surroundings = edit.scope, Surroundings(edit.scope.holder)
+    def _compose(self, edit: Edit, surroundings: Surroundings) -> set[int]:
+        """Put normalizations and activations together; the positions of the nodes that they were spelled out with."""
+        scope, nodes = edit.scope, surroundings.nodes
+        found, left = compose(scope, surroundings, self._table)
+        self.left += left
         taken: set[int] = set()
+        for composed in found:
+            op_type = composed.form.op_type
+            for index in composed.region:
+                edit.replaced[index] = []
+                for name in nodes[index].input:
+                    if name and scope.constant(name) is not None:
+                        scope.release(name)
+            made = next(node for node in composed.nodes if node.op_type == op_type)
+            copy_marks(nodes[composed.last], made)
+            edit.replaced[composed.last] = composed.nodes
+            edit.sites[composed.last] = (op_type, f"raised from {composed.form.name}")
+            self._regions.setdefault(id(edit), {})[composed.last] = tuple(sorted(composed.spelled))
+            taken |= composed.region
+        lasts = {composed.last for composed in found}
+        _forget(scope.holder, {name for index in taken - lasts for name in nodes[index].output})
+        return taken
+
+    def _fold(
+        self, edit: Edit, reductions: Iterable[int], surroundings: Surroundings, composed: Collection[int]
+    ) -> None:
+        scope = edit.scope
+        taken = set(composed)
         for last, reduction, shape in self._candidates(reductions, surroundings, scope):
             if last in taken or reduction in taken:
                 continue
@@ -88,7 +119,8 @@ class Raiser:
             taken |= match.region
             self._replace(edit, last, match, shape)
         _forget(
-            scope.holder, {name for index in taken - edit.sites.keys() for name in surroundings.nodes[index].output}
+            scope.holder,
+            {name for index in taken - edit.sites.keys() for name in surroundings.nodes[index].output},
         )
 
     def _candidates(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from onnx import ModelProto
@@ -16,6 +16,8 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import parse_element_type
 from reducelower.options import Book, Target
 from reducelower.plan import Plan
+from reducelower.recompose.composing import FormTable, Left
+from reducelower.recompose.expressions import known_composites
 from reducelower.recompose.index import FormIndex, reductions_of
 from reducelower.recompose.raiser import Raiser
 from reducelower.rulebook.bodies import SHIPPED, Rules
@@ -141,11 +143,13 @@ def raise_with_plan(
         overridable=result.ir_version >= 4,
         initializers_stand_alone=result.ir_version >= 4,
     )
-    raiser = Raiser(ground, FormIndex(wanted, books, by_hand=by_hand))
+    table = FormTable(wanted if by_hand else ())
+    raiser = Raiser(ground, FormIndex(wanted, books, by_hand=by_hand), table)
     sites = raiser.run(result, as_it_is.source_opset)
     notes = tuple(
         f"{name!r} is a default that callers may override; it was taken for constant" for name in sorted(ground.frozen)
     )
+    notes += tuple(_sentences(raiser.left))
     versions = (result.ir_version, result.ir_version)
     carried = as_it_is.carried - sum(len(site.raised_from) for site in sites)
     return Legalized(result, Plan(as_it_is.source_opset, as_it_is.target, sites, (), carried, versions, notes))
@@ -159,4 +163,17 @@ def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> C
         by_hand: whether what people write by hand is looked for as well.
     """
     known = {name for book in rules for name in reductions_of(Rules(book).book)}
-    return known.union(*(reductions_of(book) for book in load_forms())) if by_hand else known
+    if not by_hand:
+        return known
+    return known.union(known_composites(), *(reductions_of(book) for book in load_forms()))
+
+
+def _sentences(left: Iterable[Left]) -> Iterator[str]:
+    """What looked like an operator and was left, one sentence per operator and reason."""
+    groups: dict[tuple[str, str], list[Left]] = {}
+    for each in left:
+        groups.setdefault((each.op_type, each.why), []).append(each)
+    for (op_type, why), places in groups.items():
+        first = places[0]
+        others = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        yield f"what ends in {first.node} ({first.graph}){others} looks like {op_type} and was left: {why}"

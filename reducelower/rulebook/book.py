@@ -18,7 +18,7 @@ from reducelower.rulebook.helpers import Helpers, is_operator, read_out
 from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, opset_of, read_rules
 from reducelower.rulebook.validation import check_helper, check_overload, validate
 
-__all__ = ["Rule", "RuleBook", "load_book", "load_forms", "shipped_books"]
+__all__ = ["Rule", "RuleBook", "load_book", "load_composites", "load_forms", "shipped_books"]
 
 _EXTENDS = {"core": "stable"}
 """Shipped book -> the book that answers for what it has no rule of its own for."""
@@ -75,6 +75,7 @@ class RuleBook:
         extends: RuleBook | None = None,
         *,
         trusted: bool = False,
+        helpers: Helpers | None = None,
     ) -> None:
         """Gather where the rules are.
 
@@ -84,6 +85,7 @@ class RuleBook:
             functions: rules given as objects.
             extends: book that answers for operators this one has no rule for.
             trusted: skip validation, for the shipped books, which the tests hold valid.
+            helpers: helper functions that its rules may use, instead of those that come with the package.
 
         Raises:
             RuleError: the folder is not there or holds no rule.
@@ -92,6 +94,7 @@ class RuleBook:
         self.directory = directory
         self._extends = extends
         self._trusted = trusted
+        self._given_helpers = helpers
         self._files: dict[str, Path] = {}
         if directory is not None:
             if not directory.is_dir():
@@ -196,7 +199,7 @@ class RuleBook:
     @cached_property
     def _helpers(self) -> Helpers:
         """The helper functions for every rule of the book: those that come with the package, and the folder's own."""
-        found = dict(_shipped_helpers())
+        found = dict(_shipped_helpers() if self._given_helpers is None else self._given_helpers)
         path = None if self.directory is None else self.directory / f"{HELPERS}{SUFFIX}"
         if path is not None and path.is_file():
             found.update(_read_helpers(path, found))
@@ -232,8 +235,20 @@ def load_book(name: str | os.PathLike[str]) -> RuleBook:
 @cache
 def load_forms() -> tuple[RuleBook, ...]:
     """The folders of `rules/forms`: forms that people write by hand, which raising looks for and nothing expands to."""
-    folders = sorted(path for path in (_home() / "forms").iterdir() if path.is_dir())
+    folders = sorted(path for path in (_home() / "forms").iterdir() if path.is_dir() and path.name not in _COMPOSITES)
     return tuple(RuleBook(f"forms/{path.name}", path, trusted=True) for path in folders)
+
+
+_COMPOSITES = ("composites", "lookalikes")
+"""Folders of `rules/forms` whose forms stand for normalizations and activations, and for what only looks like them."""
+
+
+@cache
+def load_composites() -> tuple[RuleBook, ...]:
+    """The forms of normalizations and activations, and of what only looks like them; both use the same helpers."""
+    home = _home() / "forms"
+    helpers = _read_helpers(home / _COMPOSITES[0] / f"{HELPERS}{SUFFIX}")
+    return tuple(RuleBook(f"forms/{name}", home / name, trusted=True, helpers=helpers) for name in _COMPOSITES)
 
 
 @cache

@@ -1,0 +1,343 @@
+"""When what was found is the operator, and the nodes that then stand in its place.
+
+Each function of the table answers for one operator: with the nodes, or with the sentence that says what is in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from reducelower.model.schemas import element_type_name, schema, taken_types, versions
+from reducelower.recompose.expressions import Form
+from reducelower.recompose.matching import Surroundings
+from reducelower.recompose.unify import Found
+from reducelower.scope.scope import Scope
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+__all__ = ["Place", "replacement"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Something that looks like an operator.
+
+    Attributes:
+        form: the form that it has.
+        found: where.
+        output: the value that it yields.
+        scope: the graph it stands in.
+        surroundings: who yields and reads what there.
+    """
+
+    form: Form
+    found: Found
+    output: str
+    scope: Scope
+    surroundings: Surroundings
+
+    @property
+    def data(self) -> str:
+        """The value that the operator is applied to."""
+        return str(self.found.values[self.form.inputs[0]])
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """What is reduced over; counted from the front where the rank is known."""
+        axes: tuple[int, ...] = self.found.values["axes"]
+        return axes
+
+
+class _NotItError(Exception):
+    """What is in the way, as a sentence without a subject."""
+
+
+class _TooOldError(_NotItError):
+    """Nothing is in the way but the opset version."""
+
+
+def replacement(place: Place) -> tuple[list[NodeProto], str, bool]:
+    """The nodes to put in place of what was found, or what is in the way; the other is empty.
+
+    The last says whether another opset version would do.
+    """
+    try:
+        _check(place)
+        nodes = _OPERATORS[place.form.op_type](place)
+        _check_version(place)
+    except _NotItError as reason:
+        return [], str(reason), isinstance(reason, _TooOldError)
+    return nodes, "", False
+
+
+def _check(place: Place) -> None:
+    scope, data = place.scope, place.data
+    if place.form.why_not:
+        raise _NotItError(place.form.why_not)
+    if place.found.doubts:
+        raise _NotItError(place.found.doubts[0])
+    if scope.element_type(data) is None:
+        raise _NotItError(f"the element type of {data!r} is not known; declare it with --type {data}=float32")
+    if place.found.most_dimensions > (scope.rank(data) or 0):
+        raise _NotItError("a constant of one element adds dimensions")
+    _check_count(place)
+
+
+_SINCE = {"GroupNormalization": 21}
+"""Opset version at which an operator came to mean what its forms say, where that is not its first."""
+
+
+def _check_version(place: Place) -> None:
+    op_type, opset = place.form.op_type, place.scope.opset
+    first = _SINCE.get(op_type, versions(op_type)[0])
+    if opset < first:
+        raise _TooOldError(f"it came with opset {first}, and this is {opset} (convert --opset {first} --raise)")
+    known, element_type = schema(op_type, opset), place.scope.element_type(place.data)
+    assert known is not None
+    assert element_type is not None
+    if f"tensor({element_type_name(element_type)})" not in taken_types(known, known.inputs[0]):
+        raise _NotItError(f"it does not take {element_type_name(element_type)}")
+
+
+def _check_count(place: Place) -> None:
+    """What a sum is divided by has to be the number of elements, or what it is multiplied by the inverse of that."""
+    if "count" not in place.found.values:
+        return
+    value, shape = place.scope.constant(place.found.values["count"]), place.scope.shape(place.data)
+    sizes = None if shape is None else [shape[axis] for axis in place.axes]
+    if value is None or sizes is None or any(not size for size in sizes):
+        raise _NotItError("it is not known whether the sums are divided by the number of elements")
+    number, count = float(value.reshape(-1)[0]), prod(size or 0 for size in sizes)
+    precision = 2.0**-10 if value.dtype.itemsize == 2 else 2.0**-22
+    if value.size != 1 or all(abs(number - wanted) > precision * wanted for wanted in (count, 1 / count)):
+        raise _NotItError(f"its sums are divided by {number:g}, and {count} elements are added up")
+
+
+# What the operators have in common
+
+
+def _epsilon(place: Place) -> float:
+    given = place.found.values["epsilon"]
+    if isinstance(given, float):
+        return given
+    value = place.scope.constant(given)
+    if value is None or value.size != 1:
+        raise _NotItError("its epsilon is no constant of one element")
+    if value.ndim > (place.scope.rank(place.data) or 0):
+        raise _NotItError("its epsilon adds dimensions")
+    number = float(value.reshape(()))
+    if not number >= 0:
+        raise _NotItError(f"its epsilon is {number:g}")
+    return number
+
+
+def _no_double(place: Place) -> None:
+    kind = place.scope.element_type(place.data)
+    widened = kind == TensorProto.FLOAT and any(
+        place.scope.element_type(name) == TensorProto.DOUBLE
+        for index in place.found.nodes
+        for name in place.surroundings.nodes[index].output
+    )
+    if kind == TensorProto.DOUBLE or widened:
+        raise _NotItError("it is computed in double, and the operator's stash_type has no double")
+
+
+def _trailing(place: Place) -> int:
+    """The number of axes, which have to be the last ones; one axis elsewhere is zero, for a transposition."""
+    rank, axes = place.scope.rank(place.data), place.axes
+    last = range(-len(axes), 0) if rank is None else range(rank - len(axes), rank)
+    if axes and axes == tuple(last):
+        return len(axes)
+    if rank is not None and len(axes) == 1 and rank > 1:
+        return 0
+    raise _NotItError(f"it goes over axes {list(axes)}, which are not the last ones")
+
+
+def _sizes(place: Place, axes: Sequence[int]) -> list[int]:
+    shape = place.scope.shape(place.data)
+    sizes = [] if shape is None else [shape[axis] for axis in axes]
+    if not sizes or not all(sizes):
+        raise _NotItError(f"the shape of {place.data!r} is not known along axes {list(axes)}")
+    return [size for size in sizes if size]
+
+
+def _vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: float, kind: int | None) -> str:
+    """The value of scale or bias in the shape that the operator wants.
+
+    Args:
+        place: what was found.
+        name: the operator's name of it; where nothing was found, it is a constant of the neutral number.
+        shape: the shape that the operator wants.
+        around: how many dimensions of size one follow it in the model.
+        neutral: one or zero.
+        kind: its element type.
+    """
+    value = place.found.values.get(name)
+    scope = place.scope
+    if kind is None:
+        raise _NotItError(f"the element type of {place.output!r} is not known")
+    if value is None:
+        return scope.add_constant(np.full(shape, neutral, helper.tensor_dtype_to_np_dtype(kind)), name.lower())
+    found = scope.shape(value)
+    if scope.element_type(value) != kind:
+        raise _NotItError(f"its {name} {value!r} is not of type {element_type_name(kind)}")
+    if found == tuple(shape) and not around:
+        return str(value)
+    wanted = (*shape, *(1,) * around)
+    if found is None or _stripped(found) != _stripped(wanted) or len(found) > (scope.rank(place.data) or 0):
+        shown = "unknown shape" if found is None else f"shape {['?' if size is None else size for size in found]}"
+        raise _NotItError(f"its {name} {value!r} is of {shown}, where {list(wanted)} belongs")
+    if len(_stripped(wanted)) < len(wanted) and len(found) < len(wanted):
+        raise _NotItError(f"its {name} {value!r} is of shape {list(found)}, where {list(wanted)} belongs")
+    constant = scope.constant(value)
+    if constant is None:
+        raise _NotItError(f"its {name} {value!r} is of shape {list(found)} and no constant that could be given another")
+    scope.release(value)
+    return scope.add_constant(constant.reshape(tuple(shape)), name.lower())
+
+
+def _stripped(shape: Sequence[int | None]) -> tuple[int | None, ...]:
+    """A shape without the dimensions of size one in front."""
+    sizes = list(shape)
+    while sizes and sizes[0] == 1:
+        del sizes[0]
+    return tuple(sizes)
+
+
+def _node(place: Place, inputs: Sequence[str], output: str = "", /, **attributes: Any) -> NodeProto:
+    return helper.make_node(place.form.op_type, inputs, [output or place.output], **attributes)
+
+
+# The operators
+
+
+def _by_layer(place: Place) -> list[NodeProto]:
+    """LayerNormalization and RMSNormalization: along the last axes, or along another one between transpositions."""
+    _no_double(place)
+    scope, kept = place.scope, _trailing(place)
+    rank = scope.rank(place.data)
+    around = 0 if kept or rank is None else rank - 1 - place.axes[0]
+    names = ("Scale", "B") if place.form.op_type == "LayerNormalization" else ("scale",)
+    sizes = _sizes(place, range(-kept, 0) if kept else place.axes)
+    kind = scope.element_type(place.output)
+    vectors = [_vector(place, names[0], sizes, around, 1.0, kind)]
+    if len(names) > 1 and names[1] in place.found.values:
+        vectors.append(_vector(place, names[1], sizes, around, 0.0, kind))
+    if place.form.op_type == "LayerNormalization" and kind != scope.element_type(place.data):
+        raise _NotItError("its result is of another type than its data")
+    epsilon = _epsilon(place)
+    if kept:
+        return [_node(place, [place.data, *vectors], axis=-kept, epsilon=epsilon)]
+    assert rank is not None
+    order = [axis for axis in range(rank) if axis != place.axes[0]] + [place.axes[0]]
+    last = scope.fresh(place.output, "/axis_last")
+    normal = scope.fresh(place.output, "/normalized")
+    return [
+        helper.make_node("Transpose", [place.data], [last], name=last, perm=order),
+        _node(place, [last, *vectors], normal, name=normal, axis=-1, epsilon=epsilon),
+        helper.make_node("Transpose", [normal], [place.output], perm=np.argsort(order).tolist()),
+    ]
+
+
+def _channels(place: Place) -> tuple[int, int, int | None]:
+    """The rank of the data, the number of channels and the element type."""
+    rank = place.scope.rank(place.data)
+    if rank is None or rank < 3:
+        raise _NotItError(f"the rank of {place.data!r} is not known to be three or more")
+    return rank, _sizes(place, [1])[0], place.scope.element_type(place.data)
+
+
+def _instance(place: Place) -> list[NodeProto]:
+    rank, channels, kind = _channels(place)
+    if place.axes != tuple(range(2, rank)):
+        raise _NotItError(f"it goes over axes {list(place.axes)}, which are not those behind batch and channels")
+    if rank == 3 and "scale" not in place.found.values:
+        raise _NotItError("nothing tells it from a LayerNormalization along the last axis")
+    vectors = [
+        _vector(place, name, [channels], rank - 2, neutral, kind) for name, neutral in (("scale", 1.0), ("B", 0.0))
+    ]
+    return [_node(place, [place.data, *vectors], epsilon=_epsilon(place))]
+
+
+def _group(place: Place) -> list[NodeProto]:
+    _no_double(place)
+    rank, channels, kind = _channels(place)
+    groups = _groups(place, channels)
+    if not _is_shape_of(place, place.found.values["shape"], place.data):
+        raise _NotItError("what was brought to groups is not brought back to the shape it had")
+    if "axes" in place.found.values:
+        grouped = place.scope.constant(place.found.values["group_shape"])
+        if grouped is None or place.axes != tuple(range(2, grouped.size)):
+            raise _NotItError(f"it goes over axes {list(place.axes)}, which are not those of a group")
+    else:
+        for name, number in (("ones", 1), ("zeros", 0)):
+            value = place.scope.constant(place.found.values[name])
+            if value is None or not (value == number).all():
+                raise _NotItError("the InstanceNormalization in it has scale or bias of its own")
+    vectors = [
+        _vector(place, name, [channels], rank - 2, neutral, kind) for name, neutral in (("scale", 1.0), ("bias", 0.0))
+    ]
+    return [_node(place, [place.data, *vectors], num_groups=groups, epsilon=_epsilon(place))]
+
+
+def _groups(place: Place, channels: int) -> int:
+    value, shape = place.scope.constant(place.found.values["group_shape"]), place.scope.shape(place.data)
+    if value is None or value.ndim != 1 or value.size < 3 or shape is None:
+        raise _NotItError("the shape that its groups are brought to is not constant")
+    batch, groups = int(value[0]), int(value[1])
+    if groups < 1 or channels % groups or (batch != 0 and batch != shape[0]):
+        raise _NotItError(f"the shape {value.tolist()} does not bring its {channels} channels to groups")
+    return groups
+
+
+def _is_shape_of(place: Place, name: str, data: str) -> bool:
+    """Whether a value is the shape of another: a constant, or what Shape yields."""
+    value, shape = place.scope.constant(name), place.scope.shape(data)
+    if value is not None:
+        sizes = value.tolist()
+        return (
+            shape is not None
+            and len(sizes) == len(shape)
+            and sizes.count(-1) <= 1
+            and all(size in (0, -1, known) for size, known in zip(sizes, shape, strict=True))
+        )
+    index = place.surroundings.producers.get(name)
+    node = None if index is None else place.surroundings.nodes[index]
+    return node is not None and node.op_type == "Shape" and node.input[0] == data and not node.attribute
+
+
+def _along_axis(place: Place) -> list[NodeProto]:
+    """Softmax, LogSoftmax and LpNormalization: along one axis; before opset 13 Softmax takes all from it on."""
+    if len(place.axes) != 1:
+        raise _NotItError(f"it goes over {len(place.axes)} axes, and the operator over one")
+    (axis,) = place.axes
+    rank = place.scope.rank(place.data)
+    if place.form.op_type != "LpNormalization" and place.scope.opset < 13 and (rank is None or axis % rank != rank - 1):
+        raise _NotItError(f"before opset 13 the operator goes over all axes from axis {axis} on")
+    return [_node(place, [place.data], axis=axis, **dict(place.form.attributes))]
+
+
+def _gelu(place: Place) -> list[NodeProto]:
+    approximate = {"approximate": "tanh"} if place.form.attributes["approximate"] else {}
+    return [_node(place, [place.data], **approximate)]
+
+
+_OPERATORS: Mapping[str, Callable[[Place], list[NodeProto]]] = {
+    "Gelu": _gelu,
+    "GroupNormalization": _group,
+    "InstanceNormalization": _instance,
+    "LayerNormalization": _by_layer,
+    "LogSoftmax": _along_axis,
+    "LpNormalization": _along_axis,
+    "RMSNormalization": _by_layer,
+    "Softmax": _along_axis,
+}

@@ -1,0 +1,213 @@
+"""The forms of `rules/forms/composites` as expressions: what a model computes where it spells an operator out.
+
+A form is written as a rule is. Its helpers may have several definitions, any of which will do, so that one form stands
+for all combinations of them. Inputs beyond the operator's own (``axes``, ``epsilon`` ...) are values that tell the
+operator's attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, helper, numpy_helper
+
+from reducelower.rulebook.book import load_composites
+from reducelower.rulebook.helpers import Helpers
+from reducelower.rulebook.reading import Source
+
+__all__ = [
+    "Anchors",
+    "AnyOf",
+    "Application",
+    "Expression",
+    "Form",
+    "Literal",
+    "Variable",
+    "anchors",
+    "forms_of",
+    "is_near",
+    "known_composites",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """An input of the form: any value, the same wherever the form names it."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Literal:
+    """A constant of this value, in whichever type and spelling."""
+
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Application:
+    """What an operator yields.
+
+    Attributes:
+        op_type: the operator.
+        attributes: attributes that the node has to have, by name; a `Variable` takes what the node has.
+        operands: what it is applied to.
+    """
+
+    op_type: str
+    attributes: Mapping[str, object]
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AnyOf:
+    """One of several expressions, the first that is found."""
+
+    alternatives: tuple[Expression, ...]
+
+
+Expression: TypeAlias = Variable | Literal | Application | AnyOf
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """One way, or a family of ways, to write an operator.
+
+    Attributes:
+        op_type: the operator.
+        name: what reports call it.
+        inputs: its inputs; the first is the operator's.
+        result: what yields the operator's output.
+        attributes: attributes of the operator that the form stands for, by name.
+        why_not: why this only looks like the operator; empty where it is the operator.
+    """
+
+    op_type: str
+    name: str
+    inputs: tuple[str, ...]
+    result: Expression
+    attributes: Mapping[str, int]
+    why_not: str = ""
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """The operators whose node may yield the result."""
+        return frozenset(_ends(self.result))
+
+
+@cache
+def known_composites() -> tuple[str, ...]:
+    """The operators that there are forms for here."""
+    return tuple(sorted({name for book in load_composites() for name in book.operators}))
+
+
+@cache
+def forms_of(op_type: str) -> tuple[Form, ...]:
+    """The forms of an operator, those that are the operator first."""
+    found = []
+    for book in load_composites():
+        sources, helpers = book.written(op_type)
+        found += [_form(source, helpers, book.name) for source in sources]
+    return tuple(sorted(found, key=lambda form: bool(form.why_not)))
+
+
+def _form(source: Source, helpers: Helpers, book: str) -> Form:
+    function = source.function
+    values: dict[str, Expression] = {name: Variable(name) for name in function.input}
+    references = {name: Variable(name) for name in function.attribute}
+    for node in function.node:
+        values[node.output[0]] = _expression(node, values, helpers, references)
+    is_lookalike = book.endswith("lookalikes")
+    return Form(
+        function.name,
+        f"{book}/{function.name}",
+        tuple(function.input),
+        values[function.output[0]],
+        {attribute.name: attribute.i for attribute in function.attribute_proto},
+        function.doc_string if is_lookalike else "",
+    )
+
+
+def _expression(
+    node: NodeProto, values: Mapping[str, Expression], helpers: Helpers, references: Mapping[str, Variable]
+) -> Expression:
+    operands = tuple(values[name] for name in node.input)
+    if node.op_type == "Identity":
+        return operands[0]
+    if node.op_type == "Constant":
+        return Literal(float(numpy_helper.to_array(node.attribute[0].t)))
+    if node.op_type in helpers:
+        ways = [_called(source, operands, helpers) for source in helpers[node.op_type]]
+        return ways[0] if len(ways) == 1 else AnyOf(tuple(ways))
+    attributes = {attribute.name: _said(attribute, references) for attribute in node.attribute}
+    return Application(node.op_type, attributes, operands)
+
+
+def _said(attribute: AttributeProto, references: Mapping[str, Variable]) -> object:
+    if attribute.ref_attr_name:
+        return references[attribute.ref_attr_name]
+    return helper.get_attribute_value(attribute)
+
+
+def _called(source: Source, operands: Sequence[Expression], helpers: Helpers) -> Expression:
+    function = source.function
+    values = dict(zip(function.input, operands, strict=True))
+    for node in function.node:
+        values[node.output[0]] = _expression(node, values, helpers, {})
+    return values[function.output[0]]
+
+
+def _ends(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, Application):
+        yield expression.op_type
+    elif isinstance(expression, AnyOf):
+        for way in expression.alternatives:
+            yield from _ends(way)
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """What a form cannot be without.
+
+    Attributes:
+        operators: its rarest operators, one of which every way to write it has.
+        inner: all its operators.
+        farthest: the most nodes from one of these to the result, with as many again that only hand a value on.
+    """
+
+    operators: frozenset[str]
+    inner: frozenset[str]
+    farthest: int
+
+
+def anchors(result: Expression) -> Anchors:
+    """The anchors of an expression."""
+    depths = dict[str, int]()
+    for op_type, depth in _operators(result, 0):
+        depths[op_type] = max(depths.get(op_type, 0), depth)
+    rare = [op_type for op_type in depths if op_type.startswith("Reduce") or op_type in _RARE]
+    # Of a Softmax, say, the anchor nearest to the result is enough.
+    return Anchors(frozenset(rare), frozenset(depths) | {"Identity", "Cast"}, max(depths[name] for name in rare) + 2)
+
+
+_RARE = frozenset({"Erf", "InstanceNormalization", "Tanh"})
+
+
+def _operators(expression: Expression, depth: int) -> Iterator[tuple[str, int]]:
+    if isinstance(expression, Application):
+        yield expression.op_type, depth
+        for operand in expression.operands:
+            yield from _operators(operand, depth + 1)
+    elif isinstance(expression, AnyOf):
+        for way in expression.alternatives:
+            yield from _operators(way, depth)
+
+
+def is_near(found: float, wanted: float, kind: np.dtype[np.generic]) -> bool:
+    """Whether a number is another one, rounded to an element type, give or take its last place."""
+    precision = {2: 2.0**-10, 4: 2.0**-22}.get(kind.itemsize, 2.0**-22)
+    return abs(found - wanted) <= precision * abs(wanted)

@@ -1,0 +1,225 @@
+"""Normalizations and activations put together again: every way to write them, and what only looks like them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
+
+import reducelower
+from reducelower.recompose import raise_with_plan
+from reducelower.recompose.expressions import Form, forms_of, known_composites
+from tests.recompose.spelled import Written, choices, right, values
+
+FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
+FORMS = [form for op_type in known_composites() for form in forms_of(op_type)]
+OPERATORS = [(number, form) for number, form in enumerate(FORMS) if not form.why_not]
+DATA = Path(__file__).parents[1] / "data" / "normalizations"
+
+
+def axes_of(form: Form) -> tuple[int, ...]:
+    return (2,) if form.op_type in ("InstanceNormalization", "GroupNormalization") else (-1,)
+
+
+def run(model: ModelProto, *inputs: np.ndarray) -> np.ndarray:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_inputs()]
+    return np.asarray(session.run(None, dict(zip(names, inputs, strict=True)))[0])
+
+
+@pytest.mark.parametrize(("number", "form"), OPERATORS, ids=[f"{form.op_type}-{number}" for number, form in OPERATORS])
+def test_every_way_to_write_an_operator_becomes_the_operator(number: int, form: Form) -> None:
+    axes = axes_of(form)
+    for choice in choices(form, 12):
+        written = Written(form, choice, values(form, axes))
+        if form.op_type == "InstanceNormalization" and "scale" not in written.used:
+            continue  # that is a LayerNormalization
+        before = run(written.model, written.inputs[form.inputs[0]])
+        wanted = right(form, axes, written)
+        np.testing.assert_allclose(before, wanted, rtol=1e-4, atol=2e-5)  # the form says what it means
+        raised = raise_with_plan(written.model)
+        checker.check_model(raised.model, full_check=True)
+        kinds = Counter(node.op_type for node in raised.model.graph.node)
+        assert kinds == {form.op_type: 1}, [node.op_type for node in written.model.graph.node]
+        assert not raised.plan.notes
+        found = run(raised.model, written.inputs[form.inputs[0]])
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+LOOKALIKES = [form for form in FORMS if form.why_not]
+
+
+@pytest.mark.parametrize("form", LOOKALIKES, ids=lambda form: f"{form.op_type}-{form.why_not[:20]}")
+def test_what_only_looks_like_an_operator_is_left_and_why_is_said(form: Form) -> None:
+    inputs = {
+        **values(Form(form.op_type, "", tuple(n for n in form.inputs if n != "least"), form.result, {}), (-1,)),
+        "least": np.array(0.01, np.float32),
+    }
+    written = Written(form, next(choices(form, 1)), inputs)
+    raised = raise_with_plan(written.model, ops=[form.op_type])
+    assert raised.model == written.model
+    (note,) = raised.plan.notes
+    assert form.op_type in note
+    assert form.why_not in note
+
+
+# LayerNormalization as PyTorch writes it, and what is wrong with it
+
+
+def layer(
+    *,
+    opset: int = 17,
+    kind: int = FLOAT,
+    shape: tuple[Any, ...] = (2, 3, 4),
+    axes: tuple[int, ...] = (-1,),
+    other_axes: tuple[int, ...] | None = None,
+    scale: tuple[int, ...] = (4,),
+    bias: tuple[int, ...] = (4,),
+    epsilon: Any = 1e-5,
+    keepdims: int = 1,
+    outputs: tuple[str, ...] = ("y",),
+    exponent: float = 2.0,
+) -> ModelProto:
+    numpy_kind = helper.tensor_dtype_to_np_dtype(kind)
+    random = np.random.default_rng(0)
+    constants = {
+        "two": np.array(exponent, numpy_kind),
+        "epsilon": np.array(epsilon, numpy_kind),
+        "scale": random.normal(1, 0.1, scale).astype(numpy_kind),
+        "bias": random.normal(0, 0.1, bias).astype(numpy_kind),
+    }
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["mean"], axes=axes),
+        helper.make_node("Sub", ["x", "mean"], ["deviation"]),
+        helper.make_node("Pow", ["deviation", "two"], ["square"]),
+        helper.make_node("ReduceMean", ["square"], ["variance"], axes=other_axes or axes, keepdims=keepdims),
+        helper.make_node("Add", ["variance", "epsilon"], ["stabilized"]),
+        helper.make_node("Sqrt", ["stabilized"], ["root"]),
+        helper.make_node("Div", ["deviation", "root"], ["normalized"]),
+        helper.make_node("Mul", ["normalized", "scale"], ["scaled"]),
+        helper.make_node("Add", ["scaled", "bias"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", kind, shape)],
+        [helper.make_tensor_value_info(name, kind, None) for name in outputs],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def kinds(model: ModelProto) -> list[str]:
+    return [node.op_type for node in model.graph.node]
+
+
+def test_a_layer_normalization_takes_axis_epsilon_scale_and_bias() -> None:
+    model = layer()
+    raised = reducelower.raise_reductions(model)
+    (node,) = raised.graph.node
+    assert (node.op_type, list(node.input)) == ("LayerNormalization", ["x", "scale", "bias"])
+    said = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    assert said == {"axis": -1, "epsilon": float(np.float32(1e-5))}
+    assert {tensor.name for tensor in raised.graph.initializer} == {"scale", "bias"}
+
+
+ALIKE: dict[str, Callable[[], ModelProto]] = {
+    "several axes": lambda: layer(axes=(1, 2), scale=(3, 4), bias=(3, 4)),
+    "axes from the front": lambda: layer(axes=(2,)),
+    "dimensions of one in front of the scale": lambda: layer(scale=(1, 1, 4), bias=(1, 4)),
+    "an epsilon of one dimension": lambda: layer(epsilon=[1e-5]),
+    "float16": lambda: layer(kind=HALF),
+    "a batch of any size": lambda: layer(shape=("n", 3, 4)),
+}
+
+
+@pytest.mark.parametrize("what", ALIKE)
+def test_a_layer_normalization_with(what: str) -> None:
+    model = ALIKE[what]()
+    raised = reducelower.raise_reductions(model)
+    assert kinds(raised) == ["LayerNormalization"]
+    x = np.random.default_rng(1).normal(size=(2, 3, 4))
+    x = x.astype(helper.tensor_dtype_to_np_dtype(model.graph.input[0].type.tensor_type.elem_type))
+    np.testing.assert_allclose(run(raised, x), run(model, x), rtol=1e-5 if x.dtype == np.float32 else 4e-3, atol=4e-3)
+
+
+DIFFERENT: dict[str, tuple[Callable[[], ModelProto], str]] = {
+    "keepdims of 0": (lambda: layer(shape=(4, 4, 4), keepdims=0), "drops the axes it reduces"),
+    "axes that differ": (lambda: layer(other_axes=(1,)), "over different axes"),
+    "a scale of higher rank": (lambda: layer(scale=(3, 4)), "is of shape [3, 4], where [4] belongs"),
+    "a scale per batch": (lambda: layer(scale=(2, 1, 1)), "is of shape [2, 1, 1], where [4] belongs"),
+    "a bias of lower rank": (lambda: layer(axes=(1, 2), scale=(3, 4)), "'bias' is of shape [4]"),
+    "a scalar scale": (lambda: layer(scale=()), "is of shape []"),
+    "an epsilon for each": (lambda: layer(epsilon=np.full(4, 1e-5)), "no constant of one element"),
+    "a negative epsilon": (lambda: layer(epsilon=-1e-5), "epsilon is -1e-05"),
+    "an epsilon that adds dimensions": (lambda: layer(epsilon=[[[[1e-5]]]]), "adds dimensions"),
+    "double": (lambda: layer(kind=DOUBLE), "stash_type has no double"),
+    "a size that is not known": (lambda: layer(shape=(2, 3, "n")), "is not known"),
+    "opset 13": (lambda: layer(opset=13), "convert --opset 17 --raise"),
+    "the mean as an output": (lambda: layer(outputs=("y", "mean")), "'mean', which it computes on the way"),
+    "the variance as an output": (lambda: layer(outputs=("y", "variance")), "'variance', which it computes"),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_no_layer_normalization_with(what: str) -> None:
+    make, why = DIFFERENT[what]
+    model = make()
+    raised = raise_with_plan(model, ops=["LayerNormalization"])
+    assert raised.model == model
+    (note,) = raised.plan.notes
+    assert why in note
+
+
+def test_another_power_does_not_even_look_like_it() -> None:
+    model = layer(exponent=3.0)
+    raised = raise_with_plan(model, ops=["LayerNormalization"])
+    assert raised.model == model
+    assert not raised.plan.notes
+
+
+def test_over_channels_it_goes_between_transpositions() -> None:
+    model = layer(shape=(2, 4, 5, 3), axes=(1,), scale=(4, 1, 1), bias=(4, 1, 1))
+    raised = reducelower.raise_reductions(model)
+    checker.check_model(raised, full_check=True)
+    assert kinds(raised) == ["Transpose", "LayerNormalization", "Transpose"]
+    x = np.random.default_rng(1).normal(size=(2, 4, 5, 3)).astype(np.float32)
+    np.testing.assert_allclose(run(raised, x), run(model, x), rtol=1e-5, atol=1e-5)
+
+
+def test_only_named_operators_are_raised() -> None:
+    model = layer()
+    assert reducelower.raise_reductions(model, ops=["RMSNormalization"]) == model
+
+
+# What exporters write, stored
+
+STORED = {
+    "torch_ts_13": {"LayerNormalization": 2, "RMSNormalization": 1, "GroupNormalization": 1, "Gelu": 2},
+    "torch_ts_float16_13": {"LayerNormalization": 2, "RMSNormalization": 1, "GroupNormalization": 1, "Gelu": 2},
+    "torch_dyn_18": {"RMSNormalization": 2, "GroupNormalization": 1, "Gelu": 2},
+    "torch_dyn_float16_18": {"RMSNormalization": 1, "GroupNormalization": 1, "Gelu": 2},
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_what_an_exporter_spelled_out_is_put_together(name: str) -> None:
+    model = reducelower.convert_version(onnx.load(DATA / f"{name}.onnx"), 23)
+    raised = raise_with_plan(model)
+    checker.check_model(raised.model, full_check=True)
+    assert Counter(site.op_type for site in raised.plan.sites) == STORED[name]
+    x = np.random.default_rng(0).normal(size=(2, 4, 16)).astype(np.float16 if "16" in name else np.float32)
+    np.testing.assert_allclose(run(raised.model, x), run(model, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)
+    again = reducelower.expand(raised.model, ops=["LayerNormalization", "RMSNormalization"], rules="stable")
+    checker.check_model(again, full_check=True)
+    assert reducelower.verify(model, again).equivalent
