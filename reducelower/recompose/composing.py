@@ -94,10 +94,11 @@ def compose(scope: Scope, surroundings: Surroundings, table: FormTable) -> tuple
     accepted: list[tuple[Place, Composed]] = []
     refused: list[tuple[frozenset[int], Left]] = []
     taken: set[int] = set()
+    blocked: set[int] = set()
     for last in _results(surroundings, table):
-        if last in taken:
+        if last in taken or last in blocked:
             continue
-        chosen = _chosen(last, scope, surroundings, table, refused)
+        chosen = _chosen(last, scope, surroundings, table, refused, blocked)
         if chosen is not None and not any(other.last in chosen[1].region for _, other in accepted):
             accepted.append(chosen)
             taken |= chosen[1].region
@@ -134,6 +135,7 @@ def _chosen(
     surroundings: Surroundings,
     table: FormTable,
     refused: list[tuple[frozenset[int], Left]],
+    blocked: set[int],
 ) -> tuple[Place, Composed] | None:
     """The largest form that ends in a node and is the operator; the others are noted as refused."""
     node = surroundings.nodes[last]
@@ -146,11 +148,13 @@ def _chosen(
     ]
     for place in sorted(places, key=lambda place: len(place.found.nodes), reverse=True):
         mark = scope.mark()
-        nodes, why, by_opset = replacement(place)
-        if nodes:
-            return place, Composed(place.form, last, place.found.nodes, place.found.nodes, nodes)
+        answer = replacement(place)
+        if answer.nodes:
+            return place, Composed(place.form, last, place.found.nodes, place.found.nodes, answer.nodes)
         scope.roll_back(mark)
-        refused.append((place.found.nodes, _left(place, last, why, by_opset=by_opset)))
+        refused.append((place.found.nodes, _left(place, last, answer.why, by_opset=answer.by_opset)))
+        if answer.wholly:
+            blocked.update(place.found.nodes)
     return None
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-__all__ = ["Place", "replacement"]
+__all__ = ["Answer", "Place", "replacement"]
 
 
 @dataclass(frozen=True)
@@ -61,22 +61,40 @@ class _NotItError(Exception):
     """What is in the way, as a sentence without a subject."""
 
 
+class _WrongVectorError(_NotItError):
+    """A constant scale or bias does not fit, so that without it, it is not the operator either."""
+
+
 class _TooOldError(_NotItError):
     """Nothing is in the way but the opset version."""
 
 
-def replacement(place: Place) -> tuple[list[NodeProto], str, bool]:
-    """The nodes to put in place of what was found, or what is in the way; the other is empty.
+@dataclass(frozen=True)
+class Answer:
+    """What becomes of something that looks like an operator.
 
-    The last says whether another opset version would do.
+    Attributes:
+        nodes: what to put in its place; empty where something is in the way.
+        why: what is in the way.
+        by_opset: whether another opset version would do.
+        wholly: whether no part of it is to be taken for the operator either.
     """
+
+    nodes: list[NodeProto]
+    why: str = ""
+    by_opset: bool = False
+    wholly: bool = False
+
+
+def replacement(place: Place) -> Answer:
+    """The nodes to put in place of what was found, or what is in the way."""
     try:
         _check(place)
         nodes = _OPERATORS[place.form.op_type](place)
         _check_version(place)
     except _NotItError as reason:
-        return [], str(reason), isinstance(reason, _TooOldError)
-    return nodes, "", False
+        return Answer([], str(reason), isinstance(reason, _TooOldError), isinstance(reason, _WrongVectorError))
+    return Answer(nodes)
 
 
 def _check(place: Place) -> None:
@@ -109,17 +127,31 @@ def _check_version(place: Place) -> None:
 
 
 def _check_count(place: Place) -> None:
-    """What a sum is divided by has to be the number of elements, or what it is multiplied by the inverse of that."""
-    if "count" not in place.found.values:
-        return
-    value, shape = place.scope.constant(place.found.values["count"]), place.scope.shape(place.data)
+    """What a sum is divided by has to be the number of elements, and what it is multiplied by the inverse of that."""
+    for name in ("count", "share"):
+        if name in place.found.values:
+            _check_number(place, place.found.values[name], inverse=name == "share")
+
+
+def _check_number(place: Place, name: str, *, inverse: bool) -> None:
+    value, shape = place.scope.constant(name), place.scope.shape(place.data)
+    if "group_shape" in place.found.values:
+        shape = None if shape is None or None in shape else _grouped(shape, place)
     sizes = None if shape is None else [shape[axis] for axis in place.axes]
-    if value is None or sizes is None or any(not size for size in sizes):
+    if value is None or value.size != 1 or sizes is None or any(not size for size in sizes):
         raise _NotItError("it is not known whether the sums are divided by the number of elements")
     number, count = float(value.reshape(-1)[0]), prod(size or 0 for size in sizes)
     precision = 2.0**-10 if value.dtype.itemsize == 2 else 2.0**-22
-    if value.size != 1 or all(abs(number - wanted) > precision * wanted for wanted in (count, 1 / count)):
-        raise _NotItError(f"its sums are divided by {number:g}, and {count} elements are added up")
+    wanted = 1 / count if inverse else count
+    if abs(number - wanted) > precision * wanted:
+        how = "multiplied" if inverse else "divided"
+        raise _NotItError(f"its sums are {how} by {number:g}, and {count} elements are added up")
+
+
+def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
+    """The shape of data by groups: batch, groups, and what is in a group."""
+    groups = _groups(place, shape[1] or 1)
+    return shape[0] or 1, groups, prod(size or 1 for size in shape[1:]) // groups
 
 
 # What the operators have in common
@@ -195,7 +227,8 @@ def _vector(place: Place, name: str, shape: Sequence[int], around: int, neutral:
     wanted = (*shape, *(1,) * around)
     if found is None or _stripped(found) != _stripped(wanted) or len(found) > (scope.rank(place.data) or 0):
         shown = "unknown shape" if found is None else f"shape {['?' if size is None else size for size in found]}"
-        raise _NotItError(f"its {name} {value!r} is of {shown}, where {list(wanted)} belongs")
+        wrong = _NotItError if scope.constant(value) is None else _WrongVectorError
+        raise wrong(f"its {name} {value!r} is of {shown}, where {list(wanted)} belongs")
     if len(_stripped(wanted)) < len(wanted) and len(found) < len(wanted):
         raise _NotItError(f"its {name} {value!r} is of shape {list(found)}, where {list(wanted)} belongs")
     constant = scope.constant(value)

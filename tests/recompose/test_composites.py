@@ -181,6 +181,18 @@ def test_no_layer_normalization_with(what: str) -> None:
     assert why in note
 
 
+@pytest.mark.parametrize("count", [3.0, 0.25])
+def test_a_sum_over_another_number_is_no_mean(count: float) -> None:
+    form = next(form for form in forms_of("RMSNormalization") if not form.why_not)
+    inputs = values(form, (-1,))
+    for choice in choices(form, 3):
+        written = Written(form, choice, {**inputs, "count": np.array(count, np.float32), "share": np.array(4, "f")})
+        if written.used & {"count", "share"}:
+            raised = raise_with_plan(written.model, ops=["RMSNormalization"])
+            assert raised.model == written.model
+            assert "4 elements are added up" in raised.plan.notes[0]
+
+
 def test_another_power_does_not_even_look_like_it() -> None:
     model = layer(exponent=3.0)
     raised = raise_with_plan(model, ops=["LayerNormalization"])
