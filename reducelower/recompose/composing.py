@@ -12,7 +12,7 @@ from reducelower.recompose.composites import Place, replacement
 from reducelower.recompose.expressions import Form, anchors, forms_of, known_composites
 from reducelower.recompose.matching import Surroundings
 from reducelower.recompose.unify import found_at
-from reducelower.scope.scope import Scope
+from reducelower.scope.graph import GraphScope
 
 __all__ = ["Composed", "FormTable", "Left", "compose"]
 
@@ -85,7 +85,7 @@ class FormTable:
         self.farthest = max((each.farthest for each in found), default=0)
 
 
-def compose(scope: Scope, surroundings: Surroundings, table: FormTable) -> tuple[list[Composed], list[Left]]:
+def compose(scope: GraphScope, surroundings: Surroundings, table: FormTable) -> tuple[list[Composed], list[Left]]:
     """Find what is spelled out in one graph.
 
     Where several forms overlap the largest is taken, from the results back. A value that is read elsewhere as well
@@ -104,6 +104,8 @@ def compose(scope: Scope, surroundings: Surroundings, table: FormTable) -> tuple
             taken |= chosen[1].region
     refused += _settle(accepted, scope, surroundings)
     gone = {index for _, composed in accepted for index in composed.region}
+    for place, composed in accepted:
+        place.settle(composed.nodes)
     return [composed for _, composed in accepted], _told(refused, gone)
 
 
@@ -131,7 +133,7 @@ def _behind(anchor: int, surroundings: Surroundings, table: FormTable) -> Iterab
 
 def _chosen(
     last: int,
-    scope: Scope,
+    scope: GraphScope,
     surroundings: Surroundings,
     table: FormTable,
     refused: list[tuple[frozenset[int], Left]],
@@ -147,11 +149,9 @@ def _chosen(
         for found in found_at(form.result, node.output[0], surroundings, scope)
     ]
     for place in sorted(places, key=lambda place: len(place.found.nodes), reverse=True):
-        mark = scope.mark()
         answer = replacement(place)
         if answer.nodes:
             return place, Composed(place.form, last, place.found.nodes, place.found.nodes, answer.nodes)
-        scope.roll_back(mark)
         refused.append((place.found.nodes, _left(place, last, answer.why, by_opset=answer.by_opset)))
         if answer.wholly:
             blocked.update(place.found.nodes)
@@ -164,7 +164,7 @@ def _left(place: Place, last: int, why: str, *, by_opset: bool = False) -> Left:
 
 
 def _settle(
-    accepted: list[tuple[Place, Composed]], scope: Scope, surroundings: Surroundings
+    accepted: list[tuple[Place, Composed]], scope: GraphScope, surroundings: Surroundings
 ) -> Iterator[tuple[frozenset[int], Left]]:
     """Give up what computes a value on the way that something reads which stays; keep casts that are read elsewhere."""
     while True:

@@ -6,18 +6,18 @@ Each function of the table answers for one operator: with the nodes, or with the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.model.schemas import element_type_name, schema, taken_types, versions
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.matching import Surroundings
 from reducelower.recompose.unify import Found
-from reducelower.scope.scope import Scope
+from reducelower.scope.graph import GraphScope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,13 +37,32 @@ class Place:
         output: the value that it yields.
         scope: the graph it stands in.
         surroundings: who yields and reads what there.
+        constants: values to add, by what the nodes call them until it is settled that they come.
+        released: constants that the nodes no longer read.
     """
 
     form: Form
     found: Found
     output: str
-    scope: Scope
+    scope: GraphScope
     surroundings: Surroundings
+    constants: dict[str, tuple[Array, str]] = field(default_factory=dict)
+    released: list[str] = field(default_factory=list)
+
+    def constant(self, value: Array, name: str) -> str:
+        """What the nodes call a constant of this value, until `settle`."""
+        self.constants[f"\0{len(self.constants)}"] = (value, name.lower())
+        return f"\0{len(self.constants) - 1}"
+
+    def settle(self, nodes: Sequence[NodeProto]) -> None:
+        """Add the constants that the nodes read."""
+        for name in self.released:
+            self.scope.release(name)
+        for node in nodes:
+            for at, name in enumerate(node.input):
+                if name in self.constants:
+                    value, tail = self.constants[name]
+                    node.input[at] = self.scope.add_constant(value, numpy_helper.from_array(value), tail)
 
     @property
     def data(self) -> str:
@@ -218,7 +237,7 @@ def _vector(place: Place, name: str, shape: Sequence[int], around: int, neutral:
     if kind is None:
         raise _NotItError(f"the element type of {place.output!r} is not known")
     if value is None:
-        return scope.add_constant(np.full(shape, neutral, helper.tensor_dtype_to_np_dtype(kind)), name.lower())
+        return place.constant(np.full(shape, neutral, helper.tensor_dtype_to_np_dtype(kind)), name)
     found = scope.shape(value)
     if scope.element_type(value) != kind:
         raise _NotItError(f"its {name} {value!r} is not of type {element_type_name(kind)}")
@@ -234,8 +253,8 @@ def _vector(place: Place, name: str, shape: Sequence[int], around: int, neutral:
     constant = scope.constant(value)
     if constant is None:
         raise _NotItError(f"its {name} {value!r} is of shape {list(found)} and no constant that could be given another")
-    scope.release(value)
-    return scope.add_constant(constant.reshape(tuple(shape)), name.lower())
+    place.released.append(str(value))
+    return place.constant(constant.reshape(tuple(shape)), name)
 
 
 def _stripped(shape: Sequence[int | None]) -> tuple[int | None, ...]:
@@ -272,8 +291,8 @@ def _by_layer(place: Place) -> list[NodeProto]:
         return [_node(place, [place.data, *vectors], axis=-kept, epsilon=epsilon)]
     assert rank is not None
     order = [axis for axis in range(rank) if axis != place.axes[0]] + [place.axes[0]]
-    last = scope.fresh(place.output, "/axis_last")
-    normal = scope.fresh(place.output, "/normalized")
+    last = scope.ground.names.fresh(place.output, "/axis_last")
+    normal = scope.ground.names.fresh(place.output, "/normalized")
     return [
         helper.make_node("Transpose", [place.data], [last], name=last, perm=order),
         _node(place, [last, *vectors], normal, name=normal, axis=-1, epsilon=epsilon),

@@ -12,7 +12,7 @@ from onnx import NodeProto
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.recompose.expressions import AnyOf, Application, Expression, Literal, Variable, is_near
 from reducelower.recompose.matching import COMMUTATIVE, Surroundings, attributes_of, constant_axes
-from reducelower.scope.scope import Scope
+from reducelower.scope.graph import GraphScope
 
 __all__ = ["Found", "found_at"]
 
@@ -39,7 +39,7 @@ class Found:
     most_dimensions: int = 0
 
 
-def found_at(expression: Expression, name: str, surroundings: Surroundings, scope: Scope) -> Iterator[Found]:
+def found_at(expression: Expression, name: str, surroundings: Surroundings, scope: GraphScope) -> Iterator[Found]:
     """The ways in which a value of the graph is what an expression says."""
     yield from _Search(surroundings, scope).value(expression, name, Found())
 
@@ -47,7 +47,7 @@ def found_at(expression: Expression, name: str, surroundings: Surroundings, scop
 @dataclass(frozen=True)
 class _Search:
     surroundings: Surroundings
-    scope: Scope
+    scope: GraphScope
 
     def value(self, wanted: Expression, name: str, found: Found) -> Iterator[Found]:
         if isinstance(wanted, Variable):
