@@ -28,7 +28,7 @@ DILATED = {"kernel_shape": [2, 2], "dilations": [2, 2]}
 
 
 def test_every_refusal_names_the_opset_that_suits_all_nodes() -> None:
-    model = model_of(("MaxPool", DILATED), ("LpPool", DILATED), opset=18)
+    model = model_of(("MaxPool", DILATED), ("LpPool", {**DILATED, "auto_pad": "SAME_UPPER"}), opset=18)
     with pytest.raises(ConversionError) as raised:
         reducelower.convert_version(model, 9)
     assert len(raised.value.refusals) == 2

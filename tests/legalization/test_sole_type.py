@@ -77,7 +77,7 @@ def test_inference_does_not_run_where_one_type_says_all(op_type: str, monkeypatc
     def fail(_: ModelProto) -> ModelProto:
         raise AssertionError("inference ran")
 
-    monkeypatch.setattr(inference, "_infer", fail)
+    monkeypatch.setattr(inference, "infer", fail)
     # Whether Relu fits is asked when axes are attributes already, but for those of ReduceSum.
     model = parse(f"<int64[1] a = {{1}}> {{ s = Relu (x) t = {op_type} (s, a) u = ReduceSum (t, a) y = Relu (u) }}")
     assert reducelower.convert_version(model, 13)

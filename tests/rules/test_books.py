@@ -38,7 +38,8 @@ def test_a_rule_is_right_on_every_element_type(name: str, op_type: str) -> None:
         if trial.runtime == "onnx.reference" and trial.element_type == "bool" and not takes_maximum_of_no_bools():
             continue
         assert not trial.wrong, f"{trial.rule} on {trial.element_type}: {trial.wrong[0]}"
-        assert trial.results > 60
+        # Pools take data of fewer shapes than reductions do.
+        assert trial.results > (60 if op_type.startswith("Reduce") else 40)
 
 
 @pytest.mark.parametrize(("name", "op_type"), [pair for pair in OWN if pair[0] != "portable"])
@@ -46,7 +47,11 @@ def test_float16_is_right_where_every_operator_rounds_to_float16(name: str, op_t
     rule = load_book(name).find(op_type, TensorProto.FLOAT16)
     assert rule is not None
     trial = try_rule(rule, TensorProto.FLOAT16, "onnx.reference")
-    assert not trial.wrong, trial.wrong[0]
+    if op_type.startswith("Reduce"):
+        assert not trial.wrong, trial.wrong[0]
+    else:
+        # A normalization divides one rounded sum by the root of another: half a ULP for each of some six steps.
+        assert trial.largest_error <= 3
 
 
 @pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceSumSquare"])

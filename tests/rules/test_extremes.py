@@ -148,7 +148,7 @@ def test_ordinary_data_gives_the_very_bits_of_the_plain_formula(op_type: str, ki
     np.testing.assert_array_equal(run("stable", op_type, data, [1]), expected)
 
 
-@pytest.mark.parametrize("op_type", load_book("core").operators)
+@pytest.mark.parametrize("op_type", load_book("core").reductions)
 @pytest.mark.parametrize("element_type", [TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT])
 def test_data_narrower_than_double_never_becomes_double(op_type: str, element_type: int) -> None:
     rule = load_book("core").find(op_type, element_type)
@@ -185,8 +185,8 @@ def test_the_minimum_of_booleans() -> None:
 
 def test_core_uses_no_reduction_but_sum_and_maximum() -> None:
     book = load_book("core")
-    used = {node.op_type for op_type in book.operators for rule in book.rules(op_type) for node in rule.function.node}
+    used = {node.op_type for op_type in book.reductions for rule in book.rules(op_type) for node in rule.function.node}
     assert {op_type for op_type in used if op_type.startswith("Reduce")} == {"ReduceSum", "ReduceMax"}
-    assert set(book.operators) == {
+    assert set(book.reductions) == {
         *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceMin", "ReduceSumSquare")
     }
