@@ -268,4 +268,6 @@ def test_axes_become_attributes_where_no_initializer_may_stand_alone(op_type: st
         assert expanded.ir_version == 3
         assert [value.name for value in expanded.graph.input] == [value.name for value in model.graph.input]
         assert op_type not in all_operators(expanded)
-        assert "Cast" not in {node.op_type for node in expanded.graph.node if any("axes" in name for name in node.input)}
+        assert "Cast" not in {
+            node.op_type for node in expanded.graph.node if any("axes" in name for name in node.input)
+        }
