@@ -25,9 +25,9 @@ from reducelower.scope.body import BodyScope, InnerScope
 from reducelower.scope.node import NodeScope
 
 if TYPE_CHECKING:
+    from reducelower.legalization.mending import Mender
     from reducelower.rulebook import Rule
     from reducelower.runtimes import Fact
-    from reducelower.runtimes.mending import Mender
 
 __all__ = ["AnyScope", "Settler"]
 
@@ -120,7 +120,7 @@ class Settler:
 
     def _mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
         if self._mender is None:
-            from reducelower.runtimes.mending import Mender
+            from reducelower.legalization.mending import Mender
 
             self._mender = Mender(self)
         return self._mender.mend(node, scope, facts)

@@ -39,8 +39,14 @@ def latest_opset() -> int:
     return defs.onnx_opset_version()
 
 
+_LARGEST_OPSET = 2**31 - 1
+"""What `onnx.defs` takes for a version; an import may name a larger one."""
+
+
 @cache
 def _schema(op_type: str, opset: int, domain: str) -> defs.OpSchema | None:
+    if opset > _LARGEST_OPSET:
+        return None
     try:
         return defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:

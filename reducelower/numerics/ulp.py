@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from onnx import TensorProto
 
-from reducelower.rulebook.bindings import BINDINGS
+from reducelower.numerics.formats import FORMATS
 
 __all__ = ["LIMITS", "distance_in_ulps", "distance_in_units", "smallest_subnormal", "ulp"]
 
@@ -20,24 +20,11 @@ LIMITS: dict[int, float] = {
 }
 """How many ULP a rule may be off. One unit, in the same sense, for integers."""
 
-_PRECISION: dict[int, int] = {
-    TensorProto.FLOAT16: 11,
-    TensorProto.BFLOAT16: 8,
-    TensorProto.FLOAT: 24,
-    TensorProto.DOUBLE: 53,
-}
-_LOWEST_EXPONENT: dict[int, int] = {
-    TensorProto.FLOAT16: -14,
-    TensorProto.BFLOAT16: -126,
-    TensorProto.FLOAT: -126,
-    TensorProto.DOUBLE: -1022,
-}
-
 
 def ulp(magnitude: float, element_type: int) -> float:
     """The distance of neighbouring numbers of a float type at a finite magnitude, subnormal ones included."""
-    exponent = max(math.frexp(magnitude)[1] - 1, _LOWEST_EXPONENT[element_type])
-    return math.ldexp(1.0, exponent - _PRECISION[element_type] + 1)
+    exponent = max(math.frexp(magnitude)[1] - 1, FORMATS[element_type].lowest_exponent)
+    return math.ldexp(1.0, exponent - FORMATS[element_type].precision + 1)
 
 
 def smallest_subnormal(element_type: int) -> float:
@@ -54,7 +41,7 @@ def distance_in_ulps(given: float, expected: Decimal, values: Sequence[float], e
         values: the inputs; infinite ones do not count.
         element_type: a float type.
     """
-    largest = float(BINDINGS["largest"][element_type])
+    largest = FORMATS[element_type].largest
     if math.isnan(given) or expected.is_nan():
         return 0.0 if math.isnan(given) and expected.is_nan() else math.inf
     if expected.is_infinite() or math.isinf(given):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from onnx import AttributeProto, FunctionProto, TensorProto, defs, helper
 
+from reducelower.numerics.formats import FORMATS
 from reducelower.rulebook.element_types import CLASSES, SUPPORTED, type_name
 from reducelower.rulebook.errors import RuleError
 
@@ -18,37 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["AXES", "BINDINGS", "Axes", "bind", "binding_type"]
 
 
-@dataclass(frozen=True)
-class _Format:
-    """A binary floating-point format.
-
-    Attributes:
-        precision: significant bits, the hidden one included.
-        exponent: exponent of the largest power of two; IEEE 754 puts the smallest normal number at 1 - exponent.
-        lower: exponent of the smallest power of two to scale by: above the smallest normal number by a margin, so that
-            one less is not flushed to zero, and near enough to it for the square of what is left to be representable.
-        summable: exponent of a power of two of which 2**32 can be summed; 0 where the format is too narrow for that.
-    """
-
-    precision: int
-    exponent: int
-    lower: int
-    summable: int
-
-    @property
-    def largest(self) -> float:
-        """The largest finite number."""
-        return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.exponent
-
-
-_FORMATS: dict[int, _Format] = {
-    TensorProto.FLOAT16: _Format(precision=11, exponent=15, lower=-12, summable=0),
-    TensorProto.BFLOAT16: _Format(precision=8, exponent=127, lower=-120, summable=64),
-    TensorProto.FLOAT: _Format(precision=24, exponent=127, lower=-120, summable=64),
-    TensorProto.DOUBLE: _Format(precision=53, exponent=1023, lower=-1000, summable=512),
-}
-
-
 def _integer_range(element_type: int) -> tuple[int, int]:
     name = type_name(element_type)
     bits = int(name.removeprefix("u").removeprefix("int"))
@@ -56,8 +26,8 @@ def _integer_range(element_type: int) -> tuple[int, int]:
 
 
 def _range(element_type: int) -> tuple[int, int] | tuple[float, float]:
-    if element_type in _FORMATS:
-        return -_FORMATS[element_type].largest, _FORMATS[element_type].largest
+    if element_type in FORMATS:
+        return -FORMATS[element_type].largest, FORMATS[element_type].largest
     return (0, 1) if element_type == TensorProto.BOOL else _integer_range(element_type)
 
 
@@ -67,13 +37,13 @@ def _values() -> dict[str, dict[int, int | float]]:
     return {
         "one": dict.fromkeys(numbers, 1),
         "two": dict.fromkeys(numbers, 2),
-        "minus_one": dict.fromkeys((*_FORMATS, *CLASSES["signed"]), -1),
-        "log_of_two": dict.fromkeys(_FORMATS, math.log(2)),
+        "minus_one": dict.fromkeys((*FORMATS, *CLASSES["signed"]), -1),
+        "log_of_two": dict.fromkeys(FORMATS, math.log(2)),
         "lowest": {element_type: _range(element_type)[0] for element_type in SUPPORTED},
         "largest": {element_type: _range(element_type)[1] for element_type in SUPPORTED},
-        "smallest_power": {element_type: 2.0**known.lower for element_type, known in _FORMATS.items()},
-        "largest_power": {element_type: 2.0**known.exponent for element_type, known in _FORMATS.items()},
-        "summable": {element_type: 2.0**known.summable for element_type, known in _FORMATS.items()},
+        "smallest_power": {element_type: 2.0**known.lower for element_type, known in FORMATS.items()},
+        "largest_power": {element_type: 2.0**known.exponent for element_type, known in FORMATS.items()},
+        "summable": {element_type: 2.0**known.summable for element_type, known in FORMATS.items()},
     }
 
 
