@@ -5,20 +5,37 @@ A node that no boundary changes is carried over unseen; whoever hands over a fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    numpy_helper,
+)
 
 from reducelower.adapters.reductions import REDUCTIONS
-from reducelower.model.inference import subgraphs
+from reducelower.model.inference import infer, skeleton, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.scope.values import tensor_of
 
-__all__ = ["what_is_wrong_with_axes"]
+__all__ = ["what_is_wrong_with_an_axis", "what_is_wrong_with_axes"]
 
 _OPERATORS = frozenset(REDUCTIONS)
 _MOST_AXES = 1024
+_ONE_BEYOND = frozenset({"Flatten", "OneHot"})
+"""Their axis may be one beyond the last: it stands between dimensions, or for the one that is added."""
+_OF_DIMENSIONS = _ONE_BEYOND | {
+    *("ArgMax", "ArgMin", "Compress", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization"),
+    *("LogSoftmax", "LpNormalization", "RMSNormalization", "Scatter", "ScatterElements", "Softmax", "Split"),
+    *("SplitToSequence", "TopK", "Unique"),
+}
+"""Operators whose attribute axis counts dimensions of the first input, of whatever element type, at every opset."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +70,42 @@ def what_is_wrong_with_axes(model: ModelProto) -> str:
     return ""
 
 
+def what_is_wrong_with_an_axis(model: ModelProto) -> str:
+    """Look for an attribute ``axis`` that its data does not have, as far as ranks can be inferred.
+
+    Versions of an operator differ in how closely the checker looks at it, and no conversion makes one up.
+
+    Returns:
+        One sentence; empty when there is none.
+    """
+    pending = [infer(skeleton(model)).graph]
+    while pending:
+        graph = pending.pop()
+        ranks = _ranks((*graph.input, *graph.value_info, *graph.output))
+        ranks |= {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+        for index, node in enumerate(graph.node):
+            pending += [inner for _, _, inner in subgraphs(node)]
+            if node.op_type not in _OF_DIMENSIONS or node.domain not in DEFAULT_DOMAINS or not node.input:
+                continue
+            rank = ranks.get(node.input[0])
+            axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), None)
+            if rank is None or axis is None:
+                continue
+            most = rank if node.op_type in _ONE_BEYOND else rank - 1
+            if not -most - 1 <= axis <= most:
+                name = node.name or f"#{index}"
+                return f"{node.op_type} {name!r} has axis {axis}, and its data has {rank} dimensions"
+    return ""
+
+
+def _ranks(values: Iterable[ValueInfoProto]) -> dict[str, int]:
+    return {
+        value.name: len(value.type.tensor_type.shape.dim)
+        for value in values
+        if value.type.tensor_type.HasField("shape")
+    }
+
+
 def _known(holder: GraphProto | FunctionProto, around: _Known) -> _Known:
     constants, ranks = dict(around.constants), dict(around.ranks)
     for node in holder.node:
@@ -65,8 +118,7 @@ def _known(holder: GraphProto | FunctionProto, around: _Known) -> _Known:
     for value in (*holder.input, *holder.value_info):
         # A caller may hand in other axes than the default.
         constants.pop(value.name, None)
-        if value.type.tensor_type.HasField("shape"):
-            ranks[value.name] = len(value.type.tensor_type.shape.dim)
+    ranks |= _ranks((*holder.input, *holder.value_info))
     return _Known(constants, ranks)
 
 

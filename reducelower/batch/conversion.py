@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from onnx import ModelProto
 
 from reducelower.api import Legalized, legalize
+from reducelower.batch.axes import what_is_wrong_with_an_axis
 from reducelower.batch.backup import keep_backup
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
 from reducelower.batch.input_values import read_data_sets
@@ -282,9 +283,8 @@ def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result:
         return _refused(task, already)
     if odd := what_is_odd(source.model):
         return _refused(task, odd)
-    # Versions of an operator differ in how closely inference looks at axes; no rewrite makes any up.
-    if "axis must be in" in wrong:
-        return _refused(task, wrong)
+    if of_source := what_is_wrong_with_an_axis(source.model):
+        return _refused(task, of_source)
     if not what_is_wrong(result, external=source.is_partial) and contradicts_itself(result):
         return _refused(task, f"the shapes it states do not fit what its nodes yield ({wrong})")
     if isinstance(settings.ir_version, int):
