@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from reducelower.conformance.page import page
 from reducelower.model.schemas import latest_opset
 from reducelower.runtimes import shipped_names
-from reducelower.runtimes.page import page
 
 ROOT = Path(__file__).parents[2]
 made = cache(page)
@@ -34,7 +34,7 @@ def test_the_committed_page_is_current() -> None:
     if latest_opset() != 28:
         pytest.skip("the page is made with onnx 1.23, which knows opset 28")
     committed = (ROOT / "docs" / "runtimes.md").read_text(encoding="utf-8")
-    assert committed == made(), "run: python -m reducelower.runtimes.page > docs/runtimes.md"
+    assert committed == made(), "run: python -m reducelower.conformance.page > docs/runtimes.md"
 
 
 @pytest.mark.parametrize("runtime", shipped_names())

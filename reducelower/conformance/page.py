@@ -1,6 +1,6 @@
 """The page about runtimes, made from the target files: who gets which operator wrong, and what is written instead.
 
-python -m reducelower.runtimes.page > docs/runtimes.md
+python -m reducelower.conformance.page > docs/runtimes.md
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_OPERATORS = 12
 """How many operators a fact names on the page; target files name all."""
 
 _HEAD = f"""\
-<!-- Made by `python -m reducelower.runtimes.page > docs/runtimes.md`; change rules/targets/*.toml instead. -->
+<!-- Made by `python -m reducelower.conformance.page > docs/runtimes.md`; change rules/targets/*.toml instead. -->
 
 # Runtimes: who gets which reduction wrong
 
