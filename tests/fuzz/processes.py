@@ -15,7 +15,7 @@ from typing import IO, Any
 __all__ = ["Result", "results"]
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SECONDS = 120
+_SECONDS = 30
 """How long a stage of one case may take."""
 
 

@@ -1,8 +1,8 @@
-"""Attention whose value is of another float type than its query: computed in the wider one.
+"""Attention whose value is of another float type than its query, and its caches across opset version 25.
 
-The schema's function body takes them for one type.
+The schema's function body takes query and value for one type, so they are computed in the wider one.
 
-Source: https://onnx.ai/onnx/operators/onnx__Attention.html (23, 24).
+Source: https://onnx.ai/onnx/operators/onnx__Attention.html (23, 24, 25).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.registry import Outcome, raises
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -50,3 +51,18 @@ def _of_one_type(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
         if result:
             body.yields("Cast", result, output=index, to=types[_TYPE_OF_OUTPUT[index]])
     return body.nodes
+
+
+_PRESENT = {1: "present_key", 2: "present_value"}
+
+
+@raises("Attention", 25)
+def _raise_present(node: NodeProto, scope: Scope) -> Outcome:
+    """Since 25 present_key and present_value are yielded together or not at all."""
+    missing = [place for place in _PRESENT if len(node.output) <= place or not node.output[place]]
+    if len(missing) != 1:
+        return False
+    while len(node.output) <= missing[0]:
+        node.output.append("")
+    node.output[missing[0]] = scope.fresh(node.name or node.output[0], f"/Attention/{_PRESENT[missing[0]]}")
+    return True
