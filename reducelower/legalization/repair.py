@@ -22,6 +22,7 @@ from onnx import (
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
 from reducelower.model.inference import infer, skeleton, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.validate import what_is_wrong_with_calls
 
 __all__ = ["Repaired", "drop_stale", "repair"]
 
@@ -55,6 +56,8 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
     Returns:
         The model and what was done. It need not be valid: what cannot be mended stays as it is.
     """
+    if what_is_wrong_with_calls(model):
+        return Repaired(model, ())  # inference would follow the calls without end
     mended = model
     if not in_place:
         mended = ModelProto()
