@@ -38,7 +38,7 @@ def run(fitted: ModelProto, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18])
-@pytest.mark.parametrize(("axes", "keepdims"), product([(1,), (-1, 0), (0, 1, 2)], [0, 1]))
+@pytest.mark.parametrize(("axes", "keepdims"), list(product([(1,), (-1, 0), (0, 1, 2)], [0, 1])))
 def test_the_product_is_the_same(axes: tuple[int, ...], keepdims: int, opset: int) -> None:
     given = f"axes = {list(axes)}, " if opset < 18 else ""
     body = f"y = ReduceProd <{given}keepdims = {keepdims}> (x)"
