@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
@@ -65,17 +65,19 @@ def read_inputs(files: Mapping[str, str], model: ModelProto) -> dict[str, Any]:
         return {}
     from reducelower.verification import load_array, load_arrays
 
+    names = [value.name for value in model.graph.input]
+    _known([name for name, path in files.items() if name != path], names, "input")
     found: dict[str, Any] = {}
     for name, path in files.items():
         if name == path:
             found |= load_arrays(path)
         else:
             found[name] = load_array(path, name)
-    _known(found, [value.name for value in model.graph.input], "input")
+    _known(found, names, "input")
     return found
 
 
-def _known(given: Mapping[str, Any], names: list[str], what: str) -> None:
+def _known(given: Iterable[str], names: list[str], what: str) -> None:
     for name in given:
         if name not in names:
             from reducelower.model.suggestions import did_you_mean

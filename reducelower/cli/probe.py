@@ -50,6 +50,10 @@ __all__ = ["command"]
     "--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True, metavar="SECONDS",
     help="For one model; one that takes longer is a finding.",
 )  # fmt: skip
+@click.option(
+    "--tolerance", type=click.FloatRange(min=0, max=1), metavar="RELATIVE",
+    help="How far floating-point results may be off: 4e-3 for what computes in float16.  [default: by element type]",
+)  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Workers side by side.")
 @click.option("--force", is_flag=True, help="Replace an existing target file.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
@@ -94,6 +98,7 @@ def _probe(options: Mapping[str, Any]) -> int:
                 subject,
                 cases,
                 version=options["version"],
+                tolerance=options["tolerance"],
                 time_limit=options["time_limit"],
                 jobs=options["jobs"],
                 keep=keep,

@@ -44,13 +44,20 @@ class Verdict:
     detail: str = ""
 
 
-def judge(case: Case, answer: Answer) -> Verdict:
-    """Compare an answer with what the case expects."""
+def judge(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
+    """Compare an answer with what the case expects.
+
+    Args:
+        case: the case.
+        answer: what came of it.
+        tolerance: relative distance from the exact result that is allowed in every element type, where it is more than
+            that type is allowed anyway; for runtimes that compute in a narrower type.
+    """
     if answer.kind != "outputs":
         return Verdict("refused", answer.kind, tidy(answer.text))
     if len(answer.outputs) != len(case.expected):
         return Verdict("wrong", "outputs", f"{len(answer.outputs)} outputs, expected {len(case.expected)}")
-    verdicts = [_compare(got, wanted) for got, wanted in zip(answer.outputs, case.expected, strict=True)]
+    verdicts = [_compare(got, wanted, tolerance) for got, wanted in zip(answer.outputs, case.expected, strict=True)]
     return next((verdict for verdict in verdicts if verdict.word == "wrong"), verdicts[0])
 
 
@@ -60,12 +67,12 @@ def tidy(text: str) -> str:
     return _TEMPORARY.sub("", _ADDRESS.sub("0x…", text))[:_LONGEST]
 
 
-def _compare(got: Array, wanted: Array) -> Verdict:
+def _compare(got: Array, wanted: Array, tolerance: float) -> Verdict:
     if got.shape != wanted.shape:
-        same = got.size == wanted.size and _close(got.reshape(wanted.shape), wanted).all()
+        same = got.size == wanted.size and _close(got.reshape(wanted.shape), wanted, tolerance).all()
         values = "; the values are right" if same and wanted.size else ""
         return Verdict("wrong", "shape", f"shape {_shape(got)}, expected {_shape(wanted)}{values}")
-    close = _close(got, wanted)
+    close = _close(got, wanted, tolerance)
     if not close.all():
         finite = np.isfinite(wanted) if wanted.dtype.kind == "f" else np.ones(wanted.shape, bool)
         broken = ~np.isfinite(got) if got.dtype.kind == "f" else np.zeros(got.shape, bool)
@@ -80,12 +87,12 @@ def _compare(got: Array, wanted: Array) -> Verdict:
     return Verdict("right")
 
 
-def _close(got: Array, wanted: Array) -> Array:
+def _close(got: Array, wanted: Array, tolerance: float) -> Array:
     if got.dtype.kind not in "fiub":
         return np.zeros(wanted.shape, bool)
     if wanted.dtype.kind != "f":
         return np.asarray(got == wanted)
-    relative = _RELATIVE[wanted.dtype.name]
+    relative = max(_RELATIVE[wanted.dtype.name], tolerance)
     with np.errstate(all="ignore"):
         # Of the magnitudes in the suite none cancels, so the distance counts from the result itself; what is near zero
         # (the logarithm of nearly one) counts from one unit. Tiny results are told from zero by their own size.

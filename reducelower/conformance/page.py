@@ -5,7 +5,9 @@ python -m reducelower.conformance.page > docs/runtimes.md
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from onnx import load_model_from_string
 
@@ -18,7 +20,7 @@ from reducelower.model.schemas import latest_opset
 from reducelower.options import Target
 from reducelower.plan import Plan
 from reducelower.runtimes.facts import Fact, Is
-from reducelower.runtimes.reading import load_runtime, shipped_names
+from reducelower.runtimes.reading import load_runtime, shipped_names, shipped_versions
 from reducelower.runtimes.runtime import Runtime
 
 __all__ = ["page"]
@@ -36,14 +38,40 @@ _OPSETS = (13, 18)
 _MOST_OPERATORS = 12
 """How many operators a fact names on the page; target files name all."""
 
-_HEAD = f"""\
+MEASURED = Path(__file__).parent / "measured.json"
+"""What ``python -m tests.conformance.proof --keep`` found: the suite before and after ``--for``, by runtime."""
+
+_HEAD = """\
 <!-- Made by `python -m reducelower.conformance.page > docs/runtimes.md`; change rules/targets/*.toml instead. -->
 
-# Runtimes: who gets which reduction wrong
+# My runtime, my version: what is wrong, and what to run
 
-Nearly every ONNX runtime is silently wrong on some form of some Reduce operator, each on another. This page lists what
-is known of each, how it is known, and what `reducelower convert --for NAME` writes instead. It is made from the target
-files in `rules/targets/`; `reducelower probe` measures a runtime and writes such a file.
+Nearly every ONNX runtime is silently wrong on some form of some Reduce operator, each on another. Find yours:
+
+1. `reducelower check --for NAME model.onnx` says which nodes of your model come out wrong there or are refused.
+2. `reducelower convert --for NAME model.onnx -o fitted.onnx` writes what the runtime gets right instead, verified.
+3. Of a runtime that is not listed, `reducelower probe` finds out the same and writes a target file.
+
+`NAME` is one of the names below; where facts differ by release, `NAME@VERSION` takes those of that release, such as
+`onnxruntime@1.16`.
+"""
+
+_TABLE = """\
+## Before and after
+
+The conformance suite (models of a single node with exact expected values) run on each runtime as it is, and again after
+`--for`. *Refused by reducelower* counts models of which the conversion says beforehand, with the fact, that nothing it
+knows will do there. No model that was right is wrong or refused afterwards where the last column says 0.
+
+| take | measured | models | right / wrong / refused | after `--for` | refused by reducelower | made worse |
+|---|---|--:|--:|--:|--:|--:|
+"""
+
+_LEGEND = f"""\
+## What the marks mean
+
+What is known of each runtime, how it is known, and what is written instead; all of it is made from the target files in
+`rules/targets/`.
 
 | mark | meaning |
 |:---:|---|
@@ -66,10 +94,21 @@ def page() -> str:
     """The page, in Markdown."""
     runtimes = [load_runtime(name) for name in shipped_names()]
     cases = suite()
-    parts = [_HEAD, *_usual_forms(runtimes, cases), *_any_form(runtimes), _EVIDENCE]
+    parts = [_HEAD, _before_and_after(), _LEGEND, *_usual_forms(runtimes, cases), *_any_form(runtimes), _EVIDENCE]
     for runtime in runtimes:
         parts += _section(runtime, cases)
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _before_and_after() -> str:
+    """The table of what was measured before and after a conversion."""
+    rows = []
+    for entry in json.loads(MEASURED.read_text("utf-8")):
+        before, after = (" / ".join(map(str, entry[key][:3])) for key in ("before", "after"))
+        measured = f"{entry['version']}, {entry['date']}"
+        counts = f"{entry['cases']} | {before} | {after} | {entry['after'][3]} | {entry['worse']}"
+        rows.append(f"| `--for {entry['target']}` | {measured} | {counts} |\n")
+    return _TABLE + "".join(rows)
 
 
 # At a glance
@@ -134,19 +173,35 @@ def _section(runtime: Runtime, cases: Sequence[Case]) -> Iterator[str]:
     version = f"version {runtime.version}, " if runtime.version else ""
     yield f"{runtime.about} Facts: {version}{kind}. It reads opsets {runtime.reads};"
     yield f"a model that cannot stay at its own is brought to {runtime.prefer}.\n"
-    if not runtime.facts:
+    known_of = _by_fact(runtime)
+    others = [version for version in shipped_versions(runtime.name) if version and version != runtime.version]
+    if others:
+        yield f"Other versions it knows, as `{runtime.name}@VERSION`: {', '.join(others)}.\n"
+    if not known_of:
         yield "Nothing is known against it.\n"
         return
     near = sorted(cases, key=lambda case: abs(case.opset - runtime.prefer))
     yield "| | what | where | written instead | known |"
     yield "|:---:|---|---|---|---|"
-    for fact in sorted(runtime.facts, key=lambda each: list(_MARKS).index(each.outcome)):
-        where = "; ".join([_operators(fact), *_opsets(fact), *fact.when.described()])
+    for fact, holding in sorted(known_of.items(), key=lambda item: list(_MARKS).index(item[0].outcome)):
+        versions = [] if fact.versions is None else [f"**versions {fact.versions}**"]
+        where = "; ".join([*versions, _operators(fact), *_opsets(fact), *fact.when.described()])
         known = (
             f"measured {fact.evidence.on}" if fact.evidence.measured else f"[documented]({fact.evidence.documented})"
         )
-        yield f"| {_MARKS[fact.outcome]} | {fact.says} | {where} | {_instead(runtime, fact, near)} | {known} |"
+        yield f"| {_MARKS[fact.outcome]} | {fact.says} | {where} | {_instead(holding, fact, near)} | {known} |"
     yield ""
+
+
+def _by_fact(runtime: Runtime) -> dict[Fact, Runtime]:
+    """Every fact of any version, with the version that it is shown for: the runtime's own, or else the newest."""
+    versions = shipped_versions(runtime.name)
+    each = [runtime, *(load_runtime(f"{runtime.name}@{version}") for version in reversed(versions[1:]))]
+    found: dict[Fact, Runtime] = {}
+    for version in each:
+        for fact in version.facts:
+            found.setdefault(fact, version)
+    return found
 
 
 def _operators(fact: Fact) -> str:

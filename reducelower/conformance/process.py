@@ -97,6 +97,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._said: IO[bytes] | None = None
         self.version = ""
+        self.tolerance = 0.0
 
     def __enter__(self) -> Worker:
         """Nothing is started yet."""
@@ -109,7 +110,7 @@ class Worker:
         self._end()
 
     def start(self) -> None:
-        """Start the process if none is running, and learn the runtime's version.
+        """Start the process if none is running, and learn the runtime's version and the tolerance its adapter asks for.
 
         Raises:
             UnusableError: the interpreter does not start, or the runtime cannot be imported in it.
@@ -136,6 +137,7 @@ class Worker:
             self._end()
             raise UnusableError(f"{self._subject.name} cannot be used: {answer['unusable']}")
         self.version = str(answer["version"])
+        self.tolerance = float(answer["tolerance"])
 
     def run(self, model: bytes, inputs: Mapping[str, Array]) -> Answer:
         """Run one model.

@@ -23,6 +23,7 @@ class Result:
         runtime: the runtime.
         version: its version.
         word, kind, detail: the verdict, see `Verdict`.
+        tolerance: what it was judged with, see `judge`.
     """
 
     case: str
@@ -32,11 +33,12 @@ class Result:
     word: Word
     kind: str = ""
     detail: str = ""
+    tolerance: float = 0.0
 
     @classmethod
-    def of(cls, case: Case, runtime: str, version: str, verdict: Verdict) -> Result:
+    def of(cls, case: Case, runtime: str, version: str, verdict: Verdict, tolerance: float = 0.0) -> Result:
         """The result of a case."""
-        return cls(case.name, case.digest, runtime, version, verdict.word, verdict.kind, verdict.detail)
+        return cls(case.name, case.digest, runtime, version, verdict.word, verdict.kind, verdict.detail, tolerance)
 
     def line(self) -> str:
         """The result as a line of JSON."""
@@ -60,11 +62,14 @@ def read_results(path: Path) -> Iterator[Result]:
                 raise ValueError(f"{path}: line {number} is not a result of a probe") from None
 
 
-def results_of(cases: Iterable[Case], runtime: str, version: str, found: Iterable[Result]) -> Mapping[str, Result]:
-    """Those results that are about these cases as they are now and this version of the runtime, by case name."""
+def results_of(
+    cases: Iterable[Case], runtime: str, version: str, found: Iterable[Result], tolerance: float = 0.0
+) -> Mapping[str, Result]:
+    """Those results that are about these cases as they are now, this version of the runtime and this tolerance."""
     known = {case.name: case.digest for case in cases}
     return {
         result.case: result
         for result in found
-        if (result.runtime, result.version, result.digest) == (runtime, version, known.get(result.case))
+        if (result.runtime, result.version, result.tolerance) == (runtime, version, tolerance)
+        and result.digest == known.get(result.case)
     }

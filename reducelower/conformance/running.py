@@ -45,6 +45,7 @@ def probe(
     cases: Sequence[Case],
     *,
     version: str | None = None,
+    tolerance: float | None = None,
     time_limit: float = 60.0,
     jobs: int = 1,
     keep: Path | None = None,
@@ -56,6 +57,7 @@ def probe(
         subject: the runtime.
         cases: the cases.
         version: its version, where the runtime does not tell.
+        tolerance: see `judge`; None for what the runtime's adapter asks for.
         time_limit: seconds for one case.
         jobs: how many workers run side by side.
         keep: file that results are added to; those that it holds of the same cases and version are not run again.
@@ -69,7 +71,9 @@ def probe(
     with Worker(subject, time_limit) as first:
         first.start()
         version = version or first.version
-    known = dict(results_of(cases, subject.name, version, read_results(keep) if keep and keep.exists() else ()))
+        tolerance = first.tolerance if tolerance is None else tolerance
+    kept = read_results(keep) if keep and keep.exists() else ()
+    known = dict(results_of(cases, subject.name, version, kept, tolerance))
     missing = [case for case in cases if case.name not in known]
     done = len(cases) - len(missing)
     advance(done, len(cases))
@@ -78,8 +82,8 @@ def probe(
         if keep is not None:
             _end_last_line(keep)
             file = stack.enter_context(keep.open("a", encoding="utf-8"))
-        for case, verdict in verdicts(subject, missing, time_limit=time_limit, jobs=jobs):
-            result = Result.of(case, subject.name, version, verdict)
+        for case, verdict in verdicts(subject, missing, tolerance, time_limit=time_limit, jobs=jobs):
+            result = Result.of(case, subject.name, version, verdict, tolerance)
             known[case.name] = result
             if file is not None:
                 file.write(result.line())
@@ -90,9 +94,9 @@ def probe(
 
 
 def verdicts(
-    subject: Subject, cases: Sequence[Case], *, time_limit: float = 60.0, jobs: int = 1
+    subject: Subject, cases: Sequence[Case], tolerance: float = 0.0, *, time_limit: float = 60.0, jobs: int = 1
 ) -> Iterator[tuple[Case, Verdict]]:
-    """Run cases and judge them, in their order.
+    """Run cases and judge them with a tolerance (see `judge`), in their order.
 
     Raises:
         UnusableError: the runtime cannot be run at all.
@@ -100,7 +104,7 @@ def verdicts(
     with _workers(subject, time_limit, jobs) as run, ThreadPoolExecutor(jobs) as pool:
         try:
             for case, answer in zip(cases, pool.map(run, cases), strict=True):
-                yield case, judge(case, answer)
+                yield case, judge(case, answer, tolerance)
         finally:
             pool.shutdown(cancel_futures=True)
 

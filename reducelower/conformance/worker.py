@@ -6,9 +6,9 @@
 
 This file runs by its path in whatever Python (3.8 or newer) has the runtime, and needs numpy and nothing else.
 
-Messages are a length of eight bytes (big-endian) and an .npz archive. At the start the worker sends ``version``; then
-for each request (``model`` and one ``input:NAME`` for each input) it answers with one ``output:N`` for each output or
-with ``error``. What libraries print goes to stderr, never among the messages.
+Messages are a length of eight bytes (big-endian) and an .npz archive. At the start the worker sends ``version``
+and ``tolerance``; then for each request (``model`` and one ``input:NAME`` for each input) it answers with one
+``output:N`` for each output or with ``error``. What libraries print goes to stderr, never among the messages.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def read_message(stream: IO[bytes]) -> Arrays | None:
     return unpack(data) if len(data) == size else None
 
 
-def _of_adapter(path: Path) -> tuple[Runner, str]:
+def _of_adapter(path: Path) -> tuple[Runner, str, float]:
     name = f"reducelower_runtime_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -81,7 +81,7 @@ def _of_adapter(path: Path) -> tuple[Runner, str]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    return module.run, str(module.version())
+    return module.run, str(module.version()), float(getattr(module, "TOLERANCE", 0.0))
 
 
 def _of_function(name: str) -> tuple[Runner, str]:
@@ -120,21 +120,22 @@ def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
 
 
-def _runner(arguments: argparse.Namespace) -> tuple[Runner, str]:
+def _runner(arguments: argparse.Namespace) -> tuple[Runner, str, float]:
     if arguments.path:
         sys.path.insert(0, arguments.path)
     if arguments.adapter:
         return _of_adapter(Path(arguments.adapter))
-    return _of_function(arguments.python) if arguments.python else _of_command(arguments.command)
+    run, version = _of_function(arguments.python) if arguments.python else _of_command(arguments.command)
+    return run, version, 0.0
 
 
 def _serve(requests: IO[bytes], answers: IO[bytes], arguments: argparse.Namespace) -> None:
     try:
-        run, version = _runner(arguments)
+        run, version, tolerance = _runner(arguments)
     except Exception as error:
         send_message(answers, {"unusable": _error_text(error)})
         return
-    send_message(answers, {"version": version})
+    send_message(answers, {"version": version, "tolerance": tolerance})
     while True:
         request = read_message(requests)
         if request is None:

@@ -14,6 +14,7 @@ from reducelower.errors import RefusedError
 from reducelower.rulebook.bodies import Rules
 from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact
 from reducelower.runtimes.features import Features
+from reducelower.runtimes.product import PRODUCTS
 from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Written
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
@@ -135,6 +136,8 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
     # float16 overflows first of all where float does not; the others gain no range.
     if not found.overflows or scope.element_type(node.input[0]) == TensorProto.FLOAT16:
         for name, remedy in CASTS.items():
+            yield Way(name, remedy=remedy)
+        for name, remedy in PRODUCTS.items():
             yield Way(name, remedy=remedy)
     if not found.overflows and node.op_type != "ReduceLogSumExp":
         yield from _by_rule(Rules("spec"), node, scope)

@@ -38,6 +38,14 @@ _SMALL_INTEGERS = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, Tenso
 
 _WIDE_INTEGERS = (TensorProto.INT32, TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64)
 
+_HELD_BY_DOUBLE = (TensorProto.INT32, TensorProto.UINT32)
+
+_PICKING = frozenset({"ReduceMax", "ReduceMin"})
+"""Reductions whose result is one of the values."""
+
+_ADDING = frozenset({"ReduceL1", "ReduceSum", "ReduceSumSquare"})
+"""Reductions that are sums of integers where the data are integers."""
+
 _ROUNDED = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"})
 """Reductions of integers that compute in floating point anyway and truncate; ReduceMean divides."""
 
@@ -158,14 +166,23 @@ def _one_by_one(node: NodeProto, scope: Scope) -> Written | None:
 
 
 def _in_double(node: NodeProto, scope: Scope) -> Written | None:
-    """Compute wide integers in double, and cast back, which truncates as the specification does."""
-    return _in_type(node, scope, TensorProto.DOUBLE, _WIDE_INTEGERS if node.op_type in _ROUNDED else ())
+    """Compute wide integers in double, and cast back, which truncates as the specification does.
+
+    Double holds every integer of 32 bits, so the largest and smallest of them are right there as well.
+    """
+    narrow = _WIDE_INTEGERS if node.op_type in _ROUNDED else _HELD_BY_DOUBLE if node.op_type in _PICKING else ()
+    return _in_type(node, scope, TensorProto.DOUBLE, narrow)
 
 
 def _in_float(node: NodeProto, scope: Scope) -> Written | None:
     """Compute in float what float holds exactly; logarithms, roots and means of wide integers as well as float can."""
     narrow = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_SMALL_INTEGERS)
     return _in_type(node, scope, TensorProto.FLOAT, (*narrow, *(_WIDE_INTEGERS if node.op_type in _ROUNDED else ())))
+
+
+def _in_int64(node: NodeProto, scope: Scope) -> Written | None:
+    """Compute sums of unsigned integers of 32 bits in 64 bits, which hold them all."""
+    return _in_type(node, scope, TensorProto.INT64, (TensorProto.UINT32,) if node.op_type in _ADDING else ())
 
 
 def _in_type(node: NodeProto, scope: Scope, wide: int, narrow: Container[int]) -> Written | None:
@@ -196,5 +213,9 @@ REMEDIES: Mapping[str, Remedy] = {
 RANGE_KEEPING = frozenset({"its elementwise step"})
 """Those that do not overflow where the operator does."""
 
-CASTS: Mapping[str, Remedy] = {"computed in double": _in_double, "computed in float": _in_float}
+CASTS: Mapping[str, Remedy] = {
+    "computed in double": _in_double,
+    "computed in float": _in_float,
+    "computed in int64": _in_int64,
+}
 """What can be done about its element type, tried after the rules, which know what each type needs."""

@@ -18,6 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 
@@ -26,13 +27,15 @@ from onnx import load_model_from_string
 from reducelower.api import legalize
 from reducelower.conformance.case import Case
 from reducelower.conformance.judging import Verdict
-from reducelower.conformance.process import Subject
+from reducelower.conformance.page import MEASURED
+from reducelower.conformance.process import Subject, Worker
 from reducelower.conformance.results import Result
 from reducelower.conformance.running import probe, verdicts
 from reducelower.conformance.suite import suite
 from reducelower.errors import ConversionError
 from reducelower.options import Target
 from reducelower.runtimes import load_runtime
+from reducelower.runtimes.versions import release
 
 Transform = Callable[[bytes], bytes]
 
@@ -83,6 +86,9 @@ def compare(
     subject: Subject, cases: Sequence[Case], transform: Transform, *, keep: Path | None, jobs: int, time_limit: float
 ) -> list[Change]:
     """Run every case as it is, convert it, and run what came out if it is another model."""
+    with Worker(subject, time_limit) as first:
+        first.start()
+        tolerance = first.tolerance
     before = probe(subject, cases, keep=keep, jobs=jobs, time_limit=time_limit, advance=_advance("before"))
     converted: dict[str, Case] = {}
     refused: dict[str, Verdict] = {}
@@ -96,7 +102,7 @@ def compare(
     changed = [converted[case.name] for case in cases if case.name in converted and _differs(case, converted)]
     after = dict(refused)
     advance = _advance("after")
-    for done, (case, verdict) in enumerate(verdicts(subject, changed, jobs=jobs, time_limit=time_limit), 1):
+    for done, (case, verdict) in enumerate(verdicts(subject, changed, tolerance, jobs=jobs, time_limit=time_limit), 1):
         after[case.name] = verdict
         advance(done, len(changed))
     found = []
@@ -138,6 +144,30 @@ def report(changes: Sequence[Change]) -> None:
                 print(f"      {change.case.name}{' (model unchanged)' if change.same else ''}")
 
 
+def summary(changes: Sequence[Change], runtime: str, target: str, today: str) -> dict[str, object]:
+    """What the page about runtimes says of a comparison: counts before and after, and of what was right no more."""
+    before = Counter(change.before.word for change in changes)
+    after = Counter(_TOOL_REFUSED if change.after.kind == _TOOL_REFUSED else change.after.word for change in changes)
+    return {
+        "runtime": runtime,
+        "target": target,
+        "version": changes[0].before.version,
+        "date": today,
+        "cases": len(changes),
+        "before": [before["right"], before["wrong"], before["refused"]],
+        "after": [after["right"], after["wrong"], after["refused"], after[_TOOL_REFUSED]],
+        "worse": sum(change.before.word == "right" and change.after.word != "right" for change in changes),
+    }
+
+
+def keep_summary(found: dict[str, object]) -> None:
+    """Put a comparison among those that the page about runtimes shows, in place of an older one of its target."""
+    entries = [entry for entry in json.loads(MEASURED.read_text("utf-8")) if entry["target"] != found["target"]]
+    entries = sorted([*entries, found], key=lambda entry: (entry["runtime"], release(entry["version"])))
+    lines = ",\n ".join(json.dumps(entry) for entry in entries)
+    MEASURED.write_text(f"[{lines}]\n", encoding="utf-8")
+
+
 def _record(change: Change) -> str:
     return json.dumps(
         {
@@ -158,6 +188,7 @@ def main() -> None:
     parser.add_argument("--transform", help="module:function from model bytes to model bytes, instead of --for")
     parser.add_argument("--results", type=Path, help="file that keeps what came before the conversion")
     parser.add_argument("--changes", type=Path, help="file to write every case's before and after to")
+    parser.add_argument("--keep", action="store_true", help="put the counts on the page about runtimes")
     parser.add_argument("--operators", help="comma-separated; all by default")
     parser.add_argument("--match", default="", help="only cases whose name contains this")
     parser.add_argument("--jobs", type=int, default=1)
@@ -175,6 +206,9 @@ def main() -> None:
     report(changes)
     if given.changes:
         given.changes.write_text("".join(_record(change) + "\n" for change in changes))
+    if given.keep:
+        found = summary(changes, given.runtime, given.target or given.runtime, date.today().isoformat())
+        keep_summary(found)
     sys.exit(any(change.is_bad for change in changes))
 
 

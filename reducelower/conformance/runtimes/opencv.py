@@ -1,4 +1,8 @@
-"""OpenCV's dnn module on the CPU, with the engine that it chooses itself."""
+"""OpenCV's dnn module on the CPU, with the engine that it chooses itself.
+
+Up to OpenCV 4 a matrix has two dimensions at least: what is declared with fewer comes with ones at the end, which are
+taken off here, as whoever uses OpenCV does. What becomes of them inside a graph is the runtime's.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     """Read and run a model."""
     import cv2
     import numpy as np
+    import onnx
 
     network = cv2.dnn.readNetFromONNX(np.frombuffer(model, np.uint8))
     for name, value in inputs.items():
@@ -26,4 +31,11 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     # A list of names may come back in another order than the graph's, so one output is asked for without a name.
     names = network.getUnconnectedOutLayersNames()
     found = [network.forward()] if len(names) == 1 else network.forward(names)
-    return [np.array(value) for value in found]
+    ranks = [len(value.type.tensor_type.shape.dim) for value in onnx.load_from_string(model).graph.output]
+    return [_with_rank(np.array(value), rank) for value, rank in zip(found, ranks)]  # noqa: B905  # Python 3.9 has none
+
+
+def _with_rank(value: Any, rank: int) -> Any:
+    if rank < value.ndim == 2 and all(size == 1 for size in value.shape[rank:]):
+        return value.reshape(value.shape[:rank])
+    return value

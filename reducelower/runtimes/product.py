@@ -1,0 +1,126 @@
+"""ReduceProd as the multiplications that it stands for, where a runtime has no kernel of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from reducelower.errors import RefusedError
+from reducelower.model.attributes import value_of
+from reducelower.model.build import copy_marks, make_node
+from reducelower.runtimes.features import given_axes
+from reducelower.runtimes.remedies import Remedy, Written
+from reducelower.scope.scope import Scope
+
+__all__ = ["PRODUCTS"]
+
+_OPSET = 13
+"""Opset version that the nodes are written for."""
+
+_MOST_FACTORS = 64
+"""Factors of one product up to which its nodes are written out; a node for each is the price."""
+
+_ROUNDED_EACH_TIME = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+"""Element types in which each multiplication would round as no kernel does; they are cast to float first."""
+
+
+_Cut: TypeAlias = Callable[[str, int, int, NodeProto, Scope, "list[NodeProto]"], "list[str]"]
+"""Cuts a value along an axis into parts of one; the nodes that do it are appended to a list."""
+
+
+def _by_split(node: NodeProto, scope: Scope) -> Written | None:
+    """Split along each axis and multiply the parts, in their order, as kernels do."""
+    return _product(node, scope, _split)
+
+
+def _by_slice(node: NodeProto, scope: Scope) -> Written | None:
+    """Slice along each axis and multiply the parts, in their order."""
+    return _product(node, scope, _slices)
+
+
+PRODUCTS: Mapping[str, Remedy] = {"product by Split and Mul": _by_split, "product by Slice and Mul": _by_slice}
+"""Ways to write a product out, tried after all that keeps it one node."""
+
+
+def _product(node: NodeProto, scope: Scope, cut: _Cut) -> Written | None:
+    if node.op_type != "ReduceProd" or scope.needed_element_type(node.input[0]) in _ROUNDED_EACH_TIME:
+        return None
+    given = given_axes(node, scope)
+    if not given and value_of(node, "noop_with_empty_axes", 0):
+        return None
+    sizes = _sizes(node, scope)
+    axes = sorted({axis % len(sizes) for axis in given}) if given else list(range(len(sizes)))
+    factors = [_factors(sizes, axis, node) for axis in axes]
+    if not axes:
+        return None
+    made: list[NodeProto] = []
+    data = node.input[0]
+    for axis, count in zip(axes, factors, strict=True):
+        if count > 1:
+            parts = cut(data, axis, count, node, scope, made)
+            for part in parts[1:]:
+                product = _name(node, scope, f"product_{axis}")
+                made.append(make_node("Mul", [parts[0], part], [product]))
+                parts[0] = product
+            data = parts[0]
+    if value_of(node, "keepdims", 1):
+        if made:
+            made[-1].output[0] = node.output[0]
+        else:
+            made.append(make_node("Identity", [data], [node.output[0]]))
+    else:
+        dropped = scope.add_constant(np.array(axes, np.int64), "axes")
+        made.append(make_node("Squeeze", [data, dropped], [node.output[0]]))
+    for name in node.input[1:]:
+        if name:
+            scope.release(name)
+    copy_marks(node, made[-1])
+    return made, _OPSET
+
+
+def _sizes(node: NodeProto, scope: Scope) -> tuple[int | None, ...]:
+    shape = scope.shape(node.input[0])
+    if shape is None:
+        scope.needed_rank(node.input[0])  # It says what to declare.
+        raise RefusedError("the sizes of what it multiplies are not known", "make the shapes of the model static")
+    return shape
+
+
+def _factors(sizes: tuple[int | None, ...], axis: int, node: NodeProto) -> int:
+    count = sizes[axis]
+    if count is None:
+        raise RefusedError(
+            f"it multiplies along axis {axis}, whose size is known at run time only",
+            "make that dimension static, or use a runtime with a kernel of ReduceProd",
+        )
+    if count == 0 or count > _MOST_FACTORS:
+        raise RefusedError(
+            f"it multiplies {count} values along axis {axis}, and products are written out for 1 to {_MOST_FACTORS}",
+            "use a runtime with a kernel of ReduceProd",
+        )
+    return count
+
+
+def _split(data: str, axis: int, count: int, node: NodeProto, scope: Scope, made: list[NodeProto]) -> list[str]:
+    parts = [_name(node, scope, f"part_{axis}_{at}") for at in range(count)]
+    lengths = scope.add_constant(np.ones(count, np.int64), "split")
+    made.append(make_node("Split", [data, lengths], parts, axis=axis))
+    return parts
+
+
+def _slices(data: str, axis: int, count: int, node: NodeProto, scope: Scope, made: list[NodeProto]) -> list[str]:
+    along = scope.add_constant(np.array([axis], np.int64), "axes")
+    parts = []
+    for at in range(count):
+        start, end = (scope.add_constant(np.array([place], np.int64), "place") for place in (at, at + 1))
+        part = _name(node, scope, f"part_{axis}_{at}")
+        made.append(make_node("Slice", [data, start, end, along], [part]))
+        parts.append(part)
+    return parts
+
+
+def _name(node: NodeProto, scope: Scope, tail: str) -> str:
+    return scope.fresh(node.name or node.output[0], f"/ReduceProd/{tail}")
