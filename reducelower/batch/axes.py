@@ -71,14 +71,17 @@ def what_is_wrong_with_axes(model: ModelProto) -> str:
 
 
 def what_is_wrong_with_an_axis(model: ModelProto) -> str:
-    """Look for an attribute ``axis`` that its data does not have, as far as ranks can be inferred.
+    """Look for an attribute ``axis``, or axes of a reduction, that data of an inferred rank does not have.
 
     Versions of an operator differ in how closely the checker looks at it, and no conversion makes one up.
 
     Returns:
         One sentence; empty when there is none.
     """
-    pending = [infer(skeleton(model)).graph]
+    inferred = infer(skeleton(model))
+    if wrong := what_is_wrong_with_axes(inferred):
+        return wrong
+    pending = [inferred.graph]
     while pending:
         graph = pending.pop()
         ranks = _ranks((*graph.input, *graph.value_info, *graph.output))

@@ -17,7 +17,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from reducelower.model.attributes import value_of
 from reducelower.model.contrib_types import CONTRIB, UNLISTED, of_product
-from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
+from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema_in_force, taken_types
 
 __all__ = ["complete"]
 
@@ -177,10 +177,7 @@ class _Completion:
     def _schema(self, op_type: str, domain: str) -> defs.OpSchema | None:
         if domain not in self._imports:
             return None
-        try:
-            return defs.get_schema(op_type, self._imports[domain], domain)
-        except defs.SchemaError:
-            return None
+        return schema_in_force(op_type, self._imports[domain], domain)
 
     def _inferred(
         self, schema: defs.OpSchema, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]

@@ -23,6 +23,7 @@ __all__ = [
     "latest_opset",
     "parse_element_type",
     "schema",
+    "schema_in_force",
     "taken_types",
     "type_string",
     "versions",
@@ -44,8 +45,9 @@ _LARGEST_OPSET = 2**31 - 1
 
 
 @cache
-def _schema(op_type: str, opset: int, domain: str) -> defs.OpSchema | None:
-    if opset > _LARGEST_OPSET:
+def schema_in_force(op_type: str, opset: int, domain: str) -> defs.OpSchema | None:
+    """The schema in force at an opset version, deprecated or not; None where the operator does not exist there."""
+    if abs(opset) > _LARGEST_OPSET:
         return None
     try:
         return defs.get_schema(op_type, opset, domain)
@@ -55,13 +57,13 @@ def _schema(op_type: str, opset: int, domain: str) -> defs.OpSchema | None:
 
 def schema(op_type: str, opset: int, domain: str = "") -> defs.OpSchema | None:
     """The schema in force at an opset version; None where the operator does not exist there or is deprecated."""
-    found = _schema(op_type, opset, domain)
+    found = schema_in_force(op_type, opset, domain)
     return None if found is None or found.deprecated else found
 
 
 def is_deprecated(op_type: str, opset: int) -> bool:
     """Whether the operator has a schema at the opset version that says it is deprecated."""
-    found = _schema(op_type, opset, "")
+    found = schema_in_force(op_type, opset, "")
     return found is not None and found.deprecated
 
 
@@ -70,7 +72,7 @@ def withdrawn_at_once(op_type: str, opset: int) -> bool:
 
     Checkers reject such a node, but exporters wrote it and runtimes run it.
     """
-    found = _schema(op_type, opset, "")
+    found = schema_in_force(op_type, opset, "")
     return found is not None and found.deprecated and found.since_version == versions(op_type)[0]
 
 
@@ -129,7 +131,7 @@ def versions(op_type: str) -> tuple[int, ...]:
     # Going back from version to version takes microseconds; listing all schemas with their history takes 15 ms.
     found: list[int] = []
     opset = _ANY_OPSET
-    while opset > 0 and (known := _schema(op_type, opset, "")) is not None:
+    while opset > 0 and (known := schema_in_force(op_type, opset, "")) is not None:
         found.append(known.since_version)
         opset = known.since_version - 1
     return tuple(reversed(found))
