@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from operator import attrgetter
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, defs
 
@@ -92,6 +93,9 @@ def _elements(type_name: str) -> set[str]:
     return found
 
 
+_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
+
+
 class Occurring:
     """Gathers, over a whole model, where types come from."""
 
@@ -118,7 +122,10 @@ class Occurring:
         """Take in what graphs and function bodies state and hold, each given with its nodes."""
         for holder, nodes in holders:
             self._nodes.append(nodes)
-            for value in holder.value_info:
+            # Large models state the types of as many values as they have nodes.
+            element_types = set(map(_ELEMENT_TYPE, holder.value_info))
+            self._types.update(f"tensor({element_type_name(found)})" for found in element_types if found)
+            for value in holder.value_info if 0 in element_types else ():
                 self._note(type_string(value.type))
             if isinstance(holder, GraphProto):
                 for values in (holder.input, holder.output):

@@ -6,7 +6,7 @@ they ask a `Scope`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from operator import attrgetter
@@ -147,7 +147,7 @@ class GraphScope:
     @cached_property
     def _initializers(self) -> dict[str, TensorProto]:
         tensors = self.holder.initializer if isinstance(self.holder, GraphProto) else ()
-        return dict(zip(map(attrgetter("name"), tensors), tensors, strict=True))
+        return {tensor.name: tensor for tensor in tensors}
 
     @cached_property
     def _given(self) -> frozenset[str]:
@@ -335,8 +335,7 @@ class GraphScope:
         return home._types[name]
 
     def _find_type(self, name: str) -> TypeProto | None:
-        value = self._known_values.get(name)
-        found = None if value is None else value.type
+        found = self._stated_type(name)
         if found is not None and type_string(found) is not None and _has_shape(found):
             return without_made_up_symbols(found)
         tensor = self._initializers.get(name)
@@ -357,28 +356,51 @@ class GraphScope:
             return declared
         home = self.home(name)
         tensor = home._initializers.get(name)
-        if tensor is not None and name not in home._known_values:
+        if tensor is not None and not home._states(name):
             return tensor.data_type or None
         if home.key != () or ground.source.has_run or home._is_stated(name):
             return None
         return ground.source.sole_element_type
 
     def _is_stated(self, name: str) -> bool:
-        return name in self._known_values or name in self._initializers or name in self.constant_nodes
+        return self._states(name) or name in self._initializers or name in self.constant_nodes
+
+    def _states(self, name: str) -> bool:
+        """Whether the graph itself states the type of a value."""
+        return name in self._places or name in self._outside_nodes
+
+    def _stated_type(self, name: str) -> TypeProto | None:
+        """The type that the graph itself states of a value."""
+        if name in self._outside_nodes:
+            return self._outside_nodes[name]
+        values = self.holder.value_info
+        place = self._places.get(name)
+        if place is None:
+            return None
+        if place >= len(values) or values[place].name != name:
+            # Types of constants that are read no more have gone since.
+            self._places = _places(values)
+            return self._stated_type(name)
+        return values[place].type
 
     @cached_property
-    def _known_values(self) -> dict[str, ValueInfoProto]:
-        """Values whose types the graph itself states, by name."""
+    def _places(self) -> dict[str, int]:
+        # Places rather than messages: to hold a message for each of 50,000 values takes five times as long.
+        return _places(self.holder.value_info)
+
+    @cached_property
+    def _outside_nodes(self) -> dict[str, TypeProto]:
+        """What the graph states of its outputs and inputs, and of sparse tensors."""
         holder = self.holder
-        known = dict(zip(map(attrgetter("name"), holder.value_info), holder.value_info, strict=True))
+        known: dict[str, TypeProto] = {}
         if isinstance(holder, GraphProto):
             for value in (*holder.output, *holder.input):
                 # What a Scan takes need not be stated, and is where inference has looked.
-                if value.name not in known or type_string(value.type) is not None:
-                    known[value.name] = value
+                if value.name not in self._places or type_string(value.type) is not None:
+                    known[value.name] = value.type
             for sparse in holder.sparse_initializer:
-                dense = tensor_type(TensorProto(data_type=sparse.values.data_type, dims=sparse.dims))
-                known[sparse.values.name] = ValueInfoProto(name=sparse.values.name, type=dense)
+                dense = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
+                known[sparse.values.name] = tensor_type(dense)
         return known
 
     # What is added
@@ -445,7 +467,7 @@ class GraphScope:
 
     def state(self, name: str, value_type: bytes) -> None:
         """Let the graph state the type of a value, unless it does or is a function, which cannot."""
-        if isinstance(self.holder, GraphProto) and name not in self._known_values:
+        if isinstance(self.holder, GraphProto) and not self._states(name):
             self.holder.MergeFromString(entry(name.encode(), value_type))
 
     def release(self, name: str) -> None:
@@ -472,6 +494,13 @@ def constant_nodes(name: str, tensor: TensorProto, opset: int, names: Names) -> 
     cast = NodeProto(op_type="Cast", name=name, input=[source], output=[name])
     cast.attribute.add(name="to", type=AttributeProto.INT, i=tensor.data_type)
     return [_constant_node(source, doubles), cast]
+
+
+def _places(values: Sequence[ValueInfoProto]) -> dict[str, int]:
+    return {name: place for place, name in enumerate(map(_NAME, values))}
+
+
+_NAME = attrgetter("name")
 
 
 def as_doubles(tensor: TensorProto, opset: int) -> TensorProto | None:
