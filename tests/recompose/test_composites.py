@@ -234,4 +234,4 @@ def test_what_an_exporter_spelled_out_is_put_together(name: str) -> None:
     np.testing.assert_allclose(run(raised.model, x), run(model, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)
     again = reducelower.expand(raised.model, ops=["LayerNormalization", "RMSNormalization"], rules="stable")
     checker.check_model(again, full_check=True)
-    assert reducelower.verify(model, again).equivalent
+    np.testing.assert_allclose(run(again, x), run(model, x), atol=2e-5 if x.dtype == np.float32 else 8e-3)
