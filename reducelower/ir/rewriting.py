@@ -32,9 +32,9 @@ _WITHOUT_STANDALONE_INITIALIZERS = 3
 def rewrite_rules(book: Book = "spec", *, without_types: Sequence[str] = ()) -> pattern.RewriteRuleSet:
     """A rule book as rules for `onnxscript.rewriter.rewrite`.
 
-    Every node of an operator that the book has a rule for is replaced by the rule's body, at the model's opset version
-    and in whatever form the node has its axes, as `reducelower.expand` would. A node that cannot be replaced stays as
-    it is; an `onnxscript.rewriter.MatchingTracer` shows what is in the way.
+    Every node that `reducelower.expand` would replace with that book is replaced by the rule's body, at the model's
+    opset version and in whatever form the node has its axes. A node that cannot be replaced stays as it is; an
+    `onnxscript.rewriter.MatchingTracer` shows what is in the way.
 
     Example::
 
@@ -45,13 +45,14 @@ def rewrite_rules(book: Book = "spec", *, without_types: Sequence[str] = ()) -> 
         without_types: element types that nothing added may use.
 
     Returns:
-        A rule per operator. Like all of onnxscript's rules they are to be used by one thread at a time.
+        A rule for each Reduce operator of a shipped book, or for every operator of a book of your own. Like all of
+        onnxscript's rules they are to be used by one thread at a time.
 
     Raises:
         RuleError: there is no such book.
     """
     found = book if isinstance(book, RuleBook) else load_book(book)
-    rules = [_Expansion(op_type, found, frozenset(without_types)) for op_type in found.operators]
+    rules = [_Expansion(op_type, found, frozenset(without_types)) for op_type in found.reductions]
     return pattern.RewriteRuleSet([_rule(made) for made in rules])
 
 

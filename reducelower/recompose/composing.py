@@ -79,7 +79,7 @@ class FormTable:
         for form in forms:
             for end in form.ends:
                 self.by_end.setdefault(end, []).append(form)
-        found = [anchors(form.result) for form in forms]
+        found = [anchors(form) for form in forms]
         self.anchors = frozenset(op_type for each in found for op_type in each.operators)
         self.inner = frozenset(op_type for each in found for op_type in each.inner)
         self.farthest = max((each.farthest for each in found), default=0)
@@ -95,12 +95,14 @@ def compose(scope: GraphScope, surroundings: Surroundings, table: FormTable) -> 
     refused: list[tuple[frozenset[int], Left]] = []
     taken: set[int] = set()
     blocked: set[int] = set()
+    lasts: set[int] = set()
     for last in _results(surroundings, table):
         if last in taken or last in blocked:
             continue
         chosen = _chosen(last, scope, surroundings, table, refused, blocked)
-        if chosen is not None and not any(other.last in chosen[1].region for _, other in accepted):
+        if chosen is not None and not lasts & chosen[1].region:
             accepted.append(chosen)
+            lasts.add(last)
             taken |= chosen[1].region
     refused += _settle(accepted, scope, surroundings)
     gone = {index for _, composed in accepted for index in composed.region}

@@ -184,27 +184,32 @@ class Anchors:
     farthest: int
 
 
-def anchors(result: Expression) -> Anchors:
-    """The anchors of an expression."""
-    depths = dict[str, int]()
-    for op_type, depth in _operators(result, 0):
-        depths[op_type] = max(depths.get(op_type, 0), depth)
+@cache
+def anchors(form: Form) -> Anchors:
+    """The anchors of a form."""
+    depths = _depths(form.result, {})
     rare = [op_type for op_type in depths if op_type.startswith("Reduce") or op_type in _RARE]
-    # Of a Softmax, say, the anchor nearest to the result is enough.
     return Anchors(frozenset(rare), frozenset(depths) | {"Identity", "Cast"}, max(depths[name] for name in rare) + 2)
 
 
 _RARE = frozenset({"Erf", "InstanceNormalization", "Tanh"})
 
 
-def _operators(expression: Expression, depth: int) -> Iterator[tuple[str, int]]:
+def _depths(expression: Expression, known: dict[int, dict[str, int]]) -> dict[str, int]:
+    """How far from the result the operators of an expression are at most; each part is looked at once."""
+    if id(expression) in known:
+        return known[id(expression)]
+    found: dict[str, int] = {}
     if isinstance(expression, Application):
-        yield expression.op_type, depth
-        for operand in expression.operands:
-            yield from _operators(operand, depth + 1)
-    elif isinstance(expression, AnyOf):
-        for way in expression.alternatives:
-            yield from _operators(way, depth)
+        found[expression.op_type] = 0
+        parts, step = expression.operands, 1
+    else:
+        parts, step = (expression.alternatives, 0) if isinstance(expression, AnyOf) else ((), 0)
+    for part in parts:
+        for op_type, depth in _depths(part, known).items():
+            found[op_type] = max(found.get(op_type, 0), depth + step)
+    known[id(expression)] = found
+    return found
 
 
 def is_near(found: float, wanted: float, kind: np.dtype[np.generic]) -> bool:

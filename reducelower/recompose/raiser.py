@@ -192,6 +192,7 @@ class Raiser:
 
 def _forget(holder: GraphProto | FunctionProto, names: Collection[str]) -> None:
     """Remove what is stated about values that are no more."""
-    for index in reversed(range(len(holder.value_info))):
-        if holder.value_info[index].name in names:
-            del holder.value_info[index]
+    kept = [value for value in holder.value_info if value.name not in names]
+    if len(kept) < len(holder.value_info):
+        del holder.value_info[:]
+        holder.value_info.extend(kept)
