@@ -5,7 +5,7 @@ out wrong there or are refused, in which form, on which element types, and how t
 node that a fact is true of by an equivalent one that none is true of.
 """
 
-from reducelower.runtimes.combined import combined
+from reducelower.runtimes.combining import combined
 from reducelower.runtimes.errors import TargetError
 from reducelower.runtimes.facts import Evidence, Fact, Is
 from reducelower.runtimes.ranges import Ranges
