@@ -9,6 +9,8 @@ from typing import Any, Literal
 __all__ = ["Coverage", "OutputComparison", "SiteStatus", "SiteVerification", "Verdict", "Verification", "to_plain"]
 
 Verdict = Literal["equivalent", "different", "not shown"]
+"""What a comparison of two models came to; ``not shown`` where something that matters was not seen."""
+
 OutputVerdict = Literal["equal", "different", "not compared"]
 SiteStatus = Literal["equal", "improved", "overflow", "departs", "loses range", "different", "not run"]
 
