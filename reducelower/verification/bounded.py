@@ -8,7 +8,7 @@ from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 
-__all__ = ["bounded"]
+__all__ = ["bounded", "moved"]
 
 # What they give is within bounds that their pages state, or is known from shapes, whatever they are given.
 _BOUNDING = frozenset(
@@ -29,6 +29,23 @@ _PASSING = frozenset(
         "Squeeze", "Sub", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where",
     }
 )  # fmt: skip
+
+# What they give has the elements that they are given, in the same number.
+_MOVING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+
+
+def moved(nodes: Sequence[NodeProto], inputs: Iterable[str]) -> set[str]:
+    """The values whose elements are those of an input, so that what the input takes, they take too.
+
+    Args:
+        nodes: in graph order.
+        inputs: names of values that may be anything.
+    """
+    found = set(inputs)
+    for node in nodes:
+        if node.op_type in _MOVING and node.domain in DEFAULT_DOMAINS and node.input[0] in found:
+            found.add(node.output[0])
+    return found
 
 
 def bounded(nodes: Sequence[NodeProto], constants: Iterable[str]) -> set[str]:

@@ -15,7 +15,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan, Site
 from reducelower.verification.align import Alignment, Claim, align
-from reducelower.verification.bounded import bounded
+from reducelower.verification.bounded import bounded, moved
 from reducelower.verification.check import check, describe
 from reducelower.verification.pairs import Pair, cut
 from reducelower.verification.places import find_places
@@ -268,11 +268,11 @@ def _in_surroundings(found: SiteVerification, alone: SiteVerification, inner: Pa
 
 
 def _are_bounded(inner: Pair, around: Pair) -> bool:
-    """Whether the surroundings bound every value that they give to the region."""
+    """Whether the surroundings bound every value that they give to the region, or hand it on as it is."""
     known: set[str] = set()
     computed: set[str] = set()
     for nodes, constants in zip((around.nodes, around.replacement), around.constants, strict=True):
-        known |= bounded(nodes, constants)
+        known |= bounded(nodes, constants) | moved(nodes, [item.name for item in around.inputs])
         computed |= {name for node in nodes for name in node.output}
     return all(item.name in known for item in inner.inputs if item.name in computed)
 
