@@ -67,7 +67,7 @@ def is_float(array: Array) -> bool:
 
 def is_narrow_float(array: Array) -> bool:
     """Whether the array holds floats of eight bits or fewer, as ml_dtypes names them."""
-    return array.dtype.name.startswith("float") and array.dtype.itemsize == 1
+    return array.dtype.itemsize == 1 and array.dtype.name.startswith("float")  # numpy makes a name each time
 
 
 def smallest_and_eps(dtype: np.dtype[Any]) -> tuple[float, float, float]:

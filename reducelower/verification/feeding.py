@@ -136,9 +136,12 @@ def _truths(
 ) -> Iterator[Case]:
     """Every combination of truth values of the bool inputs, with the others ordinary."""
     bools = [spec.name for spec in specs if spec.element_type == TensorProto.BOOL][:_TRUTHS]
+    # A mask may hide the few elements that are special, so they are tried under either truth value.
+    special = ("NaN", "infinity") if any("NaN" in made for made in makers.values()) else ()
+    kinds = ("random", "wide", *special)
     for number in range(2 ** len(bools) if bools else 0):
-        for kind in ("random", "wide"):
-            rng = np.random.default_rng([seed, 1000, number, kind == "wide"])
+        for at, kind in enumerate(kinds):
+            rng = np.random.default_rng([seed, 1000, number, at])
             feeds = {}
             for spec in specs:
                 if spec.name in bools:
@@ -150,7 +153,7 @@ def _truths(
                     made = makers[spec.name]
                     feeds[spec.name] = made.get(kind, made["random"])(shapes[spec.name], rng)
             truths = ", ".join(f"{name} {bool(number >> at & 1)}" for at, name in enumerate(bools))
-            yield Case(f"{kind} values, {truths}", feeds)
+            yield Case(f"{kind} values, {truths}", feeds, kind in _SPECIAL)
 
 
 def _makers(spec: InputSpec, limits: Limits) -> dict[str, Maker]:

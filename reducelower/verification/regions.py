@@ -66,6 +66,10 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset()) -> Region:
     """
     level = claim.level
     lefts, rights = [left for left, _ in claim.pairs], [right for _, right in claim.pairs]
+    # What one side computes as its result is no input of the other: of two sums, one with something added.
+    results = {level.left_numbers.get(left, -1) for left in lefts}
+    results |= {level.right_numbers.get(right, -1) for right in rights}
+    opened |= results - {-1}
     left = _cone(level, level.left, level.left_numbers, lefts, opened)
     right = _cone(level, level.right, level.right_numbers, rights, opened)
     _share_constants(level, left, right)

@@ -15,6 +15,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import Plan, Site
 from reducelower.verification.align import Alignment, Claim, align
+from reducelower.verification.bounded import bounded, moved
 from reducelower.verification.check import check, describe
 from reducelower.verification.pairs import Pair, cut
 from reducelower.verification.places import find_places
@@ -244,33 +245,36 @@ def _with_surroundings(
             break
         found = _checked(region.pair, seed, tolerances)
         if found.ok and found.status != "not run":
-            return _in_surroundings(replace(found, nodes=nodes), finding, region)
+            return _in_surroundings(replace(found, nodes=nodes), finding, item.regions[0].pair, region)
     return replace(finding, nodes=nodes)
 
 
-_BOUNDING = frozenset(
-    {
-        "Abs", "Add", "And", "ArgMax", "ArgMin", "Cast", "CastLike", "Ceil", "Clip", "Concat", "Constant",
-        "ConstantOfShape", "Cos", "Div", "DynamicQuantizeLinear", "Equal", "Erf", "Exp", "Expand", "Flatten",
-        "Floor", "Gather", "Greater", "GreaterOrEqual", "HardSigmoid", "Hardmax", "Identity", "IsInf", "IsNaN",
-        "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Neg", "NonMaxSuppression", "NonZero", "Not",
-        "OneHot", "Or", "QuantizeLinear", "Range", "ReduceMax", "ReduceProd", "Relu", "Reshape", "Round",
-        "Shape", "Sigmoid", "Sign", "Sin", "Size", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub",
-        "Tanh", "TopK", "Transpose", "Unsqueeze", "Where", "Xor",
-    }
-)  # fmt: skip
-"""Operators whose results are bounded, discrete, or known from shapes and constants, or that pass such values on."""
+def _in_surroundings(found: SiteVerification, alone: SiteVerification, inner: Pair, region: Region) -> SiteVerification:
+    """Say what a region rests on that holds only for what its surroundings give it.
 
-
-def _in_surroundings(found: SiteVerification, alone: SiteVerification, region: Region) -> SiteVerification:
-    """Say what a region rests on that holds only for what its surroundings give it."""
+    Args:
+        found: what it gave with its surroundings.
+        alone: what it gave by itself.
+        inner: the region by itself.
+        region: the region with its surroundings.
+    """
     producers = [node for node in region.pair.nodes if node.domain in DEFAULT_DOMAINS]
     note = f"Of other values than those that {_listed(producers)} give it, the two sides differ: {alone.reason}."
-    if alone.status == "not run" or all(node.op_type in _BOUNDING for node in producers[:-1]):
+    if alone.status == "not run" or _are_bounded(inner, region.pair):
         kept = found.notes if alone.status == "not run" else (*found.notes, note)
         return replace(found, rule=alone.rule, op_type=alone.op_type, notes=kept, is_chosen=alone.is_chosen)
     reason = f"{alone.reason}, but not on what {_listed(producers)} gave it in {found.cases} sets of values"
     return replace(alone, status="not run", reason=reason, nodes=found.nodes)
+
+
+def _are_bounded(inner: Pair, around: Pair) -> bool:
+    """Whether the surroundings bound every value that they give to the region, or hand it on as it is."""
+    known: set[str] = set()
+    computed: set[str] = set()
+    for nodes, constants in zip((around.nodes, around.replacement), around.constants, strict=True):
+        known |= bounded(nodes, constants) | moved(nodes, [item.name for item in around.inputs])
+        computed |= {name for node in nodes for name in node.output}
+    return all(item.name in known for item in inner.inputs if item.name in computed)
 
 
 def _listed(nodes: Sequence[NodeProto]) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from reducelower.numerics.measure import Array, is_float
+from reducelower.numerics.measure import Array, element_type_of, is_float
+from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.doubts import old_in_reference
 from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime, Session
 from reducelower.verification.source import CannotRunError, Source
@@ -78,10 +79,11 @@ class Witness:
         one, other, exact = (
             np.atleast_1d(item)[np.atleast_1d(where)].astype(np.float64) for item in (right, given, truth)
         )
+        bound = tolerance_for(element_type_of(right))
         with np.errstate(all="ignore"):
-            right_there = np.abs(other - exact) * _CLOSER < np.abs(one - exact)
+            right_there = np.abs(other - exact) <= np.maximum(bound.relative * np.abs(exact), bound.absolute)
             slight = np.abs(one - exact) <= _SLIGHT * np.abs(exact)
-        if not (right_there & slight).all():
+        if not (np.isfinite(exact) & right_there & slight).all():
             return ""
         return (
             f"the runtime departs from the specification on the replacement: onnxruntime gives {one[0]:.9g}, "
@@ -119,8 +121,12 @@ class Witness:
         one, other, exact = (np.atleast_1d(item)[where].astype(np.float64) for item in (left, right, truth))
         with np.errstate(all="ignore"):
             off = np.abs(one - exact)
-            lost = np.isfinite(exact) & (~np.isfinite(one) | (off > _GARBAGE * np.abs(exact)))
-            nearer = np.isfinite(exact) & (np.abs(other - exact) * _CLOSER < off)
+            error = np.abs(other - exact)
+            garbage = np.isfinite(one) & (off > _GARBAGE * np.abs(exact))
+            garbage &= ~np.isfinite(other) | (error <= _CLOSER * off)
+            overflown = ~np.isfinite(one) & (~np.isfinite(other) | (error <= _GARBAGE * np.abs(exact)))
+            lost = np.isfinite(exact) & (garbage | overflown)
+            nearer = np.isfinite(exact) & (error * _CLOSER < off)
             as_right = (other == exact.astype(left.dtype).astype(np.float64)) | (np.isnan(other) & np.isnan(exact))
         if not (lost | nearer | as_right).all():
             return ""
@@ -170,5 +176,5 @@ def _sides_with(left: Array, right: Array, truth: Array, where: Array) -> bool:
             | (np.isfinite(exact) & (np.abs(other - exact) <= _CLOSE * np.abs(exact)))
         )
         nearer = np.isfinite(exact) & (np.abs(other - exact) * _CLOSER < np.abs(one - exact))
-        lost = np.isfinite(other) & np.isfinite(exact) & ~np.isfinite(one)
+        lost = ~np.isfinite(one) & np.isfinite(exact) & (np.abs(other - exact) <= _GARBAGE * np.abs(exact))
     return bool((same | nearer | lost).all())

@@ -1,0 +1,66 @@
+"""Which values are bounded by what computes them, so that a region need not hold for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from onnx import NodeProto
+
+from reducelower.model.schemas import DEFAULT_DOMAINS
+
+__all__ = ["bounded", "moved"]
+
+# What they give is within bounds that their pages state, or is known from shapes, whatever they are given.
+_BOUNDING = frozenset(
+    {
+        "Abs", "And", "ArgMax", "ArgMin", "Clip", "Constant", "Cos", "Equal", "Erf", "Exp", "Greater",
+        "GreaterOrEqual", "HardSigmoid", "Hardmax", "IsInf", "IsNaN", "Less", "LessOrEqual", "NonMaxSuppression",
+        "NonZero", "Not", "Or", "QuantizeLinear", "Relu", "Shape", "Sigmoid", "Sign", "Sin", "Size", "Softmax",
+        "Softplus", "Softsign", "Sqrt", "Tanh", "Xor",
+    }
+)  # fmt: skip
+
+# What they give is bounded where all that they compute with is.
+_PASSING = frozenset(
+    {
+        "Add", "Cast", "CastLike", "Ceil", "Concat", "ConstantOfShape", "Div", "Expand", "Flatten", "Floor", "Gather",
+        "GatherElements", "GatherND", "Identity", "Max", "Min", "Mod", "Mul", "Neg", "OneHot", "Pad", "Range",
+        "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Round", "Slice", "Split",
+        "Squeeze", "Sub", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where",
+    }
+)  # fmt: skip
+
+# What they give has the elements that they are given, in the same number.
+_MOVING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+
+
+def moved(nodes: Sequence[NodeProto], inputs: Iterable[str]) -> set[str]:
+    """The values whose elements are those of an input, so that what the input takes, they take too.
+
+    Args:
+        nodes: in graph order.
+        inputs: names of values that may be anything.
+    """
+    found = set(inputs)
+    for node in nodes:
+        if node.op_type in _MOVING and node.domain in DEFAULT_DOMAINS and node.input[0] in found:
+            found.add(node.output[0])
+    return found
+
+
+def bounded(nodes: Sequence[NodeProto], constants: Iterable[str]) -> set[str]:
+    """The values that cannot be everything their element type has, of those that some nodes compute.
+
+    Args:
+        nodes: in graph order.
+        constants: names of values that are known.
+    """
+    found = set(constants)
+    for node in nodes:
+        if node.domain not in DEFAULT_DOMAINS:
+            continue
+        operands = [name for name in node.input if name]
+        passes = node.op_type in _PASSING and all(name in found for name in operands)
+        if node.op_type in _BOUNDING or passes:
+            found.update(name for name in node.output if name)
+    return found
