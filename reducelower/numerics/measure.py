@@ -41,6 +41,7 @@ class Difference:
         max_absolute, max_relative: largest errors over the same pairs; relative to the largest expected magnitude.
         outside: how many values are outside the tolerance.
         lost: how many of those are finite on the left and infinite, NaN or underflown to zero on the right.
+        gained: how many of those are infinite or NaN on the left and finite on the right.
         elements: where they stand, as a mask of the arrays' shape; None where nothing is outside.
     """
 
@@ -52,12 +53,18 @@ class Difference:
     max_relative: float = 0.0
     outside: int = 0
     lost: int = 0
+    gained: int = 0
     elements: npt.NDArray[np.bool_] | None = None
 
     @property
     def loses_range(self) -> bool:
         """Whether every value that is outside is one that the right side's range does not hold."""
         return bool(self.outside) and self.lost == self.outside
+
+    @property
+    def gains_range(self) -> bool:
+        """Whether every value that is outside is one that the left side's range does not hold."""
+        return bool(self.outside) and self.gained == self.outside
 
 
 def is_float(array: Array) -> bool:
@@ -180,8 +187,9 @@ def measure(
     if not outside.any():
         return Difference("", *distances)
     lost = outside & np.isfinite(left) & (~np.isfinite(right) | _underflown(left, right, before.dtype))
+    gained = outside & ~np.isfinite(left) & np.isfinite(right)
     sentence = _special_sentence(before, after, special) if special.any() else _error_sentence(before, after, outside)
-    return Difference(sentence, *distances, int(outside.sum()), int(lost.sum()), np.asarray(outside))
+    return Difference(sentence, *distances, int(outside.sum()), int(lost.sum()), int(gained.sum()), np.asarray(outside))
 
 
 def _underflown(left: Array, right: Array, dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:

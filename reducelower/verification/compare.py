@@ -104,6 +104,7 @@ def _compare(
         difference.max_relative,
         tells=_tells(before),
         loses_range=difference.loses_range,
+        gains_range=difference.gains_range,
     )
 
 

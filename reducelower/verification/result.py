@@ -31,6 +31,7 @@ class OutputComparison:
         max_absolute, max_relative: largest errors; relative to the largest magnitude of the expected tensor.
         tells: whether anything was there to compare: a value that is neither NaN nor infinite.
         loses_range: whether all that differs is finite before, and infinite, NaN or zero after.
+        gains_range: whether all that differs is infinite or NaN before, and finite after.
     """
 
     name: str
@@ -47,6 +48,7 @@ class OutputComparison:
     max_relative: float = 0.0
     tells: bool = True
     loses_range: bool = False
+    gains_range: bool = False
 
     def merged(self, other: OutputComparison) -> OutputComparison:
         """The worse of two comparisons of one output, with the largest distances of both."""

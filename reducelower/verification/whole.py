@@ -194,7 +194,8 @@ def combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
     sites = () if regions is None else regions.findings
     # A form that loses range was asked for, and the outputs show it as its region does.
     chosen = any(site.status == "loses range" and site.is_chosen for site in sites)
-    outputs = tuple(_as_chosen(output) if chosen else output for item in found for output in item.outputs)
+    improved = any(site.status == "improved" for site in sites)
+    outputs = tuple(_as_its_regions(output, chosen, improved) for item in found for output in item.outputs)
     unseen = dict.fromkeys(note for item in found for note in item.unseen)
     unseen |= dict.fromkeys(f"{site.place}: {site.reason}" for site in sites if site.status == "not run")
     ran = bool(found) and all(item.ran for item in found)
@@ -220,8 +221,13 @@ def combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
     return verification if coverage is None else replace(verification, coverage=replace(coverage, outputs=told))
 
 
-def _as_chosen(item: OutputComparison) -> OutputComparison:
-    return replace(item, verdict="equal", reason=f"loses range: {item.reason}") if item.loses_range else item
+def _as_its_regions(item: OutputComparison, chosen: bool, improved: bool) -> OutputComparison:
+    """An output that shows what a region was asked to lose, or what one has right and the source overflows in."""
+    if chosen and item.loses_range:
+        return replace(item, verdict="equal", reason=f"loses range: {item.reason}")
+    if improved and item.gains_range:
+        return replace(item, verdict="equal", reason=f"right where the source is not: {item.reason}")
+    return item
 
 
 def _cannot_be_same(item: Whole) -> bool:
