@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from reducelower.verification.runtimes import OnnxRuntime
-from reducelower.verification.source import Source
+from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime
+from reducelower.verification.source import CannotRunError, Source
 
 from .models import model
 
@@ -43,3 +44,13 @@ def test_a_file_may_be_as_large_as_its_weights(tmp_path: Path) -> None:
 def test_threads_do_not_spin_between_runs() -> None:
     """Verification runs models one after the other, and leaves the processor to other processes meanwhile."""
     assert options_of(Source(of_a_million_values())).get_session_config_entry("session.intra_op.allow_spinning") == "0"
+
+
+def test_a_scan_that_the_reference_evaluator_lacks_says_nothing_against_the_model() -> None:
+    given = model(
+        "g (float[3, 4] x) => (float[4, 3] y) { y = Scan <num_scan_inputs = 1, scan_input_axes = [1], "
+        "body = b (float[3] v) => (float[3] w) { w = Neg (v) }> (x) }"
+    )
+    with pytest.raises(CannotRunError) as caught:
+        ReferenceRuntime().load(Source(given)).run({"x": np.zeros((3, 4), np.float32)})
+    assert caught.value.unsupported
