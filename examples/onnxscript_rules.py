@@ -18,21 +18,24 @@ MODELS = Path(__file__).parent / "models"
 # one opset version; the engine carries it to the model's.
 @onnxscript.script(onnxscript.values.Opset("softplus", 1), default_opset=op)
 def ReduceLogSumExp(data, axes, keepdims: int, noop_with_empty_axes: int):  # noqa: N802 (the operator's name)
-    """ReduceLogSumExp(x) = Log(ReduceSum(Exp(x - maximum))) + maximum"""
+    """ReduceLogSumExp(x) = Log(ReduceSum(Exp(x - shift))) + shift, shift = maximum of x, kept finite"""
     maximum = op.ReduceMax(data, axes, keepdims=1, noop_with_empty_axes=noop_with_empty_axes)
-    difference = op.Sub(data, maximum)
+    # Infinity less infinity would be no number.
+    largest = op.Constant(value_float=3.4028234663852886e38)
+    shift = op.Max(op.Min(maximum, largest), op.Neg(largest))
+    difference = op.Sub(data, shift)
     exponential = op.Exp(difference)
     total = op.ReduceSum(exponential, axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes)
     log = op.Log(total)
-    shift = op.ReduceMax(maximum, axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes)
-    return op.Add(log, shift)
+    kept = op.ReduceMax(shift, axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes)
+    return op.Add(log, kept)
 
 
 def main() -> None:
     model = onnx.load(MODELS / "gaussian_mixture_20.onnx")
-    # Integers have no Exp: the overload says that the rule is for floats.
+    # The largest number is that of float32: the overload says that the rule is for nothing else.
     rule = ReduceLogSumExp.to_function_proto()
-    rule.overload = "floating"
+    rule.overload = "float"
     book = RuleBook.from_functions([rule])
 
     expanded = reducelower.expand(model, rules=book)
