@@ -12,7 +12,7 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper, nump
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
-from reducelower.model.inference import subgraphs
+from reducelower.model.inference import read_by
 from reducelower.model.nodelist import Replacement, nodes_of
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.scope import Scope
@@ -154,7 +154,7 @@ def _read(edit: Edited) -> Iterator[str]:
     for replacement in edit.replaced.values():
         if not isinstance(replacement, bytes):
             for inner in replacement:
-                yield from _read_by(inner)
+                yield from read_by(inner)
     yield from _read_outside_nodes(holder)
 
 
@@ -166,14 +166,6 @@ def _read_outside_nodes(holder: GraphProto | FunctionProto) -> Iterator[str]:
             yield from (entry.value for entry in annotation.quant_parameter_tensor_names)
     else:
         yield from holder.output
-
-
-def _read_by(node: NodeProto) -> Iterator[str]:
-    yield from node.input
-    for _, _, graph in subgraphs(node):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from _read_by(inner)
 
 
 def _remove(
@@ -195,7 +187,7 @@ def _remove(
     computed = {name for name in names if (home, name) in folded}
     for index, node in enumerate(home.node_list if computed else ()):
         if edit.replaced.get(index) != [] and not computed.isdisjoint(node.output) and names.issuperset(node.output):
-            read = [name for inner in nodes_of(edit.replaced.get(index, [node])) for name in _read_by(inner) if name]
+            read = [name for inner in nodes_of(edit.replaced.get(index, [node])) for name in read_by(inner) if name]
             edit.replaced[index] = []
             edit.sites.pop(index, None)
             released += [(home.home(name), name) for name in read]

@@ -29,6 +29,7 @@ __all__ = [
     "function_key",
     "infer",
     "infer_body",
+    "read_by",
     "skeleton",
     "subgraphs",
     "weight_bytes",
@@ -51,6 +52,15 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
             for graph in attribute.graphs:
                 yield number, attribute.name, graph
                 number += 1
+
+
+def read_by(node: NodeProto) -> Iterator[str]:
+    """The names of all that a node reads, and nodes and results of graphs inside it, whoever brings them about."""
+    yield from node.input
+    for _, _, graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from read_by(inner)
 
 
 def _strip(tensor: TensorProto) -> TensorProto:

@@ -25,7 +25,7 @@ from onnx import (
 )
 
 from reducelower.errors import RefusedError
-from reducelower.model.inference import GraphKey, subgraphs
+from reducelower.model.inference import GraphKey, read_by
 from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes
 from reducelower.model.schemas import element_type_name, type_string
@@ -297,7 +297,7 @@ class GraphScope:
         home = self.home(name)
         holder = home.holder
         outputs = [value.name for value in holder.output] if isinstance(holder, GraphProto) else holder.output
-        return name in outputs or any(_reads(node, name) for node in home.node_list.mentioning(name))
+        return name in outputs or any(name in read_by(node) for node in home.node_list.mentioning(name))
 
     def is_handed_by_callers(self, name: str) -> bool:
         """Whether a value is an input of the function around."""
@@ -524,15 +524,6 @@ def _constant_node(name: str, tensor: TensorProto) -> NodeProto:
 
 def _size(tensor: TensorProto) -> int:
     return prod(tensor.dims)
-
-
-def _reads(node: NodeProto, name: str) -> bool:
-    if name in node.input:
-        return True
-    for _, _, graph in subgraphs(node):
-        if any(value.name == name for value in graph.output) or any(_reads(inner, name) for inner in graph.node):
-            return True
-    return False
 
 
 def _has_shape(value_type: TypeProto) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.inference import read_by
 from reducelower.scope.node import NodeScope, blank
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reducelower.scope.graph import GraphScope
     from reducelower.scope.node import Added
 
-__all__ = ["MARKS", "NAME_BLANK", "NOTHING", "Outcome", "fill", "in_blanks", "is_in_blanks", "names_in", "scope_of"]
+__all__ = ["MARKS", "NAME_BLANK", "NOTHING", "Outcome", "fill", "in_blanks", "is_in_blanks", "scope_of"]
 
 _BLANK = re.compile(r"⟦\w+⟧")
 
@@ -74,7 +74,7 @@ class Outcome:
                 if is_in_blanks(attribute.t.name):
                     attribute.t.ClearField("name")
         outputs = [name for node in nodes or () for name in node.output]
-        read = {name for node in nodes or () for name in names_in(node)}
+        read = {name for node in nodes or () for name in read_by(node)}
         added = [(name, each) for name, each in scope.added.items() if name in read]
         for _, each in added:
             if each.attribute is None:
@@ -129,12 +129,3 @@ def in_blanks(read: ReadNode) -> NodeProto:
 def scope_of(read: ReadNode, graph: GraphScope) -> NodeScope:
     """The scope of a node in blanks."""
     return NodeScope(graph, {blank(number): (number, name.decode()) for number, name in enumerate(read.names[:-1])})
-
-
-def names_in(node: NodeProto) -> Iterator[str]:
-    """The names of all that a node and graphs inside it read."""
-    yield from node.input
-    for _, _, graph in subgraphs(node):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from names_in(inner)
