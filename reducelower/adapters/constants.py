@@ -197,6 +197,11 @@ def _remove(
 
 def _remove_named(values: Any, names: Collection[str]) -> None:
     """Remove those of a repeated field that bear some names."""
-    found = [index for index, value in enumerate(values) if value.name in names] if names else ()
-    for index in reversed(found):
-        del values[index]
+    start = end = len(values)
+    for index in reversed([index for index, value in enumerate(values) if value.name in names] if names else ()):
+        # Neighbours go together, since each removal moves all that is behind.
+        if index + 1 != start:
+            del values[start:end]
+            end = index + 1
+        start = index
+    del values[start:end]

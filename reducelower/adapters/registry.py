@@ -277,18 +277,18 @@ class Crossing:
         if len(node.input) <= move.input or not node.input[move.input]:
             return False
         name = node.input[move.input]
-        reference = scope.reference(name)
-        if reference is not None:
-            node.attribute.add(name=move.attribute, type=move.attribute_type, ref_attr_name=reference.ref_attr_name)
+        value = scope.constant(name)
+        if value is not None:
+            node.attribute.append(_attribute(move, value))
         else:
-            value = scope.constant(name)
-            if value is None:
+            reference = scope.reference(name)
+            if reference is None:
                 raise RefusedError(
                     f"its input {move.input_name} is computed at run time, and opset {self.opset} takes "
                     f"{move.attribute} only as an attribute",
                     f"stay at opset {self.boundary} or above, or make {name!r} a constant",
                 )
-            node.attribute.append(_attribute(move, value))
+            node.attribute.add(name=move.attribute, type=move.attribute_type, ref_attr_name=reference.ref_attr_name)
         scope.release(name)
         node.input[move.input] = ""
         if move.input == len(node.input) - 1:

@@ -36,11 +36,11 @@ class Edit:
         name = node or f"{op_type}#{index}"
         self.refused.setdefault(index, Refusal(self.scope.path, name, op_type, reason, hint))
 
-    def tell(self, index: int, op_type: str, label: str) -> None:
-        """Note what was done to a node, beside what was done to it before."""
-        if label:
-            before = self.sites.get(index)
-            self.sites[index] = (op_type, label if before is None else f"{before[1]}; {label}")
+    def tell(self, index: int, done: tuple[str, str]) -> None:
+        """Note what was done to a node, its operator and a label, beside what was done to it before."""
+        before = self.sites.setdefault(index, done)
+        if before is not done:
+            self.sites[index] = (done[0], f"{before[1]}; {done[1]}")
 
     def splice(self) -> None:
         """Put replacements in place without moving any other node, and state what is known of new values."""

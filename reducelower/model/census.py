@@ -8,7 +8,7 @@ singular message, and repeated fields inside it line up one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,6 @@ __all__ = [
     "graph_from",
     "graph_head",
     "graph_of",
-    "second_of_two",
 ]
 
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -129,18 +128,6 @@ def graph_field(model: bytes) -> Field | None:
         return None
 
 
-def second_of_two(node: bytes) -> bytes | None:
-    """The second input of a serialized node that has two, neither longer than 127 bytes; None for other nodes."""
-    try:
-        second = node[1] + 2
-        length = node[second + 1]
-        end = second + 2 + length
-        is_such = node[0] == INPUT == node[second] and node[1] | length < 128 and node[end] == OUTPUT
-    except IndexError:
-        return None
-    return node[second + 2 : end] if is_such else None
-
-
 def _numbered_one_by_one(column: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int32]]:
     """What `numbered` gives, for whatever strings."""
     codes: dict[bytes, int] = {}
@@ -187,11 +174,6 @@ class Columns:
     def operators(self) -> Sequence[str]:
         """The operator types there are."""
         return self._codes[0]
-
-    def operators_at(self, positions: Sequence[int]) -> Iterator[str]:
-        """The operator types of some nodes, where the columns are even."""
-        operators, codes = self._codes
-        return map(operators.__getitem__, codes[positions].tolist())
 
     def positions(self, is_wanted: Callable[[str], bool]) -> list[int]:
         """Positions of the nodes of some operators; of all nodes where the columns are not even."""

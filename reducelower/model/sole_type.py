@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from onnx import GraphProto, NodeProto, defs
+from onnx import GraphProto, NodeProto, TensorProto, defs
 
-from reducelower.model.census import Census, second_of_two
-from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, type_string
+from reducelower.model.census import Census, Columns, graph_of
+from reducelower.model.schemas import parse_element_type, schema, taken_types
 
 __all__ = ["reads_and_yields_one_type", "sole_element_type"]
 
@@ -31,30 +31,29 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
     names = set(census.operators)
     if not census.is_plain or not names.isdisjoint(_HOLDING_GRAPHS):
         return None
-    flowing: set[str] = set()
+    flowing: set[int | None] = set()
     for name in names - {"Constant"}:
         made = _made_by(name, opset)
         if made is None:
             return None
-        flowing |= made
-    sources: dict[str, list[str]] = {}
-    for value, kind in _sources(graph, census):
-        if not kind.startswith("tensor("):
-            return None
-        sources.setdefault(kind, []).append(value)
-    if len(flowing | sources.keys()) > 1:
-        wanted = {value.encode() for values in sources.values() for value in values}
-        uses = Counter(filter(wanted.__contains__, census.inputs))
-        uses.update(value.name.encode() for value in graph.output)
-        uses.subtract(_read_apart(census, opset))
-        sources = {kind: values for kind, values in sources.items() if any(uses[value.encode()] for value in values)}
-    flowing |= sources.keys()
-    return parse_element_type(flowing.pop()) if len(flowing) == 1 else None
+        flowing.update(map(parse_element_type, made))
+    kinds = _sources(graph, census)
+    sources = set(kinds.values())
+    if None in sources:
+        return None
+    if len(flowing | sources) > 1:
+        # What is only ever read apart flows nowhere.
+        uses = Counter(map(kinds.get, census.inputs))
+        uses.update(kinds.get(value.name.encode()) for value in graph.output)
+        uses.subtract(map(kinds.get, _read_apart(census, opset)))
+        sources = {kind for kind in sources if uses[kind]}
+    flowing |= sources
+    return flowing.pop() if len(flowing) == 1 else None
 
 
 @cache
 def _made_by(op_type: str, opset: int) -> frozenset[str] | None:
-    """Types that an operator yields whatever it reads; None if attributes or absent inputs choose."""
+    """Types that an operator yields whatever it reads; None if that is not known, or is no tensor."""
     found = schema(op_type, opset)
     if found is None:
         return None
@@ -68,7 +67,7 @@ def _made_by(op_type: str, opset: int) -> frozenset[str] | None:
             if len(taken) != 1:
                 return None
             fixed |= taken
-    return frozenset(fixed)
+    return frozenset(fixed) if all(kind.startswith("tensor(") for kind in fixed) else None
 
 
 @cache
@@ -87,46 +86,44 @@ def reads_and_yields_one_type(op_type: str, opset: int) -> bool:
     return not any(_apart(op_type, opset)) and _made_by(op_type, opset) == frozenset()
 
 
-def _read_apart(census: Census, opset: int) -> Counter[bytes]:
-    """The names that nodes read where the type of what they read goes no further, and how often they do."""
-    found: list[bytes] = []
+def _read_apart(census: Census, opset: int) -> Iterator[bytes]:
+    """The names that nodes read where the type of what they read goes no further, as often as they do."""
     apart = {name: _apart(name, opset) for name in census.operators}
     second_only = {name for name, inputs in apart.items() if inputs == (False, True)}
-    nodes = census.nodes
-    positions = census.positions(lambda name: any(apart[name]))
-    for index, operator in zip(positions, census.operators_at(positions), strict=True):
-        data = nodes[index]
-        if operator in second_only and (second := second_of_two(data)) is not None:
-            found.append(second)
-            continue
-        inputs = apart[operator]
-        for position, name in enumerate(NodeProto.FromString(data).input):
+    nodes = [census.nodes[index] for index in census.positions(second_only.__contains__)]
+    read = list(Columns(graph_of(nodes)).inputs)
+    if len(read) == 2 * len(nodes):  # of nodes that take two inputs at most, so each has two
+        yield from read[1::2]
+        apart = {name: inputs for name, inputs in apart.items() if name not in second_only}
+    for node in _nodes(census, lambda name: any(apart.get(name, ()))):
+        inputs = apart[node.op_type]
+        for position, name in enumerate(node.input):
             if name and inputs[min(position, len(inputs) - 1)]:
-                found.append(name.encode())
-    return Counter(found)
+                yield name.encode()
 
 
-def _sources(graph: GraphProto, census: Census) -> Iterator[tuple[str, str]]:
-    """What is in a graph without being computed: names and types, the empty string standing for unknown ones."""
+def _sources(graph: GraphProto, census: Census) -> dict[bytes, int | None]:
+    """What is in a graph without being computed, by name: element types, None for what is no tensor or not known."""
+    found: dict[bytes, int | None] = {}
     for value in graph.input:
-        yield value.name, type_string(value.type) or ""
-    for tensor in graph.initializer:
-        yield tensor.name, f"tensor({element_type_name(tensor.data_type)})"
-    for sparse in graph.sparse_initializer:
-        yield sparse.values.name, f"tensor({element_type_name(sparse.values.data_type)})"
+        is_tensor = value.type.WhichOneof("value") == "tensor_type"
+        found[value.name.encode()] = value.type.tensor_type.elem_type or None if is_tensor else None
+    found.update({tensor.name.encode(): tensor.data_type for tensor in graph.initializer})
+    found.update({sparse.values.name.encode(): sparse.values.data_type for sparse in graph.sparse_initializer})
     for node in _nodes(census, "Constant".__eq__):
-        yield node.output[0], _type_of_constant(node)
+        found[node.output[0].encode()] = _type_of_constant(node)
+    return found
 
 
-def _type_of_constant(node: NodeProto) -> str:
+def _type_of_constant(node: NodeProto) -> int | None:
     for attribute in node.attribute:
         if attribute.name == "value":
-            return f"tensor({element_type_name(attribute.t.data_type)})"
+            return attribute.t.data_type
         if attribute.name in ("value_int", "value_ints"):
-            return "tensor(int64)"
+            return int(TensorProto.INT64)
         if attribute.name in ("value_float", "value_floats"):
-            return "tensor(float)"
-    return ""
+            return int(TensorProto.FLOAT)
+    return None
 
 
 def _nodes(census: Census, is_wanted: Callable[[str], bool]) -> Iterator[NodeProto]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
 
@@ -163,7 +164,8 @@ def instantiate_function(
     attributes.update((attribute.name, attribute) for attribute in function.attribute_proto)
     attributes.update((attribute.name, attribute) for attribute in node.attribute)
     attributes.update(bound or {})
-    types = {formal: scope.element_type(name) for formal, name in zip(function.input, node.input, strict=False) if name}
+    operands = zip(function.input, node.input, strict=False)
+    types = {formal: partial(scope.element_type, name) for formal, name in operands if name}
     wanted = [formal for formal, name in zip(function.output, node.output, strict=False) if name]
     body = simplified(function, attributes, opset, types, wanted)
     return _Instance(function, body, node, scope, attributes).nodes()

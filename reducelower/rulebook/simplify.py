@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-__all__ = ["Simplified", "resolved", "simplified", "value_of_constants"]
+__all__ = ["Simplified", "Type", "resolved", "simplified", "value_of_constants"]
+
+Type: TypeAlias = "Callable[[], int | None]"
+"""The element type of a value; it is asked for only where the body depends on it."""
 
 
 @dataclass
@@ -40,7 +44,7 @@ def simplified(
     function: FunctionProto,
     attributes: Mapping[str, AttributeProto],
     opset: int,
-    types: Mapping[str, int | None],
+    types: Mapping[str, Type],
     outputs: Sequence[str],
 ) -> Simplified:
     """Simplify the body of a function.
@@ -49,7 +53,7 @@ def simplified(
         function: the function.
         attributes: what its attributes are.
         opset: opset version it is written for.
-        types: the element types of its inputs; those that are absent are not among them.
+        types: the element types of its inputs, each to be asked for; those that are absent are not among them.
         outputs: those of its outputs that are wanted.
     """
     body = Simplified()
@@ -62,7 +66,7 @@ def simplified(
         value = value_of_constants(copy, attributes, body.constants, known)
         if value is not None:
             body.constants[node.output[0]] = value
-            known[node.output[0]] = helper.np_dtype_to_tensor_dtype(value.dtype)
+            known[node.output[0]] = partial(helper.np_dtype_to_tensor_dtype, value.dtype)
             continue
         other = _as_it_is(copy, absent, known, attributes)
         if other:
@@ -79,7 +83,7 @@ def value_of_constants(
     node: NodeProto,
     attributes: Mapping[str, AttributeProto],
     constants: Mapping[str, Array],
-    types: Mapping[str, int | None],
+    types: Mapping[str, Type],
 ) -> Array | None:
     """What a node yields, where that is known now: a Constant, or what little a body computes from such."""
     if node.domain not in DEFAULT_DOMAINS:
@@ -116,16 +120,16 @@ def resolved(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> NodeP
     return copy
 
 
-def _goal(node: NodeProto, attributes: Mapping[str, AttributeProto], types: Mapping[str, int | None]) -> int | None:
+def _goal(node: NodeProto, attributes: Mapping[str, AttributeProto], types: Mapping[str, Type]) -> int | None:
     """The element type that a Cast or CastLike goes to."""
     if node.op_type == "CastLike":
-        return types.get(node.input[1])
+        return _type(types, node.input[1])
     found = (attribute for attribute in resolved(node, attributes).attribute if attribute.name == "to")
     return next((attribute.i for attribute in found if not attribute.ref_attr_name), None)
 
 
 def _as_it_is(
-    node: NodeProto, absent: set[str], types: Mapping[str, int | None], attributes: Mapping[str, AttributeProto]
+    node: NodeProto, absent: set[str], types: Mapping[str, Type], attributes: Mapping[str, AttributeProto]
 ) -> str:
     """The value that a node hands on; empty where it computes something.
 
@@ -135,23 +139,27 @@ def _as_it_is(
         return next((name for name in node.input if name not in absent), "")
     if node.op_type in ("Cast", "CastLike") and "stash_type" in attributes:
         goal = _goal(node, attributes, types)
-        return node.input[0] if goal is not None and goal == types.get(node.input[0]) else ""
+        return node.input[0] if goal is not None and goal == _type(types, node.input[0]) else ""
     return ""
 
 
 def _types(
-    node: NodeProto, attributes: Mapping[str, AttributeProto], opset: int, types: Mapping[str, int | None]
-) -> Iterator[tuple[str, int | None]]:
+    node: NodeProto, attributes: Mapping[str, AttributeProto], opset: int, types: Mapping[str, Type]
+) -> Iterator[tuple[str, Type]]:
     """The element types of what a node yields, as far as its schema ties them to those of its inputs."""
     found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
     if found is None:
         return
-    tied = {formal.type_str: types.get(name) for formal, name in zip(found.inputs, node.input, strict=False) if name}
+    tied = {formal.type_str: name for formal, name in zip(found.inputs, node.input, strict=False) if name}
     for formal, name in zip(found.outputs, node.output, strict=False):
         if node.op_type in ("Cast", "CastLike"):
-            yield name, _goal(node, attributes, types)
+            yield name, partial(_goal, node, attributes, types)
         elif formal.type_str in tied:
-            yield name, tied[formal.type_str]
+            yield name, partial(_type, types, tied[formal.type_str])
+
+
+def _type(types: Mapping[str, Type], name: str) -> int | None:
+    return types[name]() if name in types else None
 
 
 def _hand_on_names(body: Simplified, outputs: Sequence[str]) -> None:

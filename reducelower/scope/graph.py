@@ -32,7 +32,7 @@ from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.value_info import entry, without_made_up_symbols
 from reducelower.scope.fold import LARGEST, Folding
 from reducelower.scope.ground import Ground
-from reducelower.scope.values import tensor_of, value_key
+from reducelower.scope.values import read_tensor, tensor_of, value_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,9 +126,9 @@ class GraphScope:
 
     def home(self, name: str) -> GraphScope:
         """The scope that defines a value: this one or one around it."""
-        scope = self
-        while scope.parent is not None and name not in scope._defined:
-            scope = scope.parent
+        scope, parent = self, self.parent
+        while parent is not None and name not in scope._defined:
+            scope, parent = parent, parent.parent
         return scope
 
     @cached_property
@@ -171,8 +171,8 @@ class GraphScope:
 
     def is_overridable(self, name: str) -> bool:
         """Whether an initializer is only the default of a graph input that the caller may override."""
-        is_main_graph = self.parent is None and isinstance(self.holder, GraphProto)
-        return self.ground.overridable and is_main_graph and name in self._given
+        is_given = name in self._given and self.ground.overridable
+        return is_given and self.parent is None and isinstance(self.holder, GraphProto)
 
     # Questions about a value, each with an answer that can be compared
 
@@ -186,7 +186,8 @@ class GraphScope:
         There is none for anything that depends on the model's inputs, that a caller may override, or that is large.
         """
         home = self.home(name)
-        if name not in home._constants:
+        number = home._constants.get(name)
+        if number is None:
             number = home.stated_constant(name)
             if not number:
                 folding = Folding()
@@ -195,7 +196,7 @@ class GraphScope:
                     number = self.ground.values.number(value)
                     self.ground.folded.update(folding.folded)
             home._constants[name] = number
-        return home._constants[name]
+        return number
 
     def stated_constant(self, name: str) -> int:
         """The number of the value of an initializer or Constant node of this very graph; 0 for anything else.
@@ -211,14 +212,13 @@ class GraphScope:
             if not self.ground.freeze_defaults:
                 return 0
             self.ground.frozen.add(name)
-        if _size(tensor) > LARGEST:
+        dims = tuple(tensor.dims)
+        if prod(dims) > LARGEST:
             return 0
-        folder = ""
         if tensor.data_location == TensorProto.EXTERNAL:
-            if self.ground.base_dir is None:
-                return 0
-            folder = str(self.ground.base_dir)
-        return self.ground.values.number_of_tensor(tensor, folder)
+            folder = self.ground.base_dir
+            return 0 if folder is None else self.ground.values.number(read_tensor(tensor, str(folder)))
+        return self.ground.values.number_of_tensor(tensor, dims)
 
     def _value_of_node(self, node: NodeProto) -> int:
         """The number of the value of a Constant node; one may stand for many that hold the same value."""
@@ -227,7 +227,7 @@ class GraphScope:
             self._node_values[key] = 0
             if node.attribute:
                 attribute = node.attribute[0]
-                is_large = attribute.name == "value" and _size(attribute.t) > LARGEST
+                is_large = attribute.name == "value" and prod(attribute.t.dims) > LARGEST
                 self._node_values[key] = 0 if is_large else self.ground.values.number_of_attribute(attribute)
         return self._node_values[key]
 
@@ -305,8 +305,13 @@ class GraphScope:
 
     def has_type_at_hand(self, name: str) -> bool:
         """Whether the type of a value is to be had without inferring the types of the whole model."""
+        if self.ground.source.has_run:
+            return True
         home = self.home(name)
-        return self.ground.source.has_run or home._is_stated(name)
+        if name in home._initializers or name in home.constant_nodes:
+            return True
+        found = home._stated_type(name)
+        return found is not None and _is_whole(found)
 
     # Questions about the place
 
@@ -336,7 +341,7 @@ class GraphScope:
 
     def _find_type(self, name: str) -> TypeProto | None:
         found = self._stated_type(name)
-        if found is not None and type_string(found) is not None and _has_shape(found):
+        if found is not None and _is_whole(found):
             return without_made_up_symbols(found)
         tensor = self._initializers.get(name)
         if tensor is None and name in self.constant_nodes:
@@ -522,9 +527,7 @@ def _constant_node(name: str, tensor: TensorProto) -> NodeProto:
     return node
 
 
-def _size(tensor: TensorProto) -> int:
-    return prod(tensor.dims)
-
-
-def _has_shape(value_type: TypeProto) -> bool:
-    return value_type.WhichOneof("value") != "tensor_type" or value_type.tensor_type.HasField("shape")
+def _is_whole(stated: TypeProto) -> bool:
+    """Whether a type leaves nothing to be inferred: neither what it is nor, of a tensor, the shape."""
+    is_tensor = stated.WhichOneof("value") == "tensor_type"
+    return type_string(stated) is not None and (not is_tensor or stated.tensor_type.HasField("shape"))

@@ -304,10 +304,12 @@ class NodeScope(Scope):
             self.stated.append((self._number(name), found))
 
     def release(self, name: str) -> None:
-        """Note that the node no longer reads a constant."""
-        if self._operands is None and not self._is_own(name):
+        """Note that the node no longer reads a constant; an operand that is absent is none."""
+        if not name or self._is_own(name):
+            return
+        if self._operands is None:
             self.graph.release(name)
-        elif not self._is_own(name):
+        else:
             self.released.append(self._number(name))
 
     def types_at_hand(self) -> dict[str, TypeProto]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-__all__ = ["Values", "tensor_of", "value_key"]
+__all__ = ["Values", "read_tensor", "tensor_of", "value_key"]
 
 _READ: Mapping[str, Callable[[AttributeProto], Array]] = {
     "value_int": lambda attribute: np.array(attribute.i, dtype=np.int64),
@@ -65,18 +65,21 @@ class Values:
             self._arrays.append(value)
         return self._numbers[key]
 
-    def number_of_tensor(self, tensor: TensorProto, folder: str) -> int:
-        """The number of the value of a tensor, whose external data lies in a folder.
+    def number_of_tensor(self, tensor: TensorProto, dims: tuple[int, ...]) -> int:
+        """The number of the value of a tensor with these dimensions, whose data is not external.
 
         Raises:
             RefusedError: the tensor cannot be read.
         """
-        if tensor.data_location == TensorProto.EXTERNAL or not tensor.raw_data:
-            return self.number(_read(tensor, folder))
-        spelling = (tensor.data_type, tuple(tensor.dims), tensor.raw_data)
-        if spelling not in self._spelled:
-            self._spelled[spelling] = self.number(_read(tensor, folder))
-        return self._spelled[spelling]
+        # As bits: two floats may be equal and yet not the same.
+        content = tensor.raw_data or tuple(tensor.int64_data) or tuple(tensor.int32_data)
+        if not content:
+            return self.number(read_tensor(tensor))
+        spelling = (tensor.data_type, dims, content)
+        number = self._spelled.get(spelling)
+        if number is None:
+            number = self._spelled[spelling] = self.number(read_tensor(tensor))
+        return number
 
     def number_of_attribute(self, attribute: AttributeProto) -> int:
         """The number of the value that an attribute of a Constant node holds; 0 where that is no dense tensor.
@@ -90,12 +93,17 @@ class Values:
             return 0
         spelling = attribute.SerializeToString()
         if spelling not in self._spelled:
-            held = _read(attribute.t, "") if attribute.name == "value" else _READ[attribute.name](attribute)
+            held = read_tensor(attribute.t) if attribute.name == "value" else _READ[attribute.name](attribute)
             self._spelled[spelling] = self.number(held)
         return self._spelled[spelling]
 
 
-def _read(tensor: TensorProto, folder: str) -> Array:
+def read_tensor(tensor: TensorProto, folder: str = "") -> Array:
+    """The value of a tensor, whose data may lie in a file in a folder.
+
+    Raises:
+        RefusedError: it cannot be read.
+    """
     try:
         return numpy_helper.to_array(tensor, folder)
     except Exception as error:  # numpy and onnx have several kinds of their own

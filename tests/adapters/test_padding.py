@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import parser
 
 import reducelower
 from tests.adapters.models import assert_same, floats, int64s, one, operators
@@ -89,6 +90,15 @@ def test_axes_that_are_not_named_are_not_padded(axes: list[int], given: str) -> 
     feeds = {"x": X, **({"p": pads} if given == "computed" else {})}
     constants = {**({} if given == "computed" else {"p": pads}), "v": np.float32(7), "a": int64s(*axes)}
     assert_same(one("Pad", feeds, 18, constants=constants), feeds, 17, np.pad(X, expected, constant_values=7))
+
+
+def test_wrapping_without_a_value_on_some_axes() -> None:
+    model = parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 19]>
+        g (float[2,3,4] x) => (float[a,b,c] y) <int64[2] p = {1, 2}, int64[1] axes = {-2}>
+        { y = Pad<mode = "wrap">(x, p, , axes) }"""
+    )
+    assert_same(model, {"x": X}, 13, np.pad(X, ((0, 0), (1, 2), (0, 0)), mode="wrap"))
 
 
 def test_wrapping_gathers_from_the_other_end() -> None:

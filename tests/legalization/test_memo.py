@@ -87,6 +87,21 @@ def test_random_graphs_come_out_the_same_without_it() -> None:
     assert not list(differing(7, 25))
 
 
+def test_a_type_without_a_shape_does_not_set_off_inference(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Else what is known of types would depend on which node was worked out and which repeated.
+    def types(*_: Any) -> Any:
+        raise AssertionError("types were inferred")
+
+    monkeypatch.setattr(Inference, "types", types)
+    nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("ReduceMean", ["a"], ["y"], axes=[1])]
+    unshaped = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "ay"]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    graph = helper.make_graph(nodes, "g", [given], unshaped[1:], value_info=unshaped[:1])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    newer = ModelProto.FromString(reducelower.convert_bytes(model.SerializeToString(), 18))
+    assert [len(node.input) for node in newer.graph.node] == [1, 2]
+
+
 def _reductions(spelling: str, count: int = 12) -> ModelProto:
     """A chain of like reductions whose axes are spelled in one way, each with metadata of its own."""
     nodes: list[NodeProto] = []

@@ -122,7 +122,7 @@ class Memo:
             else:
                 read = read_node(data)
                 found = known.get(read.signature, _NONE).get(read.rest)
-            outcome = _follow(found, graph, read.names)
+            outcome = _follow(found, graph, read.names) if isinstance(found, _Branch) else found
             if outcome is None:
                 yield index, read
             elif outcome in writings:
@@ -165,8 +165,9 @@ class Memo:
         writing.put(edit, index, read)
 
 
-def _follow(found: _Known | None, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
+def _follow(branch: _Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
     """What became of a node that was answered as one with these names is; None where none was."""
+    found: _Known | None = branch
     try:
         while isinstance(found, _Branch):
             operand = names[found.number].decode() if found.number >= 0 else ""

@@ -56,7 +56,8 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
         edit.replaced[index] = list(outcome.nodes or ())
     if outcome.types:
         edit.types[index] = b"".join([entry(name.encode(), value_type) for name, value_type in outcome.types])
-    edit.tell(index, outcome.op_type, outcome.label)
+    if outcome.label:
+        edit.tell(index, (outcome.op_type, outcome.label))
 
 
 def _add(added: Added, graph: GraphScope, real: Mapping[str, str]) -> str:
@@ -79,6 +80,7 @@ class Writing:
             read: the first of them.
         """
         self.outcome = outcome
+        self._site = outcome.op_type, outcome.label
         self._names = graph.ground.names
         self._name_at = len(read.names) - 1
         self._marks_at = len(read.names)
@@ -124,12 +126,12 @@ class Writing:
 
     def put(self, edit: Edit, index: int, read: ReadNode) -> None:
         """Do to a node what the outcome says."""
-        outcome = self.outcome
+        outcome, graph = self.outcome, edit.scope
         names = self._names_of_new(read) if outcome.derived or self._pieces is None else None
         if self._pieces is None:
             nodes = [self._renamed(node, names, read.marks) for node in outcome.nodes or ()]
             if outcome.in_place:
-                edit.scope.node_list.overwrite(index, nodes[0].SerializeToString())
+                graph.node_list.overwrite(index, nodes[0].SerializeToString())
             else:
                 edit.replaced[index] = nodes
         elif outcome.nodes is not None:
@@ -137,13 +139,13 @@ class Writing:
             lengths = tuple(map(len, given))
             text, pick = self.text(lengths) if names is None else self._text_with(lengths, names)
             if outcome.in_place:
-                edit.scope.node_list.overwrite(index, text % pick(given))
+                graph.node_list.overwrite(index, text % pick(given))
             else:
                 edit.replaced[index] = text % pick(given)
         if outcome.types:
             edit.types[index] = self.types(read.names, names)
-        edit.tell(index, outcome.op_type, outcome.label)
-        graph = edit.scope
+        if outcome.label:
+            edit.tell(index, self._site)
         for number in outcome.released:
             graph.release(read.names[number].decode())
         for number, value_type in outcome.stated:
@@ -230,9 +232,10 @@ class Writing:
             The format, for nodes as they stand in a GraphProto or, for one changed in place, the node itself; and what
             picks out of the names, with the marks behind them, what goes into the blanks.
         """
-        if lengths not in self._texts:
-            self._texts[lengths] = self._text_with(lengths, None)
-        return self._texts[lengths]
+        found = self._texts.get(lengths)
+        if found is None:
+            found = self._texts[lengths] = self._text_with(lengths, None)
+        return found
 
     def _text_with(self, lengths: tuple[int, ...], new: Mapping[str, str] | None) -> _Text:
         """The same, with new names spelled out where they are given."""
