@@ -6,7 +6,8 @@ A node that no boundary changes is carried over unseen; whoever hands over a fil
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from onnx import (
     AttributeProto,
@@ -38,12 +39,42 @@ _OF_DIMENSIONS = _ONE_BEYOND | {
 """Operators whose attribute axis counts dimensions of the first input, of whatever element type, at every opset."""
 
 
-@dataclass(frozen=True)
-class _Known:
-    """What is known in a graph: constants that may be axes, and ranks, by name."""
+@dataclass
+class _Place:
+    """A graph or function body, and the reductions in it.
 
-    constants: Mapping[str, tuple[int, ...]]
-    ranks: Mapping[str, int]
+    Attributes:
+        holder: the graph or function.
+        around: the place around a subgraph.
+        reductions: its nodes that reduce, by position.
+    """
+
+    holder: GraphProto | FunctionProto
+    around: _Place | None
+    reductions: dict[int, NodeProto] = field(default_factory=dict)
+
+    def known(self, names: set[str]) -> _Known:
+        """What is known of some values: those of this place, and of what is around it."""
+        constants, ranks = ({}, {}) if self.around is None else self.around.known(names)
+        holder = self.holder
+        for node in holder.node:
+            if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and names.intersection(node.output):
+                _note(constants, node.output[0], tensor_of(node))
+        if isinstance(holder, FunctionProto):
+            return constants, ranks
+        for tensor in holder.initializer:
+            if tensor.name in names:
+                _note(constants, tensor.name, tensor)
+        stated = [value for value in (*holder.input, *holder.value_info) if value.name in names]
+        for value in stated:
+            # A caller may hand in other axes than the default.
+            constants.pop(value.name, None)
+        ranks |= _ranks(stated)
+        return constants, ranks
+
+
+_Known: TypeAlias = tuple[dict[str, tuple[int, ...]], dict[str, int]]
+"""Constants that may be axes, and ranks, by name."""
 
 
 def what_is_wrong_with_axes(model: ModelProto) -> str:
@@ -52,20 +83,22 @@ def what_is_wrong_with_axes(model: ModelProto) -> str:
     Returns:
         One sentence; empty when there are none.
     """
-    nothing = _Known({}, {})
-    pending: list[tuple[GraphProto | FunctionProto, _Known]] = [(model.graph, nothing)]
-    pending += [(function, nothing) for function in model.functions]
+    pending = [_Place(model.graph, None), *(_Place(function, None) for function in model.functions)]
+    places = []
     while pending:
-        holder, around = pending.pop()
-        known: _Known | None = None
-        for index, node in enumerate(holder.node):
-            is_reduction = node.op_type in _OPERATORS and node.domain in DEFAULT_DOMAINS
-            inner = () if is_reduction else [graph for _, _, graph in subgraphs(node)]
-            if not is_reduction and not inner:
-                continue
-            known = known or _known(holder, around)
-            pending.extend((graph, known) for graph in inner)
-            if is_reduction and (wrong := _wrong(node, known)):
+        place = pending.pop()
+        for index, node in enumerate(place.holder.node):
+            if node.op_type in _OPERATORS and node.domain in DEFAULT_DOMAINS:
+                place.reductions[index] = node
+            else:
+                pending += [_Place(graph, place) for _, _, graph in subgraphs(node)]
+        if place.reductions:
+            places.append(place)
+    names = {name for place in places for node in place.reductions.values() for name in node.input if name}
+    for place in places:
+        known = place.known(names)
+        for index, node in place.reductions.items():
+            if wrong := _wrong(node, *known):
                 return f"{node.op_type} {node.name or f'#{index}'!r} {wrong}"
     return ""
 
@@ -109,22 +142,6 @@ def _ranks(values: Iterable[ValueInfoProto]) -> dict[str, int]:
     }
 
 
-def _known(holder: GraphProto | FunctionProto, around: _Known) -> _Known:
-    constants, ranks = dict(around.constants), dict(around.ranks)
-    for node in holder.node:
-        if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
-            _note(constants, node.output[0], tensor_of(node))
-    if isinstance(holder, FunctionProto):
-        return _Known(constants, ranks)
-    for tensor in holder.initializer:
-        _note(constants, tensor.name, tensor)
-    for value in (*holder.input, *holder.value_info):
-        # A caller may hand in other axes than the default.
-        constants.pop(value.name, None)
-    ranks |= _ranks((*holder.input, *holder.value_info))
-    return _Known(constants, ranks)
-
-
 def _note(constants: dict[str, tuple[int, ...]], name: str, tensor: TensorProto | None) -> None:
     constants.pop(name, None)
     if tensor is None or tensor.data_type != TensorProto.INT64 or tensor.data_location == TensorProto.EXTERNAL:
@@ -136,16 +153,16 @@ def _note(constants: dict[str, tuple[int, ...]], name: str, tensor: TensorProto 
             return
 
 
-def _wrong(node: NodeProto, known: _Known) -> str:
+def _wrong(node: NodeProto, constants: Mapping[str, tuple[int, ...]], ranks: Mapping[str, int]) -> str:
     axes: tuple[int, ...] | None = None
     for attribute in node.attribute:
         if attribute.name == "axes" and attribute.type == AttributeProto.INTS and not attribute.ref_attr_name:
             axes = tuple(attribute.ints)
     if len(node.input) > 1 and node.input[1]:
-        axes = known.constants.get(node.input[1])
+        axes = constants.get(node.input[1])
     if not axes or not node.input:
         return ""
-    rank = known.ranks.get(node.input[0])
+    rank = ranks.get(node.input[0])
     if rank is not None and not all(-rank <= axis < rank for axis in axes):
         return f"has axes {list(axes[:9])}, and its data has {rank} dimensions"
     if len({axis % rank if rank else axis for axis in axes}) < len(axes):
