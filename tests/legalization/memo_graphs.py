@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 from onnx import ModelProto, printer
 
-from reducelower import ConversionError
 from reducelower.legalization.draft import Source
-from reducelower.legalization.drafting import legal_draft
+from reducelower.legalization.run import attempt
+from reducelower.model.inference import ContradictionError
 from reducelower.model.schemas import latest_opset
 from reducelower.options import Settings, Target
 from tests.fuzz.graphs import draw_graph
@@ -27,9 +27,10 @@ COMPOSITE = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"
 def converted(data: bytes, target: Target, *, memo: bool) -> bytes | str:
     """What comes of a model: its bytes, or every reason why there are none."""
     try:
-        return legal_draft(Source.of_bytes(data), target, Settings(memo=memo), report=False)[0].serialize()
-    except ConversionError as error:
+        draft, plan = attempt(Source.of_bytes(data), target, Settings(memo=memo), report=False)
+    except ContradictionError as error:
         return str(error)
+    return "\n".join(map(str, plan.refusals)) or draft.serialize()
 
 
 def differing(seed: int, count: int, start: int = 0) -> Iterator[tuple[int, ModelProto, Target]]:
