@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 from reducelower.api import check
 from reducelower.batch.diagnosis import what_is_wrong_with_source
@@ -17,7 +17,7 @@ from reducelower.legalization.drafting import fits
 from reducelower.legalization.run import source_opset
 from reducelower.model.inference import skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, latest_opset
-from reducelower.model.text import shape_text
+from reducelower.model.spelled import type_text
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.runtimes import Runtime, load_runtime, shipped_names
@@ -175,20 +175,7 @@ def _size(path: Path) -> int | None:
 
 
 def _value_text(value: ValueInfoProto) -> str:
-    return f"{_type_text(value.type)} {value.name}".strip()
-
-
-def _type_text(value_type: TypeProto) -> str:
-    kind = value_type.WhichOneof("value")
-    if kind == "tensor_type":
-        tensor = value_type.tensor_type
-        if not tensor.HasField("shape"):
-            return f"{_type_name(tensor.elem_type)}[...]"
-        dims = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim)
-        return f"{_type_name(tensor.elem_type)}{shape_text(dims)}"
-    if kind in ("sequence_type", "optional_type"):
-        return f"{kind.removesuffix('_type')}({_type_text(getattr(value_type, kind).elem_type)})"
-    return "" if kind is None else kind.removesuffix("_type")
+    return f"{type_text(value.type)} {value.name}".strip()
 
 
 def _type_name(element_type: int) -> str:

@@ -15,6 +15,7 @@ _COMMANDS = {
     "check": ("reducelower.cli.check", "Say what a conversion would change; for CI."),
     "inspect": ("reducelower.cli.inspect", "Say what is in a model, and where it can go."),
     "verify": ("reducelower.cli.verify", "Run two models and compare every output."),
+    "diff": ("reducelower.cli.diff", "Say what differs between two models by structure."),
     "repair": ("reducelower.cli.repair", "Mend what runtimes run and the ONNX checker refuses."),
     "targets": (
         "reducelower.cli.targets",

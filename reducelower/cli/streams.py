@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import click
 from reducelower.batch.conversion import Outcome
 from reducelower.cli import console
 
-__all__ = ["STREAM", "Staged", "on_standard_output", "staged"]
+__all__ = ["STREAM", "Staged", "at_hand", "on_standard_output", "staged"]
 
 STREAM = "-"
 """What stands for standard input where a model is read, and for standard output where something is written."""
@@ -72,6 +72,21 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
         )
         if result.exists():
             console.binary_result(result.read_bytes())
+
+
+@contextmanager
+def at_hand(models: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Models to read, as the user calls them, and as files of this machine: URLs are fetched, standard input read."""
+    from reducelower.files.urls import as_path, is_url
+
+    names = [as_path(name) for name in models]
+    with ExitStack() as copies:
+        paths: Sequence[str] = copies.enter_context(staged(names, None)).models
+        if any(map(is_url, names)):
+            from reducelower.batch import staging
+
+            paths = [copies.enter_context(staging.at_hand(path)) for path in paths]
+        yield names, paths
 
 
 def on_standard_output(options: Mapping[str, Any]) -> None:

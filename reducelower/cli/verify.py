@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,17 +46,10 @@ def command(before: str, after: str | None, **options: Any) -> int:
     """
     if after is None and not options["runtimes"]:
         raise click.UsageError("give a second model to compare with, or --runtime NAME to compare runtimes")
-    from reducelower.cli.streams import on_standard_output, staged
-    from reducelower.files.urls import as_path, is_url
+    from reducelower.cli.streams import at_hand, on_standard_output
 
     on_standard_output(options)
-    names = [as_path(name) for name in (before, after) if name is not None]
-    with ExitStack() as copies:
-        paths: Sequence[str] = copies.enter_context(staged(names, None)).models
-        if any(map(is_url, names)):
-            from reducelower.batch.staging import at_hand
-
-            paths = [copies.enter_context(at_hand(path)) for path in paths]
+    with at_hand([name for name in (before, after) if name is not None]) as (names, paths):
         return _verify(names, paths, options)
 
 

@@ -13,14 +13,15 @@ from reducelower.errors import Refusal
 from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Plan, Site
-from reducelower.report.fragments import Fragment, fragments_of
+from reducelower.report.fragments import Fragment, fragments_of, region_fragments
 from reducelower.verification import SiteVerification, Verification
 from reducelower.verification.check import describe
+from reducelower.verification.difference import Difference
 from reducelower.verification.pairs import Pair, cut
 from reducelower.verification.places import Place, find_places
 from reducelower.verification.source import CannotRunError
 
-__all__ = ["Details", "DistinctRewrite", "Fate", "NodeRow", "describe_models"]
+__all__ = ["Details", "DistinctRewrite", "Fate", "NodeRow", "describe_difference", "describe_models"]
 
 Fate = Literal["kept", "rewritten", "refused", "not converted"]
 
@@ -119,6 +120,20 @@ def describe_models(
     if after is None:
         return replace(table, sizes=(before.ByteSize(), 0))
     return replace(table, operators=_changed(before, after), sizes=(before.ByteSize(), after.ByteSize()))
+
+
+def describe_difference(before: ModelProto, after: ModelProto, found: Difference) -> Details:
+    """What a report shows of two models that differ: each change that is alike once."""
+    changes = []
+    for number, (change, region) in enumerate(zip(found.changes, found.regions, strict=True), 1):
+        pictures = region_fragments(region) if any(region.nodes) and number <= _MOST_PICTURES else None
+        kinds = [dict.fromkeys(text.partition(" ")[0] for text in texts) for texts in (change.before, change.after)]
+        title = " → ".join(", ".join(kind) or "nothing" for kind in kinds if kind or change.kind != "changed")
+        graph, node = change.nodes[0]
+        told = "; ".join(change.details)
+        changes.append(DistinctRewrite(number, title, change.kind, told, graph, node, len(change.nodes), pictures))
+    sizes = before.ByteSize(), after.ByteSize()
+    return Details(tuple(changes), (), {}, {}, found.operators, sizes)
 
 
 def _changed(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:

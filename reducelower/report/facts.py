@@ -13,10 +13,11 @@ from reducelower.plan import Plan
 if TYPE_CHECKING:
     from reducelower.report.details import Details
     from reducelower.verification import RuntimeComparison, Verification
+    from reducelower.verification.difference import Difference
 
 __all__ = ["Command", "ModelReport", "Report", "Verdict", "versions"]
 
-Command = Literal["convert", "expand", "check", "verify", "raise", "repair"]
+Command = Literal["convert", "expand", "check", "verify", "diff", "raise", "repair"]
 
 Verdict = Literal[
     "legal",
@@ -24,9 +25,11 @@ Verdict = Literal[
     "converted",
     "kept",
     "equivalent",
+    "same",
     "not verified",
     "not shown",
     "different",
+    "differs",
     "refused",
     "unreadable",
     "failed",
@@ -35,7 +38,7 @@ Verdict = Literal[
 _FINE = ("equal", "improved")
 """What verifying a rewrite may give without a word in the headline."""
 
-_PASSED: tuple[Verdict, ...] = ("legal", "converted", "kept", "equivalent", "not verified")
+_PASSED: tuple[Verdict, ...] = ("legal", "converted", "kept", "equivalent", "same", "not verified")
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,15 @@ class ModelReport:
         path: the model as the user named it.
         verdict: ``legal`` (nothing to do), ``rewrite`` (a check found work), ``converted``, ``kept`` (an earlier run
             converted it), ``equivalent``, ``not verified`` (not everything was seen to be the same), ``not shown``
-            (the same, where that is a failure), ``different`` (it computes something else), ``refused``,
-            ``unreadable`` or ``failed`` (a fault of reducelower).
+            (the same, where that is a failure), ``different`` (it computes something else), ``same`` or ``differs`` (by
+            structure), ``refused``, ``unreadable`` or ``failed`` (a fault of reducelower).
         output: the file that was written, or the second model of a comparison; empty when there is none.
         problems: sentences that say why there is no output.
         plan: what was or would be done; None when it did not come to that.
         refusals: every node that cannot be converted, and why.
         verification: how the two models compare; None when they were not compared.
         comparisons: the model in other runtimes, compared with a trusted one.
+        difference: what differs from the second model by structure; None where that was not asked for.
         details: the distinct rewrites as pictures and what happened to each node; None when there was no model.
         seconds: how long it took; 0 where that is not known.
     """
@@ -66,6 +70,7 @@ class ModelReport:
     refusals: tuple[Refusal, ...] = ()
     verification: Verification | None = None
     comparisons: tuple[RuntimeComparison, ...] = ()
+    difference: Difference | None = None
     details: Details | None = None
     seconds: float = 0.0
 
@@ -83,6 +88,8 @@ class ModelReport:
     @property
     def _verdict_in_words(self) -> str:
         plan = self.plan
+        if self.difference is not None:
+            return self.difference.sentence
         if self.verdict == "refused" and self.refusals:
             goal = f" to opset {plan.target.opset}" if plan is not None else ""
             return f"cannot be converted{goal}: {_nodes(len(self.refusals))} refused"

@@ -10,20 +10,20 @@ import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper, shape_inference
 
 from reducelower.model.inference import subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.spelled import attribute_text, constant_text, input_name
 from reducelower.model.text import shape_text, short
-from reducelower.numerics.measure import element_type_of
 from reducelower.numerics.tolerance import element_type_name
+from reducelower.verification.changes import Region
 from reducelower.verification.inputs import tensor_dims
+from reducelower.verification.matching import Side
 from reducelower.verification.pairs import FreeInput, Pair
 from reducelower.verification.places import Dims, Place
 
-__all__ = ["Box", "Fragment", "Value", "fragments_of"]
+__all__ = ["Box", "Fragment", "Value", "fragments_of", "region_fragments"]
 
 _MOST_BOXES = 60
 _LONGEST_LINE = 34
-_FEW_VALUES = 8
-_LONGEST_VALUE = 20
 
 
 @dataclass(frozen=True)
@@ -84,22 +84,66 @@ def fragments_of(pair: Pair) -> tuple[Fragment, Fragment]:
     return (nodes, node) if pair.is_raised else (node, nodes)
 
 
+def region_fragments(region: Region) -> tuple[Fragment, Fragment]:
+    """What stands in one model, and what stands in its place in the other."""
+    before, after = (_of_region(side, nodes) for side, nodes in zip(region.sides, region.nodes, strict=True))
+    return before, after
+
+
+def _of_region(side: Side, nodes: Sequence[NodeProto]) -> Fragment:
+    own = {id(node) for node in nodes}
+    constants: dict[str, Any] = {}
+    kinds: dict[str, str] = {}
+    for name in dict.fromkeys(name for node in nodes for name in (*node.input, *node.output) if name):
+        value = side.place.constant(name)
+        if isinstance(value, np.ndarray):
+            constants[name] = value
+        known = side.place.type_of(name)
+        if known is not None:
+            kinds[name] = f"{element_type_name(known[0])}{_known_shape(known[1])}"
+    results = [
+        name
+        for node in nodes
+        for name in node.output
+        if name in side.outputs or any(id(side.nodes[reader]) not in own for reader, _ in side.readers.get(name, ()))
+    ]
+    return _drawn(nodes, constants, kinds, results, side.place.opsets.get("", 1))
+
+
 def _fragment(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: Mapping[str, Any]) -> Fragment:
+    kinds = _kinds(pair, nodes, place, constants)
+    return _drawn(nodes, constants, kinds, pair.node.output, place.opsets.get("", 1))
+
+
+def _drawn(
+    nodes: Sequence[NodeProto],
+    constants: Mapping[str, Any],
+    kinds: Mapping[str, str],
+    wanted: Sequence[str],
+    opset: int,
+) -> Fragment:
+    """A picture of nodes.
+
+    Args:
+        nodes: the nodes.
+        constants: values that are written into the boxes that read them.
+        kinds: element types and shapes, by name.
+        wanted: what they are there for.
+        opset: opset version of the default domain.
+    """
     held = dict(constants)
     for node in nodes:
         value = _own_constant(node)
         if value is not None:
             held[node.output[0]] = value
     drawn = [node for node in nodes if not (len(node.output) == 1 and node.output[0] in held)] or list(nodes)
-    kinds = _kinds(pair, nodes, place, constants)
-    boxes = tuple(_box(node, held, place.opsets.get("", 1)) for node in drawn[:_MOST_BOXES])
+    boxes = tuple(_box(node, held, opset) for node in drawn[:_MOST_BOXES])
     produced = {name for box in boxes for name in box.outputs}
     read = dict.fromkeys(name for box in boxes for name in box.inputs)
     kept = [box for box in boxes if box.outputs]
     values = {name: Value(name, kinds.get(name, "")) for name in [*read, *produced]}
-    results = tuple(name for name in pair.node.output if name in produced)
+    results = tuple(name for name in wanted if name in produced)
     dangling = tuple(name for box in kept for name in box.outputs if name not in read and name not in results)
-    opset = place.opsets.get("", 1)
     inputs = tuple(name for name in read if name not in produced)
     return Fragment(boxes, values, inputs, results or dangling, opset, len(drawn) - len(boxes))
 
@@ -122,11 +166,11 @@ def _own_constant(node: NodeProto) -> Any:
 
 def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
     lines = [
-        short(f"input {_slot(node, position, opset)} = {_constant_text(held[name])}", _LONGEST_LINE)
+        short(f"input {input_name(node, position, opset)} = {constant_text(held[name])}", _LONGEST_LINE)
         for position, name in enumerate(node.input)
         if name in held
     ]
-    lines += [short(f"{item.name} = {_attribute_text(item)}", _LONGEST_LINE) for item in node.attribute]
+    lines += [short(f"{item.name} = {attribute_text(item)}", _LONGEST_LINE) for item in node.attribute]
     names = list(node.input)
     for _, _, graph in subgraphs(node):
         inner = {name for item in graph.node for name in item.output}
@@ -139,40 +183,6 @@ def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
         tuple(name for name in names if name and name not in held),
         tuple(name for name in node.output if name),
     )
-
-
-def _slot(node: NodeProto, position: int, opset: int) -> str:
-    """The name that the operator's page gives an input."""
-    found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
-    formal = list(found.inputs) if found is not None else []
-    return str(formal[min(position, len(formal) - 1)].name) if formal else f"input {position}"
-
-
-def _constant_text(value: Any) -> str:
-    array = np.asarray(value)
-    text = ""
-    if array.size <= _FEW_VALUES:
-        values = array.ravel().tolist()
-        texts = [f"{value:.9g}" if isinstance(value, float) else str(value) for value in values]
-        text = f"[{', '.join(texts)}]" if array.ndim else texts[0]
-    return text if 0 < len(text) <= _LONGEST_VALUE else f"{element_type_of(array)}{shape_text(array.shape)}"
-
-
-def _attribute_text(attribute: AttributeProto) -> str:
-    if attribute.ref_attr_name:
-        return f"@{attribute.ref_attr_name}"
-    if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
-        return "graph"
-    if attribute.type == AttributeProto.TENSOR:
-        return f"{element_type_name(attribute.t.data_type)}{shape_text(tuple(attribute.t.dims))}"
-    value = helper.get_attribute_value(attribute)
-    if attribute.name in ("to", "dtype") and isinstance(value, int):
-        return element_type_name(value)
-    if isinstance(value, bytes):
-        return repr(value.decode(errors="replace"))
-    if isinstance(value, float):
-        return f"{value:.9g}"
-    return str(list(value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
 
 
 def _kinds(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: Mapping[str, Any]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from reducelower.report.facts import ModelReport, Report
 
 if TYPE_CHECKING:
     from reducelower.verification import OutputComparison, SiteVerification
+    from reducelower.verification.difference import Difference
 
 __all__ = ["render"]
 
@@ -95,6 +96,9 @@ def _checked(model: ModelReport) -> _Case:
 
 
 def _cases(model: ModelReport) -> Iterator[_Case]:
+    if model.difference is not None:
+        yield from _differences(model, model.difference)
+        return
     for refusal in model.refusals:
         name = f"{refusal.graph}: {refusal.operator} {refusal.node!r}" if refusal.operator else "model"
         yield _Case("conversion", name, "failure", "refused", refusal.reason, (str(refusal),))
@@ -120,6 +124,18 @@ def _cases(model: ModelReport) -> Iterator[_Case]:
         yield from _outputs(comparison.outputs)
         if not comparison.ran:
             yield _Case("output", comparison.runtime, "skipped", "not run", comparison.reason)
+
+
+def _differences(model: ModelReport, found: Difference) -> Iterator[_Case]:
+    if found.same:
+        yield _Case("structure", "model", seconds=model.seconds)
+    for fact in found.facts:
+        yield _Case(fact.kind, fact.what, "failure", fact.kind, f"{fact.before or 'none'} -> {fact.after or 'none'}")
+    for change in found.changes:
+        lines = (*(f"- {text}" for text in change.before), *(f"+ {text}" for text in change.after))
+        for graph, node in change.nodes:
+            told = "; ".join(change.details) or change.kind
+            yield _Case("node", f"{graph}: {node}", "failure", change.kind, told, lines)
 
 
 def _sites(findings: Iterable[SiteVerification]) -> Iterator[_Case]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from reducelower.model.text import short, shown
@@ -11,6 +11,7 @@ from reducelower.report.facts import ModelReport, Report
 
 if TYPE_CHECKING:
     from reducelower.verification import OutputComparison, SiteVerification
+    from reducelower.verification.difference import Difference
 
 __all__ = ["LONGEST", "render"]
 
@@ -72,6 +73,8 @@ def _section(model: ModelReport, *, alone: bool) -> str:
         blocks.append(_table(("refused", "in", "reason", "what helps"), rows))
     elif model.problems and (model.verdict not in ("refused", "unreadable", "failed") or not alone):
         blocks.append("\n".join(f"- {_text(problem)}" for problem in model.problems[:_MOST_ROWS]))
+    if model.difference is not None:
+        blocks += _differences(model.difference)
     verification = model.verification
     if verification is not None and verification.sites:
         blocks.append(_findings(verification.sites))
@@ -100,6 +103,28 @@ def _section(model: ModelReport, *, alone: bool) -> str:
         return ""
     body = "\n\n".join(blocks)
     return body if alone else f"### {_code(model.path)}\n\n{body}"
+
+
+def _differences(found: Difference) -> Iterator[str]:
+    if found.facts:
+        rows = [(fact.kind, _text(fact.what), _text(fact.before), _text(fact.after)) for fact in found.facts]
+        yield _table(("", "what", "before", "after"), rows)
+    if found.changes:
+        changes = [
+            (
+                change.kind,
+                str(len(change.nodes)),
+                _code(": ".join(change.nodes[0])),
+                "<br>".join(map(_text, change.before)),
+                "<br>".join(map(_text, change.after)),
+                _text("; ".join(change.details)),
+            )
+            for change in found.changes
+        ]
+        yield _table(("nodes", "places", "first at", "before", "after", "what changed"), changes)
+    if found.operators:
+        counts = [(_code(name), str(before), str(after)) for name, before, after in found.operators]
+        yield _table(("operator", "before", "after"), counts)
 
 
 def _findings(findings: Sequence[SiteVerification]) -> str:

@@ -11,18 +11,35 @@ import hashlib
 from collections import ChainMap
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from functools import lru_cache
+from pathlib import Path
+from typing import IO
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+from reducelower.files.external import external_tensors
 from reducelower.model.inference import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 
-__all__ = ["Functions", "Numbers", "Table", "captured", "formals", "opsets_of", "read_by"]
+__all__ = [
+    "COMMUTATIVE",
+    "Functions",
+    "Numbers",
+    "Table",
+    "attributes",
+    "captured",
+    "content",
+    "digested",
+    "formals",
+    "opsets_of",
+    "read_by",
+]
 
 Numbers = MutableMapping[str, int]
 Opsets = Mapping[str, int]
 
-_COMMUTATIVE = frozenset({"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Mul", "Or", "Xor"})
+_SHORT = 64
+_BLOCK = 1 << 20
+COMMUTATIVE = frozenset({"Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Mul", "Or", "Xor"})
 _CONSTANT_VALUES = ("value", "value_int", "value_ints", "value_float", "value_floats", "value_string", "value_strings")
 
 
@@ -43,7 +60,7 @@ class Table:
         inputs = [numbers.get(name, -1) if name else -1 for name in node.input]
         while inputs and inputs[-1] == -1 and not node.input[len(inputs) - 1]:
             inputs.pop()
-        if not domain and node.op_type in _COMMUTATIVE:
+        if not domain and node.op_type in COMMUTATIVE:
             inputs.sort()
         inner = tuple(
             (name, len(graph.input), self._graph_outputs(graph, numbers, opsets, functions))
@@ -53,7 +70,7 @@ class Table:
         if domain:
             version = functions.body(self, node) or version
         # How many outputs a node has decides what some operators compute (Split without sizes).
-        return domain, node.op_type, version, _attributes(node, opsets.get(domain, 1)), tuple(inputs), inner
+        return domain, node.op_type, version, attributes(node, opsets.get(domain, 1)), tuple(inputs), inner
 
     def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> None:
         """Number the outputs of a node."""
@@ -72,7 +89,7 @@ class Table:
 
     def constant(self, tensor: TensorProto) -> int:
         """The number of the value of a tensor."""
-        return self.of(_content(tensor))
+        return self.of(content(tensor))
 
     def start(self, graph: GraphProto, numbers: Numbers, *, is_main: bool = False, ir_version: int = 0) -> None:
         """Number the inputs of a graph by position, or by name in the main graph, and its initializers by value."""
@@ -86,7 +103,8 @@ class Table:
             if not (tensor.name in own and (ir_version >= 4 or not is_main)):
                 numbers[tensor.name] = self.constant(tensor)
         for sparse in graph.sparse_initializer:
-            numbers[sparse.values.name] = self.of(("sparse", sparse.SerializeToString(deterministic=True)))
+            parts = content(sparse.values), content(sparse.indices), tuple(sparse.dims)
+            numbers[sparse.values.name] = self.of(("sparse", *parts))
 
     def _graph_outputs(
         self, graph: GraphProto, around: Numbers, opsets: Opsets, functions: Functions
@@ -105,8 +123,9 @@ def _depth(numbers: Numbers) -> int:
 class Functions:
     """The functions of one model, told apart by what they compute rather than by name."""
 
-    def __init__(self, model: ModelProto) -> None:
-        """Know the functions of a model."""
+    def __init__(self, model: ModelProto, opsets: Opsets | None = None) -> None:
+        """Know the functions of a model, and the opset versions to take in place of those that they state."""
+        self._opsets = opsets
         self._functions = {(item.domain, item.name, item.overload): item for item in model.functions}
         self._bodies: dict[tuple[str, str, str], Hashable] = {}
 
@@ -125,7 +144,7 @@ class Functions:
             numbers: Numbers = ChainMap({})
             formals(table, function, numbers)
             for item in function.node:
-                table.add(item, numbers, opsets_of(function), self)
+                table.add(item, numbers, self._opsets or opsets_of(function), self)
             defaults = tuple(sorted(_attribute_key(item) for item in function.attribute_proto))
             outputs = tuple(numbers.get(name, -1) for name in function.output)
             self._bodies[key] = ("body", outputs, defaults, tuple(function.attribute))
@@ -162,7 +181,7 @@ def _defaults(op_type: str, opset: int, domain: str) -> Mapping[str, bytes]:
     }
 
 
-def _attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
+def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
     """The attributes of a node but for graphs and for those that have their default value."""
     if not node.attribute:
         return ()
@@ -191,18 +210,22 @@ def _constant(node: NodeProto) -> Hashable | None:
             continue
         value = helper.get_attribute_value(attribute)
         if isinstance(value, TensorProto):
-            return _content(value)
+            return content(value)
         kinds = {"i": TensorProto.INT64, "f": TensorProto.FLOAT, "s": TensorProto.STRING}
         kind = kinds[attribute.name[len("value_")]]
         values = list(value) if attribute.name.endswith("s") else [value]
         dims = [len(values)] if attribute.name.endswith("s") else []
-        return _content(helper.make_tensor("", kind, dims, values))
+        return content(helper.make_tensor("", kind, dims, values))
     return None
 
 
-def _content(tensor: TensorProto) -> Hashable:
+def content(tensor: TensorProto) -> Hashable:
+    """What a tensor holds: equal for equal values of one type and shape, however they are stored."""
     facts = tensor.data_type, tuple(tensor.dims)
     if tensor.data_location == TensorProto.EXTERNAL:
+        entries = {item.key: item.value for item in tensor.external_data}
+        if DIGEST in entries:
+            return ("constant", *facts, bytes.fromhex(entries[DIGEST]))
         return ("external", *facts, tuple(sorted((item.key, item.value) for item in tensor.external_data)))
     if tensor.HasField("raw_data"):
         return ("constant", *facts, _short(tensor.raw_data))
@@ -220,9 +243,42 @@ _PACKED = frozenset(
 )
 
 
+DIGEST = "digest"
+"""Key under which external data says by its content what it is (see `digested`), wherever it lies."""
+
+
+def digested(model: ModelProto, folder: Path) -> None:
+    """Let every tensor with data in another file say what is in it, rather than where, so that values count.
+
+    Args:
+        model: the model, which is changed.
+        folder: what the locations start from.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    for tensor in external_tensors(model):
+        entries = {item.key: item.value for item in tensor.external_data}
+        with (folder / entries["location"]).open("rb") as file:
+            file.seek(int(entries.get("offset", 0)))
+            digest = _digest_of(file, int(entries.get("length", -1)))
+        del tensor.external_data[:]
+        tensor.external_data.add(key=DIGEST, value=digest.hex())
+
+
+def _digest_of(file: IO[bytes], length: int) -> bytes:
+    """What `_short` gives for the next bytes of a file; all that are left where the length is negative."""
+    digest, head, left = hashlib.blake2b(digest_size=16), b"", length
+    while block := file.read(_BLOCK if left < 0 else min(_BLOCK, left)):
+        digest.update(block)
+        head = head or block
+        left -= len(block) if left >= 0 else 0
+    return head if len(head) <= _SHORT else digest.digest()
+
+
 def _short(data: bytes) -> bytes:
     """Bytes that are the same for the same data, and few."""
-    return data if len(data) <= 64 else hashlib.blake2b(data, digest_size=16).digest()
+    return data if len(data) <= _SHORT else hashlib.blake2b(data, digest_size=16).digest()
 
 
 def captured(nodes: Sequence[NodeProto]) -> list[str]:

@@ -89,7 +89,8 @@ def test_examples_in_the_help_do_what_they_say(command: str, example: str, shell
     if f"-o {MODEL_FILE}" in example:
         (shell_folder / MODEL_FILE).unlink()
     ran = run(example, shell_folder)
-    assert ran.returncode == (1 if command == "check" and "--opset" in example else 0), ran.stdout + ran.stderr
+    finds = command == "diff" or (command == "check" and "--opset" in example)
+    assert ran.returncode == (1 if finds else 0), ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("example", [example for command, example in ALL if command == "probe"])

@@ -1,0 +1,75 @@
+"""Types, constants and attributes as a reader sees them, on one short line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, helper
+
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema
+from reducelower.model.text import shape_text
+
+__all__ = ["attribute_text", "constant_text", "input_name", "type_text"]
+
+_FEW_VALUES = 8
+_LONGEST_VALUE = 20
+
+
+def type_text(value_type: TypeProto) -> str:
+    """A type in ONNX's text syntax, such as ``float[N,3]``; empty where nothing is stated."""
+    kind = value_type.WhichOneof("value")
+    if kind == "tensor_type":
+        tensor = value_type.tensor_type
+        if not tensor.HasField("shape"):
+            return f"{_element_type(tensor.elem_type)}[...]"
+        dims = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim)
+        return f"{_element_type(tensor.elem_type)}{shape_text(dims)}"
+    if kind in ("sequence_type", "optional_type"):
+        return f"{kind.removesuffix('_type')}({type_text(getattr(value_type, kind).elem_type)})"
+    return "" if kind is None else kind.removesuffix("_type")
+
+
+def _element_type(element_type: int) -> str:
+    return "undefined" if element_type == TensorProto.UNDEFINED else element_type_name(element_type)
+
+
+def constant_text(value: Any) -> str:
+    """A few values in full; of more, element type and shape."""
+    array = np.asarray(value)
+    text = ""
+    if array.size <= _FEW_VALUES:
+        values = array.ravel().tolist()
+        texts = [f"{value:.9g}" if isinstance(value, float) else str(value) for value in values]
+        text = f"[{', '.join(texts)}]" if array.ndim else texts[0]
+    return text if 0 < len(text) <= _LONGEST_VALUE else f"{_array_type(array)}{shape_text(array.shape)}"
+
+
+def _array_type(array: Any) -> str:
+    return "string" if array.dtype.kind in "OSUT" else element_type_name(helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
+def attribute_text(attribute: AttributeProto) -> str:
+    """The value of an attribute."""
+    if attribute.ref_attr_name:
+        return f"@{attribute.ref_attr_name}"
+    if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+        return "graph"
+    if attribute.type == AttributeProto.TENSOR:
+        return f"{element_type_name(attribute.t.data_type)}{shape_text(tuple(attribute.t.dims))}"
+    value = helper.get_attribute_value(attribute)
+    if attribute.name in ("to", "dtype") and isinstance(value, int):
+        return element_type_name(value)
+    if isinstance(value, bytes):
+        return repr(value.decode(errors="replace"))
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    return str(list(value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
+
+
+def input_name(node: NodeProto, position: int, opset: int) -> str:
+    """The name that the operator's page gives an input."""
+    found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
+    formal = list(found.inputs) if found is not None else []
+    return str(formal[min(position, len(formal) - 1)].name) if formal else f"input {position}"

@@ -1,0 +1,230 @@
+"""What the nodes of two matched graphs differ in: regions that stand in each other's place, attributes, constants."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
+from reducelower.model.spelled import attribute_text, constant_text, input_name
+from reducelower.model.text import shape_text, shown
+from reducelower.verification.matching import Matched, Side
+
+__all__ = ["Change", "Region", "changes_of"]
+
+ChangeKind = Literal["changed", "replaced", "removed", "added", "connected otherwise"]
+
+_NOT_GIVEN = "not given"
+
+
+@dataclass(frozen=True)
+class Change:
+    """Nodes that differ, at one place or at several that are alike.
+
+    Attributes:
+        kind: ``changed`` where a node has other attributes or constants, ``replaced``, ``removed`` or ``added`` where
+            nodes stand in the place of others or of none, ``connected otherwise`` where a node reads another value.
+        before, after: the nodes with their attributes and constants, one text each; those of one place.
+        details: what changed, a sentence each; empty where `before` and `after` say it.
+        nodes: graph path and node of every such place, in the model that has it.
+    """
+
+    kind: ChangeKind
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    details: tuple[str, ...]
+    nodes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A change at one place, with the nodes themselves.
+
+    Attributes:
+        change: what it is.
+        sides: the two graphs.
+        nodes: the nodes of the first and of the second.
+    """
+
+    change: Change
+    sides: tuple[Side, Side]
+    nodes: tuple[tuple[NodeProto, ...], tuple[NodeProto, ...]]
+
+
+def changes_of(found: Matched) -> Iterator[Region]:
+    """Every change of two graphs, in the order of the first."""
+    left, right = found.left, found.right
+    changes = [*_regions(found), *_of_pairs(found), *_of_outputs(found)]
+    for _, change, before, after in sorted(changes, key=lambda item: item[0]):
+        nodes = tuple(left.nodes[at] for at in before), tuple(right.nodes[at] for at in after)
+        yield Region(change, (left, right), nodes)
+
+
+_Found = tuple[float, Change, Sequence[int], Sequence[int]]
+
+
+def _of_pairs(found: Matched) -> Iterator[_Found]:
+    left, right = found.left, found.right
+    for at, other in found.pairs.items():
+        details = [*_attributes(found, at, other)]
+        connected: list[str] = []
+        for position, name, new in found.inputs(at):
+            if _is_free(left, name, found.pairs) or _is_free(right, new, found.taken):
+                continue  # the region that computes it says so
+            sentence = f"{_input(left, at, position)}: {_value(left, name)} -> {_value(right, new)}"
+            is_constant = _is_fixed(left, name) and _is_fixed(right, new)
+            (details if is_constant else connected).append(_with_distance(sentence, left, name, right, new))
+        if details or connected:
+            change = Change(
+                "changed" if details else "connected otherwise",
+                (_text(left, at),),
+                (_text(right, other),),
+                tuple(details + connected),
+                ((left.path, left.label(at)),),
+            )
+            yield at, change, [at], [other]
+
+
+def _of_outputs(found: Matched) -> Iterator[_Found]:
+    left, right = found.left, found.right
+    for name, other in found.outputs:
+        if found.same(name, other):
+            continue
+        if not _is_free(left, name, found.pairs) and not _is_free(right, other, found.taken):
+            detail = f"output {shown(name)!r}: {_value(left, name)} -> {_value(right, other)}"
+            yield len(left.nodes), Change("connected otherwise", (), (), (detail,), ((left.path, name),)), [], []
+
+
+def _regions(found: Matched) -> Iterator[_Found]:
+    """The nodes that nothing matches, together with those that stand in their place."""
+    left, right = found.left, found.right
+    groups = _Groups()
+    for mark, side, known in (("left", left, found.pairs), ("right", right, found.taken)):
+        for at in side.nodes:
+            if at not in known:
+                groups.join((mark, at), (mark, at))
+                for name in side.nodes[at].input:
+                    if _is_free(side, name, known):
+                        groups.join((mark, at), (mark, side.producers[name]))
+    ends = [(name, other) for at in found.pairs for _, name, other in found.inputs(at)]
+    for name, other in [*ends, *found.outputs]:
+        if _is_free(left, name, found.pairs) and _is_free(right, other, found.taken):
+            groups.join(("left", left.producers[name]), ("right", right.producers[other]))
+    for members in groups.all():
+        before = sorted(at for mark, at in members if mark == "left")
+        after = sorted(at for mark, at in members if mark == "right")
+        side, positions = (left, before) if before else (right, after)
+        change = Change(
+            "replaced" if before and after else "removed" if before else "added",
+            tuple(_text(left, at) for at in before),
+            tuple(_text(right, at) for at in after),
+            (),
+            ((side.path, side.label(positions[-1])),),
+        )
+        yield (before[0] if before else _place_of_added(found, after)), change, before, after
+
+
+def _place_of_added(found: Matched, after: Sequence[int]) -> float:
+    """Where nodes that only the second graph has would stand in the first: after the last matched one before them."""
+    earlier = [other for other in found.taken if other < after[0]]
+    return found.taken[max(earlier)] + 0.5 if earlier else -0.5
+
+
+def _is_free(side: Side, name: str, known: Iterable[int]) -> bool:
+    """Whether a value is computed by a node that nothing matches."""
+    producer = side.producers.get(name)
+    return producer is not None and producer not in known
+
+
+class _Groups:
+    """Sets that grow together (union and find)."""
+
+    def __init__(self) -> None:
+        self._parents: dict[tuple[str, int], tuple[str, int]] = {}
+
+    def _root(self, item: tuple[str, int]) -> tuple[str, int]:
+        while self._parents.setdefault(item, item) != item:
+            self._parents[item] = item = self._parents[self._parents[item]]
+        return item
+
+    def join(self, item: tuple[str, int], other: tuple[str, int]) -> None:
+        self._parents[self._root(item)] = self._root(other)
+
+    def all(self) -> Iterable[list[tuple[str, int]]]:
+        found = defaultdict(list)
+        for item in list(self._parents):
+            found[self._root(item)].append(item)
+        return found.values()
+
+
+def _attributes(found: Matched, at: int, other: int) -> Iterator[str]:
+    node, new = found.left.nodes[at], found.right.nodes[other]
+    before, after = dict(found.left.attributes(node)), dict(found.right.attributes(new))
+    texts = [{item.name: attribute_text(item) for item in each.attribute} for each in (node, new)]
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            one, two = (text.get(name, _NOT_GIVEN) for text in texts)
+            yield f"attribute {name}: {one} -> {two}" + (", other values" if one == two else "")
+
+
+def _input(side: Side, at: int, position: int) -> str:
+    return f"input {input_name(side.nodes[at], position, side.opsets.get('', 1))}"
+
+
+def _is_fixed(side: Side, name: str) -> bool:
+    """Whether an input is not given, or a constant."""
+    return not name or side.place.constant(name) is not None
+
+
+def _value(side: Side, name: str) -> str:
+    if not name:
+        return _NOT_GIVEN
+    value = side.place.constant(name)
+    if isinstance(value, np.ndarray):
+        return constant_text(value)
+    if isinstance(value, TensorProto):
+        return f"{element_type_name(value.data_type)}{shape_text(tuple(value.dims))}"
+    return f"value {shown(name)!r}"
+
+
+def _with_distance(sentence: str, left: Side, name: str, right: Side, other: str) -> str:
+    """A changed constant with how much of it changed, where that can be told."""
+    before, after = left.place.constant(name) if name else None, right.place.constant(other) if other else None
+    if isinstance(before, TensorProto) or isinstance(after, TensorProto):  # in another file, and not read
+        return f"{sentence}, other values" if _value(left, name) == _value(right, other) else sentence
+    if before is None or after is None:
+        return sentence
+    if before.shape != after.shape or before.dtype != after.dtype or before.size <= 1:
+        return sentence
+    differ = before != after
+    if before.dtype.kind == "f":
+        differ &= ~(np.isnan(before) & np.isnan(after))
+    text = f"{sentence}, {int(differ.sum()):,} of {before.size:,} values differ"
+    return text + _by_how_much(before[differ], after[differ])
+
+
+def _by_how_much(before: Any, after: Any) -> str:
+    if before.dtype.kind not in "fiu" or not before.size:
+        return ""
+    with np.errstate(all="ignore"):
+        distance = np.abs(before.astype(np.float64) - after.astype(np.float64))
+    return f", by up to {np.nanmax(distance):.3g}" if not np.isnan(distance).all() else ""
+
+
+def _text(side: Side, at: int) -> str:
+    """A node with its attributes and constants, such as ``ReduceMean (axes = [1], keepdims = 0)``."""
+    node = side.nodes[at]
+    parts = [
+        f"{input_name(node, position, side.opsets.get('', 1))} = {_value(side, name)}"
+        for position, name in enumerate(node.input)
+        if name and name not in side.producers and side.place.constant(name) is not None
+    ]
+    parts += [f"{item.name} = {attribute_text(item)}" for item in sorted(node.attribute, key=lambda item: item.name)]
+    domain = "" if node.domain in DEFAULT_DOMAINS else f"{node.domain}."
+    inside = f" ({', '.join(parts)})" if parts else ""
+    return shown(f"{domain}{node.op_type}{inside}")

@@ -1,0 +1,210 @@
+"""What differs between two models by structure. Nothing is run, and names of values and nodes do not count."""
+
+from __future__ import annotations
+
+from collections import ChainMap, Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from onnx import FunctionProto, GraphProto, ModelProto
+
+from reducelower.model.inference import Inference, subgraphs
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.verification.align import function_path
+from reducelower.verification.changes import Change, Region, changes_of
+from reducelower.verification.matching import Matched, Side, match
+from reducelower.verification.numbering import Functions, Numbers, Table, formals, opsets_of
+from reducelower.verification.places import Place
+from reducelower.verification.result import to_plain
+from reducelower.verification.stated import Fact, interface_facts, model_facts, stated_facts
+
+__all__ = ["Change", "Difference", "Fact", "difference"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs between two models.
+
+    Attributes:
+        facts: what they state otherwise: versions, metadata, inputs and outputs, types.
+        changes: nodes that differ, changes that are alike together.
+        operators: of each operator whose number changed, how many there were and are, graphs inside included.
+        alike: how many nodes of the first model the second has as well.
+        regions: the first place of each change, with its nodes.
+    """
+
+    facts: tuple[Fact, ...] = ()
+    changes: tuple[Change, ...] = ()
+    operators: tuple[tuple[str, int, int], ...] = ()
+    alike: int = 0
+    regions: tuple[Region, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return not (self.facts or self.changes or self.operators)
+
+    @property
+    def sentence(self) -> str:
+        """How much differs, in one sentence."""
+        if self.same:
+            return f"the same structure: {_count(self.alike, 'node')}, whatever they are called"
+        places = sum(len(change.nodes) for change in self.changes)
+        parts = [_count(places, "place") + " where nodes differ"] if places else []
+        parts += [_count(len(self.facts), "statement") + " that differ" + "s" * (len(self.facts) == 1)] * bool(
+            self.facts
+        )
+        return f"{' and '.join(parts) or 'operators differ in number'}; {_count(self.alike, 'node')} alike"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same facts as plain JSON values."""
+        operators = [{"operator": name, "before": one, "after": two} for name, one, two in self.operators]
+        return {
+            "same": self.same,
+            "facts": to_plain(self.facts),
+            "changes": to_plain(self.changes),
+            "operators": operators,
+            "alike": self.alike,
+        }
+
+
+def difference(before: ModelProto, after: ModelProto) -> Difference:
+    """Say what differs between two models by structure.
+
+    Operators, attributes, constants by value however they are spelled, connections, types, versions and metadata
+    count; names of values, nodes and graphs do not, but for inputs and outputs of the models and for functions. An
+    operator is compared at the newer of the two opset versions, so that a model that was brought to another one
+    differs in what was rewritten. Tensors with data in another file count as the same where they refer to the same
+    place; `reducelower.verification.numbering.digested` makes them count by content.
+
+    Args:
+        before, after: the models; they are not changed.
+    """
+    table = Table()
+    opsets = opsets_of(before)
+    holders: list[ModelProto | FunctionProto] = [after, *before.functions, *after.functions]
+    for holder in holders:
+        for domain, version in opsets_of(holder).items():
+            opsets[domain] = max(opsets.get(domain, 0), version)
+    names = _inputs(before.graph, after.graph)
+    left = _main(before, {}, table, opsets)
+    right = _main(after, names, table, opsets)
+    levels = list(_levels(left, right, table, set()))
+    regions = [region for level in levels for region in changes_of(level)]
+    changes, first = _together(regions)
+    facts = (
+        *model_facts(before, after),
+        *interface_facts(before.graph, after.graph, names),
+        *stated_facts(levels),
+    )
+    alike = sum(len(level.pairs) for level in levels) - sum(
+        len(change.nodes) for change in changes if change.kind in ("changed", "connected otherwise") and change.before
+    )
+    return Difference(facts, changes, _operators(before, after), alike, first)
+
+
+def _main(model: ModelProto, names: Mapping[str, str], table: Table, opsets: Mapping[str, int]) -> Side:
+    """The main graph of a model, whose inputs stand for those of other names."""
+    numbers: Numbers = {}
+    table.start(model.graph, numbers, is_main=True, ir_version=model.ir_version)
+    for name, other in names.items():
+        if numbers.get(name) == table.of(("input", name)):  # and is no constant, as below IR version 4
+            numbers[name] = table.of(("input", other))
+    place = Place(model, model.graph, Inference(lambda: model))
+    return Side("graph", place, numbers, table, opsets, Functions(model, opsets))
+
+
+def _inputs(before: GraphProto, after: GraphProto) -> dict[str, str]:
+    """By name of an input of the second graph, the one of the first: the same name, or else the same place."""
+    first, second = [value.name for value in before.input], [value.name for value in after.input]
+    found = {name: name for name in second if name in first}
+    if len(first) == len(second):
+        rest = [name for name in first if name not in found]
+        found |= zip((name for name in second if name not in found), rest, strict=True)
+    return found
+
+
+def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]]) -> Iterator[Matched]:
+    """The matched graphs, and those inside matched nodes and the functions that they call."""
+    names, others = left.outputs, right.outputs
+    shared = left.path == "graph" and set(names) == set(others)
+    found = match(left, right, [(name, name) for name in names] if shared else list(zip(names, others, strict=False)))
+    yield found
+    # What is inside may read what is computed here.
+    for at, other in found.pairs.items():
+        for name, new in zip(left.nodes[at].output, right.nodes[other].output, strict=False):
+            if name in left.numbers and new:
+                right.numbers[new] = left.numbers[name]
+    for at, other in found.pairs.items():
+        node, new_node = left.nodes[at], right.nodes[other]
+        called = left.functions.get(node), right.functions.get(new_node)
+        if called[0] is not None and called[1] is not None:
+            yield from _functions(left, right, called[0], called[1], table, opened)
+        graphs, new_graphs = list(subgraphs(node)), list(subgraphs(new_node))
+        if [name for _, name, _ in graphs] != [name for _, name, _ in new_graphs]:
+            continue
+        for (number, name, graph), (new_number, _, new_graph) in zip(graphs, new_graphs, strict=True):
+            path = f"{left.path}/{left.label(at)}.{name}"
+            inner = _inside(left, path, graph, (at, number), table)
+            yield from _levels(inner, _inside(right, path, new_graph, (other, new_number), table), table, opened)
+
+
+def _inside(side: Side, path: str, graph: GraphProto, step: tuple[int, int], table: Table) -> Side:
+    numbers: Numbers = ChainMap({}, side.numbers)
+    table.start(graph, numbers)
+    key = None if side.place.key is None else (*side.place.key, *step)
+    place = Place(side.place.model, graph, side.place.inference, side.place, key)
+    return Side(path, place, numbers, table, side.opsets, side.functions)
+
+
+def _functions(
+    left: Side, right: Side, before: FunctionProto, after: FunctionProto, table: Table, opened: set[tuple[str, str]]
+) -> Iterator[Matched]:
+    path = function_path(before)
+    if (path, function_path(after)) in opened:
+        return
+    opened.add((path, function_path(after)))
+    yield from _levels(_body(left, path, before, table), _body(right, path, after, table), table, opened)
+
+
+def _body(side: Side, path: str, function: FunctionProto, table: Table) -> Side:
+    numbers: Numbers = ChainMap({})
+    formals(table, function, numbers)
+    place = Place(side.place.model, function, side.place.inference, key=None)
+    return Side(path, place, numbers, table, side.opsets, side.functions)
+
+
+def _together(regions: list[Region]) -> tuple[tuple[Change, ...], tuple[Region, ...]]:
+    """Changes that are alike but for where they are as one, and the first region of each."""
+    groups: dict[tuple[object, ...], list[Region]] = {}
+    for region in regions:
+        change = region.change
+        groups.setdefault((change.kind, change.before, change.after, change.details), []).append(region)
+    first = tuple(group[0] for group in groups.values())
+    changes = tuple(
+        replace(group[0].change, nodes=tuple(place for region in group for place in region.change.nodes))
+        for group in groups.values()
+    )
+    return changes, first
+
+
+def _operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:
+    old, new = _counted(before), _counted(after)
+    return tuple((name, old[name], new[name]) for name in sorted(old | new) if old[name] != new[name])
+
+
+def _counted(model: ModelProto) -> Counter[str]:
+    """How many nodes there are of each operator; constants count by value and are left out."""
+    found: Counter[str] = Counter()
+    pending: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
+    while pending:
+        for node in pending.pop().node:
+            if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS:
+                found[node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"] += 1
+            pending += [graph for _, _, graph in subgraphs(node)]
+    return found
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"

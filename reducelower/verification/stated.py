@@ -1,0 +1,175 @@
+"""What two models state otherwise: versions, metadata, inputs and outputs, types of values that belong together."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from onnx import GraphProto, ModelProto
+
+from reducelower.model.spelled import type_text
+from reducelower.model.text import short, shown
+from reducelower.verification.matching import Matched, Side
+from reducelower.verification.numbering import content, opsets_of
+
+__all__ = ["Fact", "interface_facts", "model_facts", "stated_facts"]
+
+FactKind = Literal["version", "metadata", "input", "output", "type", "constant", "function"]
+
+_LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that two models state otherwise.
+
+    Attributes:
+        kind: what sort of thing it is.
+        what: what it is about.
+        before, after: what each says of it; empty where it says nothing.
+    """
+
+    kind: FactKind
+    what: str
+    before: str
+    after: str
+
+
+def model_facts(before: ModelProto, after: ModelProto) -> Iterator[Fact]:
+    """What the models say of themselves."""
+    opsets = opsets_of(before), opsets_of(after)
+    for domain in sorted({*opsets[0], *opsets[1]}):
+        yield from _fact("version", f"opset {domain}".strip(), *(each.get(domain, "") for each in opsets))
+    yield from _fact("version", "IR version", before.ir_version, after.ir_version)
+    for name in ("producer_name", "producer_version", "domain", "model_version", "doc_string"):
+        yield from _fact("metadata", name.replace("_", " "), getattr(before, name) or "", getattr(after, name) or "")
+    yield from _properties("model metadata", before, after)
+    yield from _fact("metadata", "doc string of the graph", before.graph.doc_string, after.graph.doc_string)
+    yield from _properties("graph metadata", before.graph, after.graph)
+    for name in ("training_info", "configuration"):
+        if hasattr(before, name):
+            one, two = (
+                [item.SerializeToString(deterministic=True) for item in getattr(each, name)] for each in (before, after)
+            )
+            if one != two:
+                yield Fact("metadata", name.replace("_", " "), f"{len(one)} entries", f"{len(two)} other entries")
+    functions = [
+        {f"{item.domain}::{item.name}{f':{item.overload}' if item.overload else ''}": item for item in each.functions}
+        for each in (before, after)
+    ]
+    for name in sorted({*functions[0], *functions[1]}):
+        yield from _fact("function", name, *("defined" if name in each else "" for each in functions))
+        if name in functions[0] and name in functions[1]:
+            versions = [opsets_of(each[name]).get("", "") for each in functions]
+            yield from _fact("version", f"opset of function {name}", *versions)
+            yield from _properties(f"metadata of function {name}", *(each[name] for each in functions))
+
+
+def _fact(kind: FactKind, what: str, before: Any, after: Any) -> Iterator[Fact]:
+    if before != after:
+        yield Fact(kind, shown(what), short(str(before), _LONGEST), short(str(after), _LONGEST))
+
+
+def _properties(what: str, before: Any, after: Any) -> Iterator[Fact]:
+    for key, one, two in _changed_properties(before, after):
+        yield from _fact("metadata", f"{what} {key!r}", one, two)
+
+
+def _changed_properties(before: Any, after: Any) -> Iterator[tuple[str, str, str]]:
+    one, two = ({item.key: item.value for item in each.metadata_props} for each in (before, after))
+    for key in sorted({*one, *two}):
+        if one.get(key) != two.get(key):
+            yield key, one.get(key, ""), two.get(key, "")
+
+
+def interface_facts(before: GraphProto, after: GraphProto, names: Mapping[str, str]) -> Iterator[Fact]:
+    """What the models take and give.
+
+    Args:
+        before, after: the main graphs.
+        names: by name of an input of the second graph, the one of the first that it stands for.
+    """
+    sides = {"input": (before.input, after.input), "output": (before.output, after.output)}
+    kind: Literal["input", "output"]
+    for kind in ("input", "output"):
+        first, second = ({value.name: type_text(value.type) for value in values} for values in sides[kind])
+        pairs = names if kind == "input" else dict(zip(second, first, strict=False))
+        if kind == "output" and set(first) == set(second):
+            pairs = {name: name for name in second}
+        for name, other in pairs.items():
+            yield from _fact(kind, "name", other, name)
+            yield from _fact(kind, repr(shown(other)), first[other], second[name])
+        for name in second.keys() - pairs.keys():
+            yield Fact(kind, repr(shown(name)), "", second[name] or "of any type")
+        for name in first.keys() - set(pairs.values()):
+            yield Fact(kind, repr(shown(name)), first[name] or "of any type", "")
+        order = [pairs[name] for name in second if name in pairs]
+        if order != [name for name in first if name in order]:
+            yield Fact(kind, "order", ", ".join(first), ", ".join(order))
+    defaults = [{tensor.name: tensor for tensor in each.initializer} for each in (before, after)]
+    for name, other in names.items():
+        held = [other in defaults[0], name in defaults[1]]
+        yield from _fact("input", f"default of {other!r}", *("given" if each else "" for each in held))
+        if all(held) and content(defaults[0][other]) != content(defaults[1][name]):
+            yield Fact("input", f"default of {other!r}", "its values", "other values")
+
+
+def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
+    """What matched nodes and the values between them have stated of them, of every graph, like things together."""
+    types: dict[tuple[str, str], list[str]] = defaultdict(list)
+    metadata: dict[tuple[str, bool, bool], list[tuple[str, str, str]]] = defaultdict(list)
+    for found in levels:
+        sides = found.left, found.right
+        for name, other in _values(found):
+            one, two = (side.stated.get(each) for side, each in zip(sides, (name, other), strict=True))
+            texts = type_text(one.type) if one is not None else "", type_text(two.type) if two is not None else ""
+            if texts[0] != texts[1]:
+                types[texts if all(texts) else ("stated" * bool(texts[0]), "stated" * bool(texts[1]))].append(name)
+            if one is not None and two is not None:
+                for key, *both in _documented(one, two):
+                    metadata[f"value {key}", bool(both[0]), bool(both[1])].append((name, both[0], both[1]))
+        for at, new in found.pairs.items():
+            for key, *both in _documented(found.left.nodes[at], found.right.nodes[new]):
+                label = found.left.label(at)
+                metadata[f"node {key}", bool(both[0]), bool(both[1])].append((label, both[0], both[1]))
+        yield from _unread(*sides)
+    for (before, after), names in types.items():
+        yield Fact("type", _several("value", names), before, after)
+    for (key, _, _), entries in metadata.items():
+        what = f"{key} of {_several('', [name for name, _, _ in entries])}"
+        yield from _fact("metadata", what, entries[0][1], entries[0][2])
+
+
+def _documented(before: Any, after: Any) -> Iterator[tuple[str, str, str]]:
+    if before.doc_string != after.doc_string:
+        yield "doc string", before.doc_string, after.doc_string
+    for key, one, two in _changed_properties(before, after):
+        yield f"metadata {key!r}", one, two
+
+
+def _several(what: str, names: list[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{what} {shown(names[0])!r}{more}".strip()
+
+
+def _values(found: Matched) -> Iterator[tuple[str, str]]:
+    """Names of values that matched nodes compute, without the outputs of the models, which belong to the interface."""
+    apart = {*found.left.outputs, *found.right.outputs} if found.left.path == "graph" else set()
+    for at, other in found.pairs.items():
+        for name, new in zip(found.left.nodes[at].output, found.right.nodes[other].output, strict=False):
+            if name and new and name not in apart and new not in apart:
+                yield name, new
+
+
+def _unread(left: Side, right: Side) -> Iterator[Fact]:
+    """Constants that nothing reads and that only one graph has."""
+    counts = []
+    for side in (left, right):
+        outputs = set(side.outputs)
+        idle = {name: number for name, number in side.constants.items() if name not in side.readers}
+        counts.append(Counter({number: name for name, number in idle.items() if name not in outputs}.keys()))
+    only = [len(counts[0] - counts[1]), len(counts[1] - counts[0])]
+    if any(only):
+        yield Fact("constant", f"constants that nothing reads in {left.path}", f"{only[0]} others", f"{only[1]} others")

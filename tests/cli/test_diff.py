@@ -1,0 +1,73 @@
+"""`diff`: two models by structure, with the exit status of the command of that name."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from reducelower.report.plain import json_schema
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def pair(cli: Cli, models: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """A model and what comes of it at opset 13."""
+    assert cli("convert", models / "skl_gmm_20.onnx", "-o", tmp_path / "13.onnx", "--opset", "13").status == 0
+    return models / "skl_gmm_20.onnx", tmp_path / "13.onnx"
+
+
+def test_the_status_is_that_of_diff(cli: Cli, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    before, after = pair
+    same = cli("diff", before, before)
+    assert (same.status, same.err) == (0, "")
+    assert same.out == f"{before} -> {before}: the same structure: 13 nodes, whatever they are called\n"
+    assert cli("diff", before, after).status == 1
+    (tmp_path / "no.onnx").write_bytes(b"no model")
+    trouble = cli("diff", before, tmp_path / "no.onnx")
+    assert trouble.status == 2
+    assert trouble.err.startswith("error: ")
+    assert trouble.out == ""
+
+
+def test_text_names_what_differs(cli: Cli, pair: tuple[Path, Path]) -> None:
+    lines = [line.split() for line in cli("diff", *pair).out.splitlines()]
+    assert ["version", "opset:", "20", "->", "13"] in lines
+    assert ["ReduceSumSquare:", "attribute", "axes:", "not", "given", "->", "[1]"] in lines
+
+
+def test_quiet_leaves_the_status(cli: Cli, pair: tuple[Path, Path]) -> None:
+    ran = cli("diff", "-q", *pair)
+    assert (ran.status, ran.out, ran.err) == (1, "", "")
+
+
+def test_json_follows_the_schema(cli: Cli, pair: tuple[Path, Path]) -> None:
+    found = json.loads(cli("diff", "--json", *pair).out)
+    schema = {"$ref": "#/$defs/model", "$defs": json_schema()["$defs"]}
+    jsonschema.validate(found, schema)
+    assert found["verdict"] == "differs"
+    assert found["difference"]["facts"][0] == {"kind": "version", "what": "opset", "before": "20", "after": "13"}
+
+
+def test_every_form_of_report(cli: Cli, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    reports = [tmp_path / f"report.{form}" for form in ("html", "md", "xml", "json")]
+    assert cli("diff", *pair, *(word for path in reports for word in ("--report", path))).status == 1
+    html, markdown, junit, plain = (path.read_text("utf-8") for path in reports)
+    assert "Nodes that differ" in html
+    assert html.count('<svg class="graph"') == 4
+    assert "| version | opset | 20 | 13 |" in markdown
+    assert junit.count("<failure") == 5
+    jsonschema.validate(json.loads(plain), json_schema())
+
+
+def test_standard_input_is_a_model(cli: Cli, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    before, _ = pair
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(before.read_bytes())))
+    assert cli("diff", "-", before).out.startswith(f"- -> {before}: the same structure")
