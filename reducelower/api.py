@@ -13,10 +13,10 @@ from typing import Any
 from onnx import ModelProto
 
 from reducelower.arguments import check_arguments
-from reducelower.legalization.draft import Source
-from reducelower.legalization.drafting import fits, legal_draft, refused, suspecting
+from reducelower.legalization.drafting import fits, legal, refused, suspecting
 from reducelower.legalization.oldest_fitting import name_oldest_fitting
 from reducelower.legalization.run import attempt, attempt_in_place, source_opset
+from reducelower.model.document import Document
 from reducelower.model.inference import skeleton
 from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan
@@ -31,6 +31,7 @@ __all__ = [
     "expand_bytes",
     "expansion",
     "legalize",
+    "legalized",
 ]
 
 
@@ -219,7 +220,7 @@ def convert_bytes(
     check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks, base_dir=base_dir)
     target = Target(target_version, frozenset(without), frozenset(without_types))
     settings = Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate)
-    return legal_draft(Source.of_bytes(serialized), target, settings, report=False)[0].serialize()
+    return legalized(Document.of_bytes(serialized), target, settings, report=False)[0].data
 
 
 def expand_bytes(
@@ -255,7 +256,7 @@ def expand_bytes(
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     target, settings = expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
     settings = replace(settings, validate=validate)
-    return legal_draft(Source.of_bytes(serialized), target, settings, report=False)[0].serialize()
+    return legalized(Document.of_bytes(serialized), target, settings, report=False)[0].data
 
 
 def check(
@@ -295,10 +296,10 @@ def check(
     goal = target if target is not None else Target(target_version)
     check_arguments(target=goal)
     settings = Settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
-    with suspecting(Source(model)):
+    with suspecting(Document.of_message(model)):
         bare = skeleton(model)
         goal = _with_opset(bare, goal, settings)
-        source = Source.of_message(bare)
+        source = Document.of_message(bare)
         plan = attempt(source, goal, settings, report=True)[1]
         if goal.runtime is not None and goal.opset != plan.source_opset and plan.source_opset in goal.runtime.reads:
             own = replace(goal, opset=plan.source_opset)
@@ -312,18 +313,26 @@ def _with_opset(bare: ModelProto, target: Target, settings: Settings) -> Target:
         return target
     from reducelower.runtimes.opsets import opset_for
 
-    source = Source.of_message(bare)
+    source = Document.of_message(bare)
     return opset_for(target, source_opset(bare), lambda goal: attempt(source, goal, settings, report=True)[1])
 
 
+def legalized(document: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
+    """A legal model and the plan, where the model is at hand as a document; see `legalize`."""
+    if target.runtime is not None:
+        with suspecting(document):
+            target = _with_opset(skeleton(document.message), target, settings)
+    return legal(document, target, settings, report=report)
+
+
 def _legalize(model: ModelProto, target: Target, settings: Settings, *, in_place: bool, report: bool) -> Legalized:
-    with suspecting(Source(model)):
+    document = Document.of_message(model)
+    if not in_place:
+        made, plan = legalized(document, target, settings, report=report)
+        return Legalized(made.message, plan)
+    with suspecting(document):
         if target.runtime is not None:
             target = _with_opset(skeleton(model), target, settings)
-    if not in_place:
-        draft, plan = legal_draft(Source.of_message(model), target, settings, report=report)
-        return Legalized(draft.message(), plan)
-    with suspecting(Source(model)):
         plan = attempt_in_place(model, target, settings, report=report)
         if plan.refusals:
             raise refused(plan, model, target, settings)

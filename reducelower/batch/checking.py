@@ -67,7 +67,7 @@ def _check_here(path: str, settings: Settings) -> Checked:
     source = None
     try:
         source = read_model(path)
-        if wrong := what_is_wrong(source.model, external=source.is_partial):
+        if wrong := what_is_wrong(source.document, external=source.is_partial):
             return Checked(path, REFUSED, problems=(f"{path}: {wrong}",))
         plan = check(source.model, **settings.for_engine(), base_dir=source.folder)
         details = _details(source, plan, settings) if settings.details else None

@@ -9,9 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnx import ModelProto
-
-from reducelower.api import Legalized, legalize
+from reducelower.api import legalized
 from reducelower.batch.axes import what_is_wrong_with_an_axis
 from reducelower.batch.backup import keep_backup
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
@@ -22,6 +20,7 @@ from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wa
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.files.urls import is_url
 from reducelower.legalization.repair import Repaired, drop_stale, repair
+from reducelower.model.document import Document
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -165,27 +164,25 @@ def _convert(
     notes: tuple[str, ...] = ()
     if settings.repair:
         source, notes = _repaired(source, repair(source.model))
-    if wrong := what_is_wrong_with_source(source.model, external=external):
+    if wrong := what_is_wrong_with_source(source.document, external=external):
         return _refused(task, wrong + _what_would_help(source, settings))
-    legalized = _legalized(source, settings)
-    wrong = what_is_wrong(legalized.model, external=external, full=True)
+    made, plan = _legalized(source, settings)
+    wrong = what_is_wrong(made, external=external, full=True)
     if wrong and (mended := drop_stale(source.model)).done:
         # What it states of inner values is read by nobody, so it runs as it is.
         source, notes = _repaired(source, mended, notes)
-        legalized = _legalized(source, settings)
-        wrong = what_is_wrong(legalized.model, external=external, full=True)
+        made, plan = _legalized(source, settings)
+        wrong = what_is_wrong(made, external=external, full=True)
     if wrong:
-        return _invalid_result(task, settings, source, legalized.model, wrong)
-    legalized = replace(legalized, plan=replace(legalized.plan, notes=(*notes, *legalized.plan.notes)))
+        return _invalid_result(task, settings, source, made, wrong)
+    plan = replace(plan, notes=(*notes, *plan.notes))
     verification = None
     if settings.verify:
         from reducelower.batch.verifying import verify_models
 
-        verification = verify_models(
-            source, legalized.model, settings, data_sets, plan=legalized.plan, on_progress=on_progress
-        )
-    outcome = Outcome(task.source, plan=legalized.plan, verification=verification)
-    outcome = _with_details(outcome, settings, source, legalized.model)
+        verification = verify_models(source, made, settings, data_sets, plan=plan, on_progress=on_progress)
+    outcome = Outcome(task.source, plan=plan, verification=verification)
+    outcome = _with_details(outcome, settings, source, made)
     if verification is not None and _stops(verification, strict=settings.strict):
         what = "does not compute the same" if verification.verdict == "different" else _SHORT_OF[verification.verdict]
         problem = f"{task.source}: the converted model {what}, so it was not written: {verification}"
@@ -193,7 +190,7 @@ def _convert(
     if settings.backup:
         keep_backup(Path(task.source))
     written = write_model(
-        legalized.model,
+        made,
         task.output,
         external_data=settings.external_data,
         on_copied=on_copied,
@@ -207,7 +204,10 @@ def _convert(
 def _repaired(
     source: LoadedModel, mended: Repaired, notes: tuple[str, ...] = ()
 ) -> tuple[LoadedModel, tuple[str, ...]]:
-    return replace(source, model=mended.model), (*notes, *(f"Repaired: {done}." for done in mended.done))
+    return replace(source, document=Document.of_message(mended.model)), (
+        *notes,
+        *(f"Repaired: {done}." for done in mended.done),
+    )
 
 
 def _what_would_help(source: LoadedModel, settings: Settings) -> str:
@@ -215,7 +215,7 @@ def _what_would_help(source: LoadedModel, settings: Settings) -> str:
     if settings.repair:
         return ""
     mended = repair(source.model)
-    if not mended.done or what_is_wrong_with_source(mended.model, external=source.is_partial):
+    if not mended.done or what_is_wrong_with_source(Document.of_message(mended.model), external=source.is_partial):
         return ""
     return f"; --repair mends that: it would have {', and '.join(mended.done)}"
 
@@ -232,35 +232,37 @@ def _stops(verification: Verification, *, strict: bool) -> bool:
     return verification.verdict == "different" or (strict and (not verification.equivalent or departs))
 
 
-def _legalized(source: LoadedModel, settings: Settings) -> Legalized:
+def _legalized(source: LoadedModel, settings: Settings) -> tuple[Document, Plan]:
     """The model as it is wanted: converted, raised, or first the one and then the other."""
+    settings = replace(settings, base_dir=source.folder)
     if settings.raised is None:
-        return legalize(source.model, **settings.for_engine(), base_dir=source.folder)
+        return legalized(source.document, settings.target, settings, report=True)
     if settings.target == Target():
-        return _raised(source.model, source, settings)
+        return _raised(source.document, settings)
     from reducelower.recompose.plans import joined
 
-    converted = legalize(source.model, **settings.for_engine(), base_dir=source.folder)
-    raised = _raised(converted.model, source, settings)
-    return Legalized(raised.model, joined(converted.plan, raised.plan, converted.model, raised.model))
+    converted, first = legalized(source.document, settings.target, settings, report=True)
+    raised, second = _raised(converted, settings)
+    return raised, joined(first, second, converted.message, raised.message)
 
 
-def _raised(model: ModelProto, source: LoadedModel, settings: Settings) -> Legalized:
+def _raised(document: Document, settings: Settings) -> tuple[Document, Plan]:
     from reducelower.recompose import BOOKS, raise_with_plan
 
-    return raise_with_plan(
-        model,
+    made = raise_with_plan(
+        document.message,
         ops=settings.raised or None,
         rules=dict.fromkeys((*BOOKS, settings.rules)),
         freeze_defaults=settings.freeze_defaults,
         element_types=settings.element_types,
         ranks=settings.ranks,
-        base_dir=source.folder,
+        base_dir=settings.base_dir,
     )
+    return Document.of_message(made.model), made.plan
 
 
 def _with_details(
-    outcome: Outcome, settings: Settings, source: LoadedModel, converted: ModelProto | None = None
+    outcome: Outcome, settings: Settings, source: LoadedModel, converted: Document | None = None
 ) -> Outcome:
     """Add what a report shows of the models themselves: only here both are at hand."""
     if not settings.details:
@@ -269,7 +271,13 @@ def _with_details(
 
     return replace(
         outcome,
-        details=describe_models(source.model, converted, outcome.plan, outcome.refusals, outcome.verification),
+        details=describe_models(
+            source.model,
+            None if converted is None else converted.message,
+            outcome.plan,
+            outcome.refusals,
+            outcome.verification,
+        ),
     )
 
 
@@ -277,15 +285,15 @@ def _refused(task: Task, reason: str) -> Outcome:
     return Outcome(task.source, REFUSED, problems=(f"{task.source}: {reason}",))
 
 
-def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: ModelProto, wrong: str) -> Outcome:
+def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: Document, wrong: str) -> Outcome:
     """Say whose fault an invalid result is: the input's, that of an option, or ours."""
-    if already := what_is_wrong(source.model, external=source.is_partial, full=True):
+    if already := what_is_wrong(source.document, external=source.is_partial, full=True):
         return _refused(task, already)
     if odd := what_is_odd(source.model):
         return _refused(task, odd)
     if of_source := what_is_wrong_with_an_axis(source.model):
         return _refused(task, of_source)
-    if not what_is_wrong(result, external=source.is_partial) and contradicts_itself(result):
+    if not what_is_wrong(result, external=source.is_partial) and contradicts_itself(result.message):
         return _refused(task, f"the shapes it states do not fit what its nodes yield ({wrong})")
     if isinstance(settings.ir_version, int):
         return _refused(task, f"at IR version {settings.ir_version} the result is not valid: {wrong}")

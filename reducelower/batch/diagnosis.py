@@ -10,6 +10,7 @@ from onnx.shape_inference import InferenceError, infer_shapes
 from reducelower.batch.axes import what_is_wrong_with_axes
 from reducelower.batch.stand_ins import states_every_shape, with_every_shape_stated, without_external_tensors
 from reducelower.files import all_graphs
+from reducelower.model.document import Document
 from reducelower.model.inference import skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS, first_version, is_runtime_name
 from reducelower.model.validate import what_is_wrong_with_calls
@@ -22,22 +23,23 @@ _DEFINED_TWICE = re.compile(r"however '(.*?)' has been used as .* multiple times
 _NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\S*)", re.DOTALL)
 
 
-def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = False) -> str:
+def what_is_wrong(document: Document, *, external: bool = False, full: bool = False) -> str:
     """Run the ONNX checker over a model.
 
     Args:
-        model: the model; it is not changed.
+        document: the model.
         external: some of its tensors lie in other files, which the checker cannot find from here.
         full: infer shapes too, and compare them with those the model states.
 
     Returns:
         One sentence that says what the checker found; empty when the model is valid.
     """
+    model = document.message
     # The checker and inference would follow calls without end, or take forever.
     if problem := what_is_wrong_with_calls(model):
         return problem
     try:
-        checker.check_model(_checkable(model, external), full_check=full)
+        checker.check_model(_checkable(document, external), full_check=full)
     except (checker.ValidationError, InferenceError) as error:
         return _plainly(str(error), model)
     except UnicodeDecodeError:
@@ -47,11 +49,12 @@ def what_is_wrong(model: ModelProto, *, external: bool = False, full: bool = Fal
     return what_is_wrong_with_axes(model)
 
 
-def what_is_wrong_with_source(model: ModelProto, *, external: bool = False) -> str:
+def what_is_wrong_with_source(document: Document, *, external: bool = False) -> str:
     """As `what_is_wrong` for a model yet to be converted, in which the operators that onnxruntime adds may stand."""
-    wrong = what_is_wrong(model, external=external)
+    wrong = what_is_wrong(document, external=external)
     if not wrong:
         return ""
+    model = document.message
     opset = next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
     copy = ModelProto()
     copy.CopyFrom(model)
@@ -63,13 +66,15 @@ def what_is_wrong_with_source(model: ModelProto, *, external: bool = False) -> s
     if not added:
         return wrong
     copy.opset_import.add(domain="onnxruntime", version=1)
-    return what_is_wrong(copy, external=external)
+    return what_is_wrong(Document.of_message(copy), external=external)
 
 
-def _checkable(model: ModelProto, external: bool) -> ModelProto:
+def _checkable(document: Document, external: bool) -> bytes | ModelProto:
     """The model, with stand-ins for what the checker cannot do without."""
-    bare = without_external_tensors(model) if external else model
-    return bare if states_every_shape(bare) else with_every_shape_stated(bare)
+    bare = without_external_tensors(document.message) if external else document.message
+    if not states_every_shape(bare):
+        return with_every_shape_stated(bare)
+    return bare if external else document.data
 
 
 def contradicts_itself(model: ModelProto) -> bool:

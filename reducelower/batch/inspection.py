@@ -94,7 +94,7 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
     source = read_model(path)
     model = source.model
     found = _content(path, source, model)
-    if wrong := what_is_wrong_with_source(model, external=source.is_partial):
+    if wrong := what_is_wrong_with_source(source.document, external=source.is_partial):
         return Inspected(**{**vars(found), "problem": wrong})
     bare = skeleton(model)
     opset = source_opset(bare)

@@ -8,9 +8,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from onnx import ModelProto
-
 from reducelower.files import LoadedModel
+from reducelower.model.document import Document
 from reducelower.options import Settings
 from reducelower.plan import Plan
 
@@ -25,7 +24,7 @@ OnProgress = Callable[[int, int], None]
 
 def verify_models(
     source: LoadedModel,
-    result: LoadedModel | ModelProto,
+    result: LoadedModel | Document,
     settings: Settings,
     data_sets: Sequence[TestDataSet],
     *,
@@ -48,18 +47,20 @@ def verify_models(
     from reducelower.verification.source import Source
     from reducelower.verification.whole import interface_mismatch
 
-    after = result if isinstance(result, ModelProto) else result.model
-    right = result if isinstance(result, ModelProto) else result.path if result.is_partial else result.model
+    after = result.document if isinstance(result, LoadedModel) else result
+    right = result.path if isinstance(result, LoadedModel) and result.is_partial else after
     tolerances = settings.tolerances or None
     regions = None
-    if not interface_mismatch(source.model, after):
-        regions = verify_regions(source.model, after, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
+    if not interface_mismatch(source.model, after.message):
+        regions = verify_regions(
+            source.model, after.message, plan, seed=seed, tolerances=tolerances, on_progress=on_progress
+        )
     runtime = settings.target.runtime
     wanted = [] if runtime is None else [each.name for each in runtime.members or (runtime,)]
     runtimes, absent = _runtimes(tuple(settings.runtimes), tuple(wanted))
     end = time.monotonic() + settings.budget
     folder = source.folder if source.is_partial else None
-    left = Source.of(source.path if source.is_partial else source.model, folder)
+    left = Source.of(source.path if source.is_partial else source.document, folder)
     found = [
         run_whole(
             left,

@@ -12,6 +12,8 @@ from onnx import ModelProto
 from onnx.serialization import registry
 
 from reducelower.errors import UnreadableModelError
+from reducelower.model.document import Document
+from reducelower.model.wire import LENGTH, CutShortError, MalformedError, Window
 
 __all__ = ["LARGEST_MESSAGE", "check_writable", "format_of", "is_binary", "parse", "refuse_size", "serialize"]
 
@@ -44,7 +46,7 @@ def is_binary(path: str | os.PathLike[str]) -> bool:
     return format_of(path) == _BINARY
 
 
-def parse(data: bytes, path: str | os.PathLike[str]) -> ModelProto:
+def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
     """Parse the content of a model file.
 
     Raises:
@@ -60,7 +62,7 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> ModelProto:
     model = _parse_binary(data, name) if form == _BINARY else _parse_text(data, name, form)
     if not _looks_like_a_model(model):
         raise UnreadableModelError(f"{name} is not an ONNX model: it holds no graph")
-    return model
+    return Document(model, data if form == _BINARY else None)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -75,20 +77,21 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         )
 
 
-def serialize(model: ModelProto, path: str | os.PathLike[str]) -> bytes:
-    """Serialize a model in the format that goes with a file's extension.
+def serialize(document: Document, path: str | os.PathLike[str]) -> bytes:
+    """A model as bytes, in the format that goes with a file's extension.
 
     Raises:
         UnreadableModelError: the model is over protobuf's limit, or the format cannot hold every model.
     """
     check_writable(path)
     try:
-        content = registry.get(format_of(path)).serialize_proto(model)
+        if is_binary(path):
+            return document.data
+        return bytes(registry.get(format_of(path)).serialize_proto(document.message))
     except Exception:  # protobuf's EncodeError is no public name in every version
-        if model.ByteSize() <= LARGEST_MESSAGE:
+        if document.message.ByteSize() <= LARGEST_MESSAGE:
             raise
         refuse_size(path)
-    return bytes(content)
 
 
 def refuse_size(path: str | os.PathLike[str]) -> NoReturn:
@@ -138,26 +141,11 @@ def _is_cut_short(data: bytes) -> bool:
     """Whether bytes begin as a model does, with its IR version, and end in the middle of a field."""
     if not data.startswith(_FIRST_FIELD):
         return False
-    position = 0
-    while position < len(data):
-        tag, position = _varint(data, position)
-        kind = tag & 7
-        if not 1 <= tag >> 3 <= 26 or kind not in (0, 2):
-            return False
-        value, position = _varint(data, position)
-        if kind == 2:
-            position += value
-    return position > len(data)
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """Read a variable-length integer; a position past the end says that there was none."""
-    value = shift = 0
-    while position < len(data) and shift < 64:
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, position
-        shift += 7
-    return value, len(data) + 1
+    try:
+        fields = Window(data).fields(0, len(data))
+        all(field.number <= 26 and field.kind in (0, LENGTH) for field in fields)
+    except CutShortError:
+        return True
+    except MalformedError:
+        return False
+    return False

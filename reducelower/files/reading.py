@@ -14,6 +14,7 @@ from onnx import ModelProto
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile, external_files
 from reducelower.files.formats import LARGEST_MESSAGE, is_binary, parse
+from reducelower.model.document import Document
 
 if TYPE_CHECKING:
     from reducelower.files.inline import InlineWeights
@@ -30,15 +31,20 @@ class LoadedModel:
 
     Attributes:
         path: the file as the user named it.
-        model: the model; tensors with data in other files, and large ones in its own, hold where that is.
+        document: the model; tensors with data in other files, and large ones in its own, hold where that is.
         external: the files that tensors lie in, all of them inside the model's folder.
         inline: the weights that stayed in the model's own file, where any did.
     """
 
     path: Path
-    model: ModelProto
+    document: Document
     external: tuple[ExternalFile, ...] = ()
     inline: InlineWeights | None = None
+
+    @property
+    def model(self) -> ModelProto:
+        """The model as a message."""
+        return self.document.message
 
     @property
     def folder(self) -> Path:
@@ -84,9 +90,9 @@ def read_model(path: str | os.PathLike[str]) -> LoadedModel:
 
 def _read_whole(path: Path) -> LoadedModel:
     data = path.read_bytes()
-    model = parse(data, path)
+    document = parse(data, path)
     # Every external tensor names its location under this key, so most models need no walk over their tensors.
-    return LoadedModel(path, model, external_files(model, path) if b"location" in data else ())
+    return LoadedModel(path, document, external_files(document.message, path) if b"location" in data else ())
 
 
 def _read_without_weights(path: Path) -> LoadedModel:
@@ -101,9 +107,10 @@ def _read_without_weights(path: Path) -> LoadedModel:
         return _read_whole(path)
     if not inline.weights:
         return _read_whole(path)
-    model = parse(data, path)
-    external = external_files(model, path, inline.owns)
+    # Without the bytes: what is written is spliced into what protobuf writes, whose order is known.
+    document = Document.of_message(parse(data, path).message)
+    external = external_files(document.message, path, inline.owns)
     if external and path.is_symlink():
         # One folder cannot be both the one of the link, for external data, and the one of the file.
         return _read_whole(path)
-    return LoadedModel(path, model, external, inline)
+    return LoadedModel(path, document, external, inline)

@@ -63,7 +63,7 @@ def fetch_model(url: str, folder: Path) -> str:
     data = local.read_bytes()
     if b"location" in data:
         around = path.rpartition("/")[0]
-        for location in locations(parse(data, local), local):
+        for location in locations(parse(data, local).message, local):
             there = f"{around}/{location}"
             with _sentences(f"cannot read {url}"):
                 exists = system.exists(there)

@@ -10,14 +10,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnx import ModelProto
-
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile
 from reducelower.files.formats import LARGEST_MESSAGE, check_writable, is_binary, refuse_size, serialize
 from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
 from reducelower.files.transfer import Appender, OnCopied, fill
+from reducelower.model.document import Document
 
 if TYPE_CHECKING:
     from reducelower.files.inline import InlineWeights
@@ -88,7 +87,7 @@ def resolve_destination(
 
 
 def write_model(
-    model: ModelProto,
+    document: Document,
     destination: str | os.PathLike[str],
     *,
     source: LoadedModel,
@@ -106,7 +105,7 @@ def write_model(
     that data which was overwritten stays so if the last step, the output's name, is what fails.
 
     Args:
-        model: what to write.
+        document: what to write.
         destination: the output file; its extension says the format.
         source: where the model comes from.
         overwrite: replace an existing file, keeping its permissions.
@@ -126,7 +125,7 @@ def write_model(
     real = resolve_destination(
         destination, source=source, overwrite=overwrite, in_place=in_place, make_folder=make_folder
     )
-    content = _content(model, destination, source.inline)
+    content = _content(document, destination, source.inline)
     try:
         with ExitStack() as stack:
             undo = stack.enter_context(ExitStack())
@@ -149,21 +148,21 @@ def write_model(
     return real
 
 
-def _content(model: ModelProto, destination: str | os.PathLike[str], inline: InlineWeights | None) -> list[Piece]:
+def _content(document: Document, destination: str | os.PathLike[str], inline: InlineWeights | None) -> list[Piece]:
     """What goes into the file: bytes, and weights that are copied from the source's."""
     if inline is None:
-        return [serialize(model, destination)]
+        return [serialize(document, destination)]
     from reducelower.files.splicing import length_of, splice  # most models are small and need none of this
     from reducelower.model.wire import Window
 
-    pieces = splice(model.SerializeToString(), inline)
+    pieces = splice(document.data, inline)
     if length_of(pieces) > LARGEST_MESSAGE:
         refuse_size(destination)
     if is_binary(destination):
         return pieces
     window = Window(inline.descriptor)
     whole = (piece if isinstance(piece, bytes) else window.read(piece.start, piece.end) for piece in pieces)
-    return [serialize(ModelProto.FromString(b"".join(whole)), destination)]
+    return [serialize(Document.of_bytes(b"".join(whole)), destination)]
 
 
 def _weight_bytes(content: Iterable[Piece]) -> int:

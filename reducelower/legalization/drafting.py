@@ -1,4 +1,4 @@
-"""From a model to its legal draft, or to every reason why there is none: what all public functions come down to."""
+"""From a model to a legal one, or to every reason why there is none: what all public functions come down to."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from reducelower.errors import ConversionError, Refusal, UnreadableModelError
-from reducelower.legalization.draft import Draft, Source
 from reducelower.legalization.oldest_fitting import name_oldest_fitting
 from reducelower.legalization.run import attempt, refusing
+from reducelower.model.document import Document
 from reducelower.model.inference import ContradictionError, skeleton
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 
-__all__ = ["fits", "legal_draft", "refused", "suspecting"]
+__all__ = ["fits", "legal", "refused", "suspecting"]
 
 
-def legal_draft(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
-    """A legal draft of a model, and the plan.
+def legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
+    """A legal model, and the plan.
 
     Raises:
         ConversionError: something cannot be made legal; it holds every reason.
@@ -32,8 +32,8 @@ def legal_draft(source: Source, target: Target, settings: Settings, *, report: b
     with suspecting(source):
         draft, plan = attempt(source, target, settings, report=report)
         if plan.refusals:
-            raise refused(plan, source.model, target, settings)
-        return draft, plan
+            raise refused(plan, source.message, target, settings)
+        return draft.document(), plan
 
 
 def refused(plan: Plan, model: ModelProto, target: Target, settings: Settings) -> ConversionError:
@@ -42,7 +42,7 @@ def refused(plan: Plan, model: ModelProto, target: Target, settings: Settings) -
 
 
 @contextmanager
-def suspecting(source: Source) -> Iterator[None]:
+def suspecting(source: Document) -> Iterator[None]:
     """Turn whatever a model that is not valid brings about into a refusal that says what is wrong with it."""
     try:
         yield
@@ -58,9 +58,9 @@ def suspecting(source: Source) -> Iterator[None]:
         raise ConversionError([Refusal("graph", "", "", reason, "the model is not valid")]) from error
 
 
-def _readable(source: Source) -> ModelProto:
+def _readable(source: Document) -> ModelProto:
     try:
-        return source.model
+        return source.message
     except DecodeError:
         raise UnreadableModelError("these bytes are no ONNX model, or are damaged; export the model again") from None
 
@@ -76,7 +76,7 @@ def fits(
         settings: what else the run is told.
         refusals: what was refused at the target's own opset version; as long as that is, nothing else is looked at.
     """
-    source = Source.of_message(bare)
+    source = Document.of_message(bare)
     refuses = refusing(source, target, settings, refusals) if refusals else lambda opset: False
 
     def is_legal(opset: int) -> bool:

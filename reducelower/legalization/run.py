@@ -12,12 +12,13 @@ from onnx import FunctionProto, GraphProto, ModelProto, shape_inference
 
 from reducelower.errors import Refusal
 from reducelower.legalization.checking import contradicts_inference
-from reducelower.legalization.draft import Draft, Source
+from reducelower.legalization.draft import Draft
 from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.legalization.memo import Memo
 from reducelower.model.census import Census
 from reducelower.model.declared import undefined
+from reducelower.model.document import Document
 from reducelower.model.inference import ContradictionError, Inference, skeleton, subgraphs
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
@@ -35,7 +36,7 @@ _BRANCHES_MAY_DIFFER = 11
 _CASTS_TELL_TYPES = 6
 
 
-def attempt(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
+def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     """Make a draft of a model legal; where the plan has refusals, the draft is of no use.
 
     Types that the model states, and that are seen to contradict what its nodes yield, are dropped, and noted.
@@ -49,26 +50,28 @@ def attempt(source: Source, target: Target, settings: Settings, *, report: bool)
     except ContradictionError:
         from reducelower.legalization.repair import drop_stale, repair
 
-        mended = drop_stale(source.model)
+        mended = drop_stale(source.message)
         if not mended.done:
-            if repair(source.model).done:
+            if repair(source.message).done:
                 raise
             # What inference objects to is not what is stated; the model is taken as it is.
-            return _attempt(Source(source.model, is_lenient=True), target, settings, report=report)
-        draft, plan = _attempt(Source.of_message(mended.model), target, settings, report=report)
+            return _attempt(source, target, settings, report=report, lenient=True)
+        draft, plan = _attempt(Document.of_message(mended.model), target, settings, report=report)
         return draft, replace(plan, notes=(*mended.done, *plan.notes))
 
 
-def _attempt(source: Source, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
-    draft = Draft.of_source(source)
-    plan = _run(draft, source, target, settings, report=report)
+def _attempt(
+    source: Document, target: Target, settings: Settings, *, report: bool, lenient: bool = False
+) -> tuple[Draft, Plan]:
+    draft = Draft.of_document(source)
+    plan = _run(draft, source, target, settings, report=report, lenient=lenient)
     if plan.refusals and _in_functions(plan):
         special = ModelProto()
-        special.CopyFrom(source.model)
+        special.CopyFrom(source.message)
         _specialize(special, plan, settings)
-        special_source = Source(special)
-        second = Draft.of_source(special_source)
-        again = _run(second, special_source, target, settings, report=report, is_last_attempt=True)
+        special_source = Document.of_message(special)
+        second = Draft.of_document(special_source)
+        again = _run(second, special_source, target, settings, report=report, is_last_attempt=True, lenient=lenient)
         if not again.refusals:
             return second, again
     return draft, plan
@@ -82,14 +85,14 @@ def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, r
     """
     # Refusals are found on copies that carry no weights.
     bare = skeleton(model)
-    source = Source.of_message(bare)
-    plan = _run(Draft.of_source(source), source, target, settings)
+    source = Document.of_message(bare)
+    plan = _run(Draft.of_document(source), source, target, settings)
     is_last_attempt = bool(_in_functions(plan))
     if is_last_attempt:
         first = plan
         _specialize(bare, plan, settings)
-        source = Source.of_message(bare)
-        plan = _run(Draft.of_source(source), source, target, settings, is_last_attempt=True)
+        source = Document.of_message(bare)
+        plan = _run(Draft.of_document(source), source, target, settings, is_last_attempt=True)
         if plan.refusals:
             return first
         _specialize(model, first, settings)
@@ -111,40 +114,42 @@ def _specialize(model: ModelProto, plan: Plan, settings: Settings) -> None:
     """Give functions in which something was refused a copy for each way they are called."""
     from reducelower.legalization.monomorphize import specialize
 
-    specialize(model, _in_functions(plan), _ground(model, Source.of_message(model), plan.target, settings))
+    specialize(model, _in_functions(plan), _ground(model, Document.of_message(model), plan.target, settings))
 
 
 def _run(
     draft: Draft,
-    source: Source,
+    source: Document,
     target: Target,
     settings: Settings,
     *,
     report: bool = True,
     is_last_attempt: bool = False,
+    lenient: bool = False,
 ) -> Plan:
     """Make a draft legal; `source` is the same model as it was.
 
+    Shape inference may object to the model where `lenient`; what it finds until then is taken.
     The plan lists sites only where a report is wanted: on a large model listing them takes longer than the rest.
     """
     model, census = draft.model, draft.census
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     versions_imported = [entry.version for entry in imports]
-    if not imports and source.model.graph.node and not _has_default_operators(source.model):
+    if not imports and source.message.graph.node and not _has_default_operators(source.message):
         # Its nodes are for any opset version, and it says so of the target's.
         versions_imported = [target.opset or latest_opset()]
         imports = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
     opset, problem = _source_opset(versions_imported)
     goal = _goal(target, opset)
     old_ir = model.ir_version
-    if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.model)):
+    if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.message)):
         problem = Refusal("graph", "", "", wrong, "inline the functions first")
     problem = problem or _left_behind(model, opset, goal) or _declared_of_nothing(source, settings)
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
     sole_type = partial(_sole_type, census, opset)
-    ground = _ground(model, source, goal, settings, sole_type, is_last_attempt=is_last_attempt)
+    ground = _ground(model, source, goal, settings, sole_type, is_last_attempt=is_last_attempt, lenient=lenient)
     memo = Memo(remembers=settings.memo)
     legalizer = Legalizer(
         draft, goal, ground, Rules(settings.rules, goal.without_types), memo, checks=settings.validate
@@ -162,10 +167,10 @@ def _run(
     for entry in imports:
         entry.version = goal.opset
     if goal.opset < _BRANCHES_MAY_DIFFER <= opset:
-        problem = _unlike_branches(draft.message())
+        problem = _unlike_branches(draft.document().message)
         if problem:
             return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
-    if legalizer.in_doubt and (wrong := contradicts_inference(source.model, draft.message())):
+    if legalizer.in_doubt and (wrong := contradicts_inference(source.message, draft.document().message)):
         reason = f"what takes the place of a node does not fit the model: {wrong}"
         problem = Refusal("graph", "", legalizer.in_doubt, reason, "state the types of what it reads and yields")
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
@@ -192,15 +197,17 @@ def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
     return None
 
 
-def refusing(source: Source, target: Target, settings: Settings, refusals: Sequence[Refusal]) -> Callable[[int], bool]:
+def refusing(
+    source: Document, target: Target, settings: Settings, refusals: Sequence[Refusal]
+) -> Callable[[int], bool]:
     """Whether nodes that were refused, one for each operator, are so at other opset versions; answers in a moment."""
     wanted = {refusal.operator: refusal.node for refusal in refusals if refusal.graph == "graph" and refusal.operator}
-    numbered = enumerate(source.model.graph.node)
+    numbered = enumerate(source.message.graph.node)
     positions = [
         index for index, node in numbered if wanted.get(node.op_type) in (node.name, f"{node.op_type}#{index}")
     ]
-    positions = [index for index in positions if not any(True for _ in subgraphs(source.model.graph.node[index]))]
-    draft, opset, rules = Draft.of_source(source), source_opset(source.model), Rules(settings.rules)
+    positions = [index for index in positions if not any(True for _ in subgraphs(source.message.graph.node[index]))]
+    draft, opset, rules = Draft.of_document(source), source_opset(source.message), Rules(settings.rules)
     first = _ground(draft.model, source, replace(target, opset=opset), settings)
 
     def refuses(goal: int) -> bool:
@@ -225,10 +232,10 @@ def _has_default_operators(model: ModelProto) -> bool:
     return False
 
 
-def _declared_of_nothing(source: Source, settings: Settings) -> Refusal | None:
+def _declared_of_nothing(source: Document, settings: Settings) -> Refusal | None:
     """Types and ranks declared of what is no value of the model."""
     for what, declared in (("element type", settings.element_types), ("rank", settings.ranks)):
-        unknown, known = undefined(source.model, declared) if declared else ([], set())
+        unknown, known = undefined(source.message, declared) if declared else ([], set())
         if unknown:
             reason = f"no value of the model is named {unknown[0]!r}, whose {what} is declared"
             return Refusal("graph", "", "", f"{reason}{did_you_mean(unknown[0], known)}", "name a value of the model")
@@ -263,7 +270,7 @@ def _untyped_function(draft: Draft) -> Refusal | None:
     if not draft.model.functions:
         return None
     try:
-        shape_inference.infer_shapes(skeleton(draft.message()), check_type=True, strict_mode=True)
+        shape_inference.infer_shapes(skeleton(draft.document().message), check_type=True, strict_mode=True)
     except Exception as error:  # inference has several kinds of its own
         reason = f"inference does not read the Cast of opset {_CASTS_TELL_TYPES - 1} in functions: {error}"
         return Refusal("functions", "", "", " ".join(reason.split()), "inline the functions first")
@@ -276,19 +283,20 @@ def _sole_type(census: Census | None, opset: int) -> int | None:
 
 def _ground(
     model: ModelProto,
-    source: Source,
+    source: Document,
     target: Target,
     settings: Settings,
     sole_type: Callable[[], int | None] = lambda: None,
     *,
     is_last_attempt: bool = False,
+    lenient: bool = False,
 ) -> Ground:
     assert target.opset is not None
     element_types = {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()}
     ranks = settings.ranks or {}
     return Ground(
-        Names(lambda: source.model, source.serialized),
-        Inference(lambda: source.model, sole_type, element_types, ranks, lenient=source.is_lenient),
+        Names(lambda: source.message, source.searchable),
+        Inference(lambda: source.message, sole_type, element_types, ranks, lenient=lenient),
         opset=target.opset,
         element_types=element_types,
         ranks=ranks,
@@ -338,7 +346,7 @@ def _too_new_an_ir(draft: Draft, target: Target) -> Refusal | None:
     newest = None if target.runtime is None else target.runtime.ir_version
     if newest is None or draft.model.ir_version <= newest:
         return None
-    needed = ir_version_to_read(draft.message())
+    needed = ir_version_to_read(draft.document().message)
     if needed <= newest:
         draft.model.ir_version = newest
         return None

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["LENGTH", "Field", "MalformedError", "Window", "varint"]
+__all__ = ["LENGTH", "CutShortError", "Field", "MalformedError", "Window", "varint"]
 
 LENGTH = 2
 """Wire type of fields whose value is preceded by its length."""
@@ -25,6 +25,10 @@ _SHORT, _LONG = 1 << 12, 1 << 20
 
 class MalformedError(ValueError):
     """These bytes are no message, or use what this reader does not know, such as groups."""
+
+
+class CutShortError(MalformedError):
+    """The bytes end in the middle of a field."""
 
 
 class Field(NamedTuple):
@@ -73,7 +77,7 @@ class Window:
         while start < end:
             part = os.pread(self._source, end - start, start)
             if not part:
-                raise MalformedError("the file became shorter")
+                raise CutShortError("the file became shorter")
             parts.append(part)
             start += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -109,8 +113,10 @@ class Window:
                     after = value + (4 if kind == _FIXED32 else 8)
                 else:
                     raise MalformedError(f"wire type {kind}")
-            if after > end or not number:
-                raise MalformedError("a field that ends after its message")
+            if not number:
+                raise MalformedError("a field without a number")
+            if after > end:
+                raise CutShortError("a field that ends after its message")
             if after - value >= least:
                 yield Field(number, kind, position, value, after)
             position = after
@@ -140,5 +146,5 @@ class Window:
                     return number, offset + 1
                 shift += 7
         except IndexError:
-            pass
-        raise MalformedError("an integer without an end")
+            raise CutShortError("an integer without an end") from None
+        raise MalformedError("an integer of more than 64 bits")

@@ -12,6 +12,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetI
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import external_tensors
+from reducelower.model.document import Document
 from reducelower.model.schemas import DEFAULT_DOMAINS
 
 __all__ = [
@@ -57,21 +58,28 @@ class Source:
         proto: the model; external data is not loaded into it.
         path: the file it was read from, for runtimes to read it there with its external data; None in memory.
         folder: where the external data of a model in memory lies; None where that is not known.
+        data: the bytes of a model in memory, where they are at hand.
     """
 
     proto: ModelProto
     path: Path | None = None
     folder: Path | None = None
+    data: bytes | None = None
 
     @staticmethod
-    def of(model: ModelProto | str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> Source:
+    def of(
+        model: ModelProto | Document | str | os.PathLike[str], folder: str | os.PathLike[str] | None = None
+    ) -> Source:
         """Wrap a model, or read one from a file without its external data.
 
         Raises:
             UnreadableModelError: the file is missing or not an ONNX model.
         """
+        around = None if folder is None else Path(folder).absolute()
+        if isinstance(model, Document):
+            return Source(model.message, folder=around, data=model.searchable)
         if isinstance(model, ModelProto):
-            return Source(model, folder=None if folder is None else Path(folder).absolute())
+            return Source(model, folder=around)
         path = Path(model)
         try:
             proto = onnx.load(path, load_external_data=False)
@@ -99,6 +107,8 @@ class Source:
             raise CannotRunError(
                 "its external data is in files beside it; save the model and give its path, or say base_dir"
             )
+        if self.data is not None:
+            return self.data
         try:
             if self.proto.ByteSize() > _PROTOBUF_LIMIT:
                 raise ValueError("over 2 GiB")

@@ -198,7 +198,7 @@ def test_what_only_the_engine_stumbles_over_is_refused_too(
     def stumble(*_: Any, **__: Any) -> None:
         raise TypeError("can't concat str to bytes")
 
-    monkeypatch.setattr(conversion, "legalize", stumble)
+    monkeypatch.setattr(conversion, "legalized", stumble)
     path = tmp_path / "model.onnx"
     output = tmp_path / "out.onnx"
     path.write_bytes(text(ABS.replace("x", "name")).replace(b"name", b"\xff\xfe\xff\xfe"))

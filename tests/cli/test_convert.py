@@ -10,6 +10,8 @@ from typing import Any
 import onnx
 import pytest
 
+from reducelower.model.document import Document
+
 Cli = Callable[..., Any]
 
 
@@ -103,16 +105,16 @@ def test_a_result_that_computes_something_else_is_not_written(
 ) -> None:
     import reducelower.batch.conversion as conversion
 
-    honest = conversion.legalize
+    honest = conversion.legalized
 
     def lying(*arguments: Any, **options: Any) -> Any:
-        legalized = honest(*arguments, **options)
-        for node in legalized.model.graph.node:
+        made, plan = honest(*arguments, **options)
+        for node in made.message.graph.node:
             if node.op_type == "ReduceLogSumExp":
                 node.op_type = "ReduceMax"
-        return legalized
+        return Document.of_message(made.message), plan
 
-    monkeypatch.setattr(conversion, "legalize", lying)
+    monkeypatch.setattr(conversion, "legalized", lying)
     ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
     assert ran.status == 1
     assert "does not compute the same" in ran.err
@@ -125,14 +127,14 @@ def test_an_invalid_result_is_our_fault_and_not_written(
 ) -> None:
     import reducelower.batch.conversion as conversion
 
-    honest = conversion.legalize
+    honest = conversion.legalized
 
     def broken(*arguments: Any, **options: Any) -> Any:
-        legalized = honest(*arguments, **options)
-        legalized.model.graph.node[0].op_type = "Nonsense"
-        return legalized
+        made, plan = honest(*arguments, **options)
+        made.message.graph.node[0].op_type = "Nonsense"
+        return Document.of_message(made.message), plan
 
-    monkeypatch.setattr(conversion, "legalize", broken)
+    monkeypatch.setattr(conversion, "legalized", broken)
     ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
     assert ran.status == 3
     assert "please report" in ran.err
@@ -163,7 +165,7 @@ def test_no_exception_shows_a_traceback(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(conversion, "legalize", fail)
+    monkeypatch.setattr(conversion, "legalized", fail)
     ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13)
     assert ran.status == status
     assert phrase in ran.err
@@ -180,7 +182,7 @@ def test_a_traceback_is_shown_on_request(
     def fail(*_: Any, **__: Any) -> None:
         raise KeyError("odd")
 
-    monkeypatch.setattr(conversion, "legalize", fail)
+    monkeypatch.setattr(conversion, "legalized", fail)
     monkeypatch.setenv("REDUCELOWER_DEBUG", "1")
     assert "Traceback" in cli("convert", model, "-o", tmp_path / "out.onnx", "--opset", 13).err
 

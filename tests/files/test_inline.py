@@ -13,6 +13,7 @@ from reducelower.batch.task import Task
 from reducelower.errors import UnreadableModelError
 from reducelower.files import inline, read_model, reading, write_model, writing
 from reducelower.files.inline import CHILDREN
+from reducelower.model.document import Document
 from reducelower.model.wire import LENGTH, MalformedError, Window, varint
 from reducelower.options import Settings, Target
 
@@ -95,7 +96,9 @@ def written(path: Path, data: bytes) -> tuple[bytes, int]:
     """What comes of a file that is read and written, and how many weights stayed in it."""
     path.write_bytes(data)
     source = read_model(path)
-    output = write_model(source.model, path.with_suffix(".out.onnx"), source=source, overwrite=True)
+    output = write_model(
+        Document.of_message(source.model), path.with_suffix(".out.onnx"), source=source, overwrite=True
+    )
     return output.read_bytes(), len(source.inline.weights) if source.inline else 0
 
 
@@ -209,7 +212,7 @@ def test_moved_and_copied_references_are_written_and_dropped_ones_are_not(tmp_pa
         node.attribute.add(name="value", type=AttributeProto.TENSOR, t=first)
         del model.graph.initializer[:2]
         del model.graph.node[1]
-    output = write_model(source.model, tmp_path / "out.onnx", source=source)
+    output = write_model(source.document, tmp_path / "out.onnx", source=source)
     assert output.read_bytes() == whole.SerializeToString()
 
 
@@ -229,7 +232,7 @@ def test_text_formats_hold_the_weights(tmp_path: Path) -> None:
     whole = everywhere()
     (tmp_path / "m.onnx").write_bytes(whole.SerializeToString())
     source = read_model(tmp_path / "m.onnx")
-    assert onnx.load(write_model(source.model, tmp_path / "m.textproto", source=source)) == whole
+    assert onnx.load(write_model(source.document, tmp_path / "m.textproto", source=source)) == whole
 
 
 def test_conversion_gives_the_same_bytes_as_with_weights_in_memory(
@@ -273,7 +276,7 @@ def test_a_linked_model_is_read_where_it_lies(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").symlink_to(tmp_path / "store" / "blob")
     source = read_model(tmp_path / "m.onnx")
     assert source.folder == tmp_path / "store"
-    assert write_model(source.model, tmp_path / "out.onnx", source=source).read_bytes() == data
+    assert write_model(source.document, tmp_path / "out.onnx", source=source).read_bytes() == data
 
 
 def test_a_source_that_changes_meanwhile_gives_no_output(tmp_path: Path) -> None:
@@ -282,7 +285,7 @@ def test_a_source_that_changes_meanwhile_gives_no_output(tmp_path: Path) -> None
     source = read_model(path)
     path.open("ab").write(b"x")
     with pytest.raises(UnreadableModelError, match="changed while"):
-        write_model(source.model, tmp_path / "out.onnx", source=source)
+        write_model(source.document, tmp_path / "out.onnx", source=source)
     assert not (tmp_path / "out.onnx").exists()
 
 
@@ -292,7 +295,7 @@ def test_a_result_over_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.
     source = read_model(path)
     monkeypatch.setattr(writing, "LARGEST_MESSAGE", path.stat().st_size - 1)
     with pytest.raises(UnreadableModelError, match="2 GiB"):
-        write_model(source.model, tmp_path / "out.onnx", source=source)
+        write_model(source.document, tmp_path / "out.onnx", source=source)
 
 
 @pytest.mark.parametrize("cut", [1, 50, 900, 1500, 5000])
@@ -324,6 +327,6 @@ def test_copying_is_told_byte_by_byte(tmp_path: Path) -> None:
     source = read_model(tmp_path / "m.onnx")
     told: list[tuple[int, int]] = []
     write_model(
-        source.model, tmp_path / "out.onnx", source=source, on_copied=lambda done, total: told.append((done, total))
+        source.document, tmp_path / "out.onnx", source=source, on_copied=lambda done, total: told.append((done, total))
     )
     assert told[-1] == (9 * 1024, 9 * 1024)

@@ -33,7 +33,7 @@ def names(folder: Path) -> set[str]:
 
 def test_a_model_comes_back_as_it_was_written(source: LoadedModel, tmp_path: Path) -> None:
     output = tmp_path / "out.onnx"
-    assert write_model(source.model, output, source=source) == output
+    assert write_model(source.document, output, source=source) == output
     assert output.read_bytes() == source.path.read_bytes()
     assert names(tmp_path) == {"out.onnx"}
 
@@ -41,7 +41,7 @@ def test_a_model_comes_back_as_it_was_written(source: LoadedModel, tmp_path: Pat
 def test_a_new_file_has_the_usual_permissions(source: LoadedModel, tmp_path: Path) -> None:
     old = os.umask(0o027)
     try:
-        write_model(source.model, tmp_path / "out.onnx", source=source)
+        write_model(source.document, tmp_path / "out.onnx", source=source)
     finally:
         os.umask(old)
     assert (tmp_path / "out.onnx").stat().st_mode & 0o777 == 0o640
@@ -51,7 +51,7 @@ def test_a_replaced_file_keeps_its_permissions(source: LoadedModel, tmp_path: Pa
     output = tmp_path / "out.onnx"
     output.write_bytes(b"old")
     output.chmod(0o604)
-    write_model(source.model, output, source=source, overwrite=True)
+    write_model(source.document, output, source=source, overwrite=True)
     assert output.stat().st_mode & 0o777 == 0o604
     assert names(tmp_path) == {"out.onnx"}
 
@@ -93,7 +93,7 @@ def test_a_failure_leaves_what_was_there(
     call, broken = FAULTS[fault]
     monkeypatch.setattr(os, call, broken)
     try:
-        write_model(source.model, output, source=source, overwrite=True)
+        write_model(source.document, output, source=source, overwrite=True)
     except (UnreadableModelError, KeyboardInterrupt):
         assert names(tmp_path) == ({"out.onnx"} if old else set())
         assert not old or output.read_bytes() == b"old"
@@ -107,7 +107,7 @@ def test_a_failure_leaves_what_was_there(
 def test_a_full_disk_is_one_sentence(source: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "write", no_space)
     with pytest.raises(UnreadableModelError, match="No space left on device"):
-        write_model(source.model, tmp_path / "out.onnx", source=source)
+        write_model(source.document, tmp_path / "out.onnx", source=source)
 
 
 KILLED = """
@@ -119,7 +119,7 @@ def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 setattr(os, call, die)
 loaded = read_model(source)
-write_model(loaded.model, output, source=loaded, overwrite=True)
+write_model(loaded.document, output, source=loaded, overwrite=True)
 """
 
 
@@ -144,7 +144,7 @@ def test_of_two_writers_one_wins_and_the_other_is_told(source: LoadedModel, tmp_
     def write() -> None:
         ready.wait()
         try:
-            write_model(source.model, output, source=source)
+            write_model(source.document, output, source=source)
         except UnreadableModelError as error:
             told.append(str(error))
 
@@ -164,7 +164,7 @@ def test_a_linked_output_is_written_through(source: LoadedModel, tmp_path: Path)
     (tmp_path / "real" / "model.onnx").write_bytes(b"old")
     link = tmp_path / "link.onnx"
     link.symlink_to("real/model.onnx")
-    write_model(source.model, link, source=source, overwrite=True)
+    write_model(source.document, link, source=source, overwrite=True)
     assert link.is_symlink()
     assert (tmp_path / "real" / "model.onnx").read_bytes() == source.path.read_bytes()
 
@@ -172,7 +172,7 @@ def test_a_linked_output_is_written_through(source: LoadedModel, tmp_path: Path)
 def test_a_link_to_nothing_yet_is_written_through(source: LoadedModel, tmp_path: Path) -> None:
     link = tmp_path / "link.onnx"
     link.symlink_to("new.onnx")
-    write_model(source.model, link, source=source)
+    write_model(source.document, link, source=source)
     assert (tmp_path / "new.onnx").read_bytes() == source.path.read_bytes()
 
 
@@ -180,7 +180,7 @@ def test_a_link_in_a_circle_is_refused(source: LoadedModel, tmp_path: Path) -> N
     link = tmp_path / "link.onnx"
     link.symlink_to("link.onnx")
     with pytest.raises(UnreadableModelError, match="cannot write"):
-        write_model(source.model, link, source=source, overwrite=True)
+        write_model(source.document, link, source=source, overwrite=True)
 
 
 def test_the_input_under_another_name_is_still_the_input(source: LoadedModel, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def values(path: Path) -> bytes:
 def test_in_the_same_folder_the_same_data_is_used(heavy: LoadedModel) -> None:
     before = (heavy.folder / "data" / "weights.bin").stat()
     output = heavy.folder / "out.onnx"
-    write_model(heavy.model, output, source=heavy)
+    write_model(heavy.document, output, source=heavy)
     assert values(output) == WEIGHTS
     assert (heavy.folder / "data" / "weights.bin").stat() == before
     assert names(heavy.folder) == {"model.onnx", "out.onnx", "data", "data/weights.bin"}
@@ -216,7 +216,7 @@ def test_in_the_same_folder_the_same_data_is_used(heavy: LoadedModel) -> None:
 
 def test_data_is_copied_to_another_folder(heavy: LoadedModel, tmp_path: Path) -> None:
     output = tmp_path / "to" / "out.onnx"
-    write_model(heavy.model, output, source=heavy, make_folder=True)
+    write_model(heavy.document, output, source=heavy, make_folder=True)
     assert values(output) == WEIGHTS
     assert values(heavy.path) == WEIGHTS
     assert not (tmp_path / "to" / "data" / "weights.bin").samefile(heavy.external[0].path)
@@ -224,12 +224,12 @@ def test_data_is_copied_to_another_folder(heavy: LoadedModel, tmp_path: Path) ->
 
 def test_data_is_linked_on_request(heavy: LoadedModel, tmp_path: Path) -> None:
     output = tmp_path / "to" / "out.onnx"
-    write_model(heavy.model, output, source=heavy, make_folder=True, external_data="link")
+    write_model(heavy.document, output, source=heavy, make_folder=True, external_data="link")
     assert (tmp_path / "to" / "data" / "weights.bin").samefile(heavy.external[0].path)
 
 
 def test_data_stays_where_it_is_on_request(heavy: LoadedModel, tmp_path: Path) -> None:
-    write_model(heavy.model, tmp_path / "to" / "out.onnx", source=heavy, make_folder=True, external_data="keep")
+    write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy, make_folder=True, external_data="keep")
     assert names(tmp_path / "to") == {"out.onnx"}
 
 
@@ -241,7 +241,7 @@ def test_twenty_gigabytes_of_holes_are_copied_as_holes(tmp_path: Path) -> None:
         file.write(WEIGHTS)
     loaded = read_model(model_with(tmp_path, location="weights.bin", offset=size // 2, length=24))
     output = tmp_path / "to" / "out.onnx"
-    write_model(loaded.model, output, source=loaded, make_folder=True)
+    write_model(loaded.document, output, source=loaded, make_folder=True)
     copy = output.parent / "weights.bin"
     assert copy.stat().st_size == size
     assert copy.stat().st_blocks * 512 < 1 << 20
@@ -250,9 +250,9 @@ def test_twenty_gigabytes_of_holes_are_copied_as_holes(tmp_path: Path) -> None:
 
 def test_a_copy_from_an_earlier_run_is_used_again(heavy: LoadedModel, tmp_path: Path) -> None:
     output = tmp_path / "to" / "out.onnx"
-    write_model(heavy.model, output, source=heavy, make_folder=True)
+    write_model(heavy.document, output, source=heavy, make_folder=True)
     before = (tmp_path / "to" / "data" / "weights.bin").stat()
-    write_model(heavy.model, output, source=heavy, overwrite=True)
+    write_model(heavy.document, output, source=heavy, overwrite=True)
     assert (tmp_path / "to" / "data" / "weights.bin").stat() == before
 
 
@@ -261,7 +261,7 @@ def test_other_data_of_that_name_is_not_replaced_unasked(heavy: LoadedModel, tmp
     other = tmp_path / "to" / "data" / "weights.bin"
     other.write_bytes(b"precious")
     with pytest.raises(UnreadableModelError, match="exists already"):
-        write_model(heavy.model, tmp_path / "to" / "out.onnx", source=heavy)
+        write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy)
     assert other.read_bytes() == b"precious"
     assert names(tmp_path / "to") == {"data", "data/weights.bin"}
 
@@ -279,7 +279,11 @@ def test_one_data_file_under_two_names_is_brought_once(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     output = tmp_path / "to" / "out.onnx"
     write_model(
-        model, output, source=source, make_folder=True, on_copied=lambda done, total: told.append((done, total))
+        source.document,
+        output,
+        source=source,
+        make_folder=True,
+        on_copied=lambda done, total: told.append((done, total)),
     )
     assert names(output.parent) == {"out.onnx", "w.bin"}
     assert [tensor.raw_data for tensor in onnx.load(output).graph.initializer] == [WEIGHTS, WEIGHTS]
@@ -295,18 +299,18 @@ def test_the_output_cannot_have_the_name_of_its_data(tmp_path: Path, location: s
     source = read_model(model_with(folder, location=location))
     output = tmp_path / "to" / "out.onnx"
     with pytest.raises(UnreadableModelError, match="has that name; give the output another one"):
-        write_model(source.model, output, source=source, overwrite=True, make_folder=True, external_data=mode)
+        write_model(source.document, output, source=source, overwrite=True, make_folder=True, external_data=mode)
     assert names(tmp_path) == {"from", "from/model.onnx", *(f"from/{name}" for name in names(folder))}
     output.parent.mkdir()
     output.write_bytes(b"old")
     with pytest.raises(UnreadableModelError, match="has that name"):
-        write_model(source.model, output, source=source, overwrite=True, external_data=mode)
+        write_model(source.document, output, source=source, overwrite=True, external_data=mode)
     assert output.read_bytes() == b"old"
 
 
 def test_the_output_cannot_be_the_data(heavy: LoadedModel) -> None:
     with pytest.raises(UnreadableModelError, match="external data"):
-        write_model(heavy.model, heavy.external[0].path, source=heavy, overwrite=True)
+        write_model(heavy.document, heavy.external[0].path, source=heavy, overwrite=True)
     assert values(heavy.path) == WEIGHTS
 
 
@@ -320,7 +324,7 @@ def test_a_failure_leaves_no_data_behind(
         folder.mkdir()
     monkeypatch.setattr(os, call, no_space)
     with pytest.raises(UnreadableModelError, match="No space left"):
-        write_model(heavy.model, folder / "out.onnx", source=heavy, make_folder=True)
+        write_model(heavy.document, folder / "out.onnx", source=heavy, make_folder=True)
     monkeypatch.undo()
     assert folder.exists() == existing
     assert not existing or names(folder) == set()
@@ -338,7 +342,7 @@ def test_a_failure_after_the_data_takes_it_back(
 
     monkeypatch.setattr(pending.PendingFile, "publish", publish)
     with pytest.raises(UnreadableModelError):
-        write_model(heavy.model, tmp_path / "to" / "out.onnx", source=heavy, make_folder=True)
+        write_model(heavy.document, tmp_path / "to" / "out.onnx", source=heavy, make_folder=True)
     assert not (tmp_path / "to").exists()
     assert values(heavy.path) == WEIGHTS
 
@@ -360,7 +364,7 @@ def test_data_that_was_overwritten_stays_so_if_only_the_output_fails(
 
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(UnreadableModelError, match="No space left"):
-        write_model(heavy.model, output, source=heavy, overwrite=True)
+        write_model(heavy.document, output, source=heavy, overwrite=True)
     assert output.read_bytes() == b"old"
     assert (output.parent / "data" / "weights.bin").read_bytes() == bytes(8) + WEIGHTS
     assert names(output.parent) == {"out.onnx", "data", "data/weights.bin"}
@@ -415,7 +419,7 @@ def test_twenty_gigabytes_of_holes_are_brought_along_as_holes(tmp_path: Path) ->
     source = read_model(model_with(tmp_path, location="w.bin", offset=size // 2, length=len(WEIGHTS)))
     told: list[tuple[int, int]] = []
     write_model(
-        source.model,
+        source.document,
         tmp_path / "out" / "m.onnx",
         source=source,
         on_copied=lambda done, total: told.append((done, total)),
@@ -462,10 +466,10 @@ def test_an_error_of_the_disk_while_more_is_copied_is_not_lost(
     if not kernel:
         monkeypatch.delattr(os, "copy_file_range", raising=False)
     (tmp_path / "to").mkdir()
-    assert values(write_model(heavy.model, tmp_path / "to" / "first.onnx", source=heavy)) == WEIGHTS
+    assert values(write_model(heavy.document, tmp_path / "to" / "first.onnx", source=heavy)) == WEIGHTS
     monkeypatch.setattr(os, "fsync", fails_meanwhile)
     (tmp_path / "other").mkdir()
     with pytest.raises(UnreadableModelError, match="Input/output error"):
-        write_model(heavy.model, tmp_path / "other" / "out.onnx", source=heavy)
+        write_model(heavy.document, tmp_path / "other" / "out.onnx", source=heavy)
     assert len(synced) >= 1
     assert names(tmp_path / "other") == set()

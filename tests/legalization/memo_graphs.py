@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import numpy as np
 from onnx import ModelProto, printer
 
-from reducelower.legalization.draft import Source
 from reducelower.legalization.run import attempt
+from reducelower.model.document import Document
 from reducelower.model.inference import ContradictionError
 from reducelower.model.schemas import latest_opset
 from reducelower.options import Settings, Target
@@ -27,10 +27,10 @@ COMPOSITE = frozenset({"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"
 def converted(data: bytes, target: Target, *, memo: bool) -> bytes | str:
     """What comes of a model: its bytes, or every reason why there are none."""
     try:
-        draft, plan = attempt(Source.of_bytes(data), target, Settings(memo=memo), report=False)
+        draft, plan = attempt(Document.of_bytes(data), target, Settings(memo=memo), report=False)
     except ContradictionError as error:
         return str(error)
-    return "\n".join(map(str, plan.refusals)) or draft.serialize()
+    return "\n".join(map(str, plan.refusals)) or draft.document().data
 
 
 def differing(seed: int, count: int, start: int = 0) -> Iterator[tuple[int, ModelProto, Target]]:

@@ -12,6 +12,7 @@ from onnx import ModelProto, NodeProto, helper
 
 import reducelower.batch.conversion as conversion
 from reducelower.batch import Outcome, Settings, Task, convert_file
+from reducelower.model.document import Document
 from reducelower.options import Target
 from reducelower.verification.oracle import REDUCTIONS
 
@@ -66,15 +67,15 @@ ENGINE_FAULTS: dict[str, Callable[[NodeProto], None]] = {
 @pytest.mark.parametrize("op_type", OPERATORS)
 @pytest.mark.parametrize("fault", ENGINE_FAULTS)
 def test_fault_of_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op_type: str, fault: str) -> None:
-    honest = conversion.legalize
+    honest = conversion.legalized
 
     def faulty(*arguments: Any, **options: Any) -> Any:
-        legalized = honest(*arguments, **options)
-        reductions = [node for node in legalized.model.graph.node if node.op_type == op_type]
+        made, plan = honest(*arguments, **options)
+        reductions = [node for node in made.message.graph.node if node.op_type == op_type]
         ENGINE_FAULTS[fault](reductions[0])
-        return legalized
+        return Document.of_message(made.message), plan
 
-    monkeypatch.setattr(conversion, "legalize", faulty)
+    monkeypatch.setattr(conversion, "legalized", faulty)
     # At opset 11 every operator has its axes as an attribute.
     assert_caught(tmp_path, converted(tmp_path, source(op_type), Target(11)))
 

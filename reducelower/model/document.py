@@ -1,0 +1,66 @@
+"""A model on its way through: parsed once and written once, whoever wants it as bytes or as a message."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from onnx import ModelProto
+
+from reducelower.model.inference import weight_bytes
+
+__all__ = ["Document"]
+
+# Up to this size a model is edited by way of its bytes, which then also answer which names are free.
+_SEARCHABLE = 64 << 20
+
+
+class Document:
+    """A model as bytes and as a message, each made from the other when it is first asked for.
+
+    Nobody changes either: who edits a model makes a draft of it, of which another document comes.
+    """
+
+    def __init__(self, message: ModelProto | None = None, data: bytes | None = None) -> None:
+        """Take a message, bytes, or both; see `of_message` and `of_bytes`."""
+        assert message is not None or data is not None
+        self._message = message
+        self._data = data
+
+    @classmethod
+    def of_message(cls, message: ModelProto) -> Document:
+        """A model that is at hand as a message."""
+        return cls(message)
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> Document:
+        """A model that is at hand as bytes."""
+        return cls(data=data)
+
+    @property
+    def message(self) -> ModelProto:
+        """The message.
+
+        Raises:
+            google.protobuf.message.DecodeError: the bytes are no model.
+        """
+        if self._message is None:
+            self._message = ModelProto.FromString(self._data or b"")
+        return self._message
+
+    @property
+    def data(self) -> bytes:
+        """The bytes.
+
+        Raises:
+            google.protobuf.message.EncodeError: the message is over protobuf's limit of 2 GiB.
+        """
+        if self._data is None:
+            assert self._message is not None
+            self._data = self._message.SerializeToString()
+        return self._data
+
+    @cached_property
+    def searchable(self) -> bytes | None:
+        """The bytes; None where the model is too large for them to be searched again and again."""
+        size = weight_bytes(self.message) if self._data is None else len(self._data)
+        return self.data if size <= _SEARCHABLE else None

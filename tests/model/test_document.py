@@ -1,0 +1,71 @@
+"""A model is parsed once and serialized once on its way from file to file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import ModelProto, parser
+
+from reducelower.batch import conversion, verifying
+from reducelower.batch.task import Task
+from reducelower.files import read_model
+from reducelower.model.document import Document
+from reducelower.options import Settings, Target
+
+MODEL = parser.parse_model(
+    """<ir_version: 8, opset_import: ["" : 13]>
+    g (float[2,3] x) => (float[2,1] y) { y = ReduceMax<axes = [1]>(x) }"""
+)
+
+
+def test_bytes_stay_the_bytes_and_are_parsed_once() -> None:
+    data = MODEL.SerializeToString()
+    document = Document.of_bytes(data)
+    assert document.data is data
+    assert document.message is document.message
+    assert document.message == MODEL
+
+
+def test_a_message_stays_the_message_and_is_serialized_once() -> None:
+    document = Document.of_message(MODEL)
+    assert document.message is MODEL
+    assert document.data is document.data
+    assert ModelProto.FromString(document.data) == MODEL
+
+
+def test_a_file_is_at_hand_as_both(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(MODEL, path)
+    document = read_model(path).document
+    assert (document.data, document.message) == (path.read_bytes(), MODEL)
+
+
+def test_one_document_is_checked_verified_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, Document]] = []
+
+    def watched(module: Any, name: str, place: int) -> None:
+        honest = getattr(module, name)
+
+        def watching(*arguments: Any, **options: Any) -> Any:
+            seen.append((name, arguments[place]))
+            return honest(*arguments, **options)
+
+        monkeypatch.setattr(module, name, watching)
+
+    watched(conversion, "what_is_wrong_with_source", 0)
+    watched(conversion, "legalized", 0)
+    watched(conversion, "what_is_wrong", 0)
+    watched(verifying, "verify_models", 1)
+    watched(conversion, "write_model", 0)
+    onnx.save(MODEL, tmp_path / "m.onnx")
+    settings = Settings(Target(18), verify=True)
+    outcome = conversion.convert_file(Task(str(tmp_path / "m.onnx"), str(tmp_path / "out.onnx")), settings)
+    assert outcome.output, outcome.problems
+    (_, given), (_, engine), *after = seen
+    assert given is engine
+    assert [name for name, _ in after] == ["what_is_wrong", "verify_models", "write_model"]
+    assert len({id(document) for _, document in after}) == 1
+    assert (tmp_path / "out.onnx").read_bytes() == after[0][1].data
