@@ -8,7 +8,14 @@ from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 
-__all__ = ["bounded", "moved"]
+__all__ = ["RANDOM", "bounded", "moved"]
+
+RANDOM = frozenset(
+    {
+        "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+    }
+)  # fmt: skip
+"""What they give is another value each time."""
 
 # What they give is within bounds that their pages state, or is known from shapes, whatever they are given.
 _BOUNDING = frozenset(
@@ -55,11 +62,15 @@ def bounded(nodes: Sequence[NodeProto], constants: Iterable[str]) -> set[str]:
         nodes: in graph order.
         constants: names of values that are known.
     """
-    found = set(constants)
+    known = set(constants)
+    found = set(known)
     for node in nodes:
+        operands = [name for name in node.input if name]
+        if node.op_type not in RANDOM and all(name in known for name in operands):
+            known.update(node.output)
+            found.update(node.output)
         if node.domain not in DEFAULT_DOMAINS:
             continue
-        operands = [name for name in node.input if name]
         passes = node.op_type in _PASSING and all(name in found for name in operands)
         if node.op_type in _BOUNDING or passes:
             found.update(name for name in node.output if name)

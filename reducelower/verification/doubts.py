@@ -9,6 +9,7 @@ from onnx import ModelProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
+from reducelower.verification.bounded import RANDOM
 from reducelower.verification.compare import tensors
 from reducelower.verification.conditioning import disturbed, widened
 from reducelower.verification.result import OutputComparison
@@ -31,18 +32,6 @@ _OLD_IN_REFERENCE: Mapping[str, int] = {
 """Below this opset the reference evaluator runs a newer behaviour of the operator (measured on single nodes)."""
 
 _OLDEST_IN_REFERENCE = 7  # most implementations of the pairs 1 -> 6 and 6 -> 7 are shared
-
-_RANDOM = frozenset(
-    {
-        "Bernoulli",
-        "Dropout",
-        "Multinomial",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-    }
-)
 
 
 def random_outputs(
@@ -67,7 +56,7 @@ def random_outputs(
             unstable |= {part for part, value in tensors(name, left) if not _identical(value, there.get(part))}
     if not unstable:
         return list(outputs)
-    found = sorted({node.op_type for node in all_nodes(model)} & _RANDOM)
+    found = sorted({node.op_type for node in all_nodes(model)} & RANDOM)
     reason = f"the source gives other values each time it is run ({', '.join(found) or 'it is not deterministic'})"
     return [
         replace(item, verdict="not compared", reason=reason)

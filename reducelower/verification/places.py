@@ -11,6 +11,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from reducelower.model.inference import Inference, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
+from reducelower.verification.bounded import RANDOM
 from reducelower.verification.inputs import tensor_dims
 from reducelower.verification.source import CannotRunError, Source
 
@@ -128,6 +129,24 @@ class Place:
         if name in self._inputs or self.parent is None:
             return None
         return self.parent.constant(name)
+
+    def is_fixed(self, name: str) -> bool:
+        """Whether a value is the same in every run: a constant, or computed from constants alone."""
+        return name in self._fixed or self._is_fixed_around(name)
+
+    def _is_fixed_around(self, name: str) -> bool:
+        own = name in self._inputs or name in self._initializers or name in self._producers
+        return not own and self.parent is not None and self.parent.is_fixed(name)
+
+    @cached_property
+    def _fixed(self) -> set[str]:
+        found = {name for name in self._initializers if not self.is_overridable(name)} | set(self._constants)
+        for node in self.holder.node:
+            given = [operand for operand in node.input if operand]
+            repeats = node.op_type not in RANDOM and not any(True for _ in subgraphs(node))
+            if given and repeats and all(name in found or self._is_fixed_around(name) for name in given):
+                found.update(name for name in node.output if name)
+        return found
 
     def evaluated(self, name: str) -> Array | None:
         """The value of a small expression of constants, with the shapes of statically shaped tensors among them."""

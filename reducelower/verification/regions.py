@@ -1,7 +1,8 @@
 """Cuts the region of a claim out of two models: the nodes on both sides, back to the values that both share.
 
-The values that both share become the inputs of two small models, under one name on both sides. A region that does not
-hold for every value may hold for those that its surroundings give it: it is then cut with more of them (`opened`).
+The values that both share become the inputs of two small models, under one name on both sides, weights among them:
+random values do as well. A region that does not hold for every value may hold for those that it is given: it is then cut
+with weights and what is computed from them alone as they are (`fixed`), and with more of its surroundings (`opened`).
 """
 
 from __future__ import annotations
@@ -54,12 +55,13 @@ class _Cone:
     constants: dict[str, Array] = field(default_factory=dict)
 
 
-def cut_region(claim: Claim, opened: frozenset[int] = frozenset()) -> Region:
+def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: bool = False) -> Region:
     """Cut the two sides of a claim.
 
     Args:
         claim: what is claimed.
         opened: numbers of shared values (`Region.closed`) whose producers are to be part of the region.
+        fixed: take weights and what is computed from constants alone as they are, rather than for inputs.
 
     Raises:
         CannotRunError: a side needs a weight that cannot be brought into a small model.
@@ -70,8 +72,8 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset()) -> Region:
     results = {level.left_numbers.get(left, -1) for left in lefts}
     results |= {level.right_numbers.get(right, -1) for right in rights}
     opened |= results - {-1}
-    left = _cone(level, level.left, level.left_numbers, lefts, opened)
-    right = _cone(level, level.right, level.right_numbers, rights, opened)
+    left = _cone(level, level.left, level.left_numbers, lefts, opened, fixed)
+    right = _cone(level, level.right, level.right_numbers, rights, opened, fixed)
     _share_constants(level, left, right)
     names: dict[int, str] = {}
     for cone, prefix in ((left, ""), (right, "after/")):
@@ -125,7 +127,9 @@ def _stand_in(claim: Claim, nodes: Sequence[NodeProto]) -> Site:
     return Site(claim.level.path, node.name or f"{node.op_type}#{at}", node.op_type, "", at, 0, len(nodes))
 
 
-def _cone(level: Level, place: Place, numbers: Numbers, targets: Sequence[str], opened: frozenset[int]) -> _Cone:
+def _cone(
+    level: Level, place: Place, numbers: Numbers, targets: Sequence[str], opened: frozenset[int], fixed: bool
+) -> _Cone:
     """Walk back from the targets to values that both sides share, or that come from outside."""
     shared, visible = level.shared, level.visible
     cone = _Cone()
@@ -142,8 +146,9 @@ def _cone(level: Level, place: Place, numbers: Numbers, targets: Sequence[str], 
         at = place.positions.get(name)
         number = numbers.get(name, -1)
         is_shared = number in shared and number not in opened and name not in own
+        is_shared = is_shared and not (fixed and place.is_fixed(name))
         # What both sides have may be any value: random ones do as well as weights. An initializer has no producer.
-        is_weight = number in visible and name not in own
+        is_weight = number in visible and name not in own and not fixed
         value = _known(place, name)
         if value is not None:
             if isinstance(value, np.ndarray) and (value.size <= SMALL_CONSTANT or not is_weight):

@@ -5,7 +5,7 @@ The sites of a plan are regions known beforehand; whatever else differs is found
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from onnx import ModelProto, NodeProto
@@ -161,9 +161,7 @@ def _judge(
         nodes = ((site.graph, site.node),)
         judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
     for done, group in enumerate(groups.values()):
-        members = list(group.values())
-        regions = [region for item in members for region in item.regions]
-        judged += [(finding, regions) for finding in _check_group(members, seed, tolerances)]
+        judged += _check_group(list(group.values()), seed, tolerances)
         if on_progress is not None:
             on_progress(done + 1, len(groups))
     return judged
@@ -210,43 +208,68 @@ def _sort_in_site(groups: dict[object, dict[object, _Group]], site: Site, pair: 
     groups.setdefault(key, {}).setdefault(sizes, _Group(pair)).sites.append(site)
 
 
-def _check_group(
-    group: Sequence[_Group], seed: int, tolerances: Mapping[str, Tolerance] | None
-) -> list[SiteVerification]:
-    """One finding for regions that differ in declared sizes only, unless their replacement rests on these."""
-    nodes = tuple((site.graph, site.node) for item in group for site in item.sites)
+def _check_group(group: Sequence[_Group], seed: int, tolerances: Mapping[str, Tolerance] | None) -> _Judged:
+    """One finding for regions that are alike, unless they hold only for the sizes, weights or surroundings of each."""
+    sites = [site for item in group for site in item.sites]
+    regions = [region for item in group for region in item.regions]
     pair = group[0].pair
     if isinstance(pair, str):
-        site = group[0].sites[0]
-        return [SiteVerification(site.op_type, site.rule, site.op_type, nodes, "not run", pair)]
-    finding = replace(_checked(pair, seed, tolerances), nodes=nodes)
-    if finding.ok and finding.status != "not run":
-        return [finding]
+        return [(SiteVerification(sites[0].op_type, sites[0].rule, sites[0].op_type, _nodes(sites), "not run", pair), [])]
+    finding = replace(_checked(pair, seed, tolerances), nodes=_nodes(sites))
+    if _holds(finding):
+        return [(finding, regions)]
     if pair.is_reduction:
-        apart = [_check_declared(item, finding, seed, tolerances) for item in group]
-        if any(item.ok for item in apart):
-            return apart
-    around = [_with_surroundings(item, finding, seed, tolerances) for item in group]
-    return around if any(item.ok for item in around) else [finding]
+        declared = [_check_declared(item, finding, seed, tolerances) for item in group]
+        if any(item.ok for item in declared):
+            return [(found, item.regions) for found, item in zip(declared, group, strict=True)]
+    if len(regions) < len(sites):
+        return [(finding, regions)]
+    apart = _check_apart(regions, finding, seed, tolerances)
+    return apart if any(found.ok for found, _ in apart) else [(finding, regions)]
 
 
-def _with_surroundings(
-    item: _Group, finding: SiteVerification, seed: int, tolerances: Mapping[str, Tolerance] | None
-) -> SiteVerification:
-    """The finding of a region together with what computes its inputs, which gives it possible values only."""
-    nodes = tuple((site.graph, site.node) for site in item.sites)
-    region = item.regions[0] if item.regions else None
-    for _ in range(_RINGS):
-        if region is None or not region.closed:
-            break
-        try:
-            region = cut_region(region.claim, region.opened | region.closed)
-        except CannotRunError:
-            break
-        found = _checked(region.pair, seed, tolerances)
-        if found.ok and found.status != "not run":
-            return _in_surroundings(replace(found, nodes=nodes), finding, item.regions[0].pair, region)
-    return replace(finding, nodes=nodes)
+def _nodes(sites: Iterable[Site]) -> tuple[tuple[str, str], ...]:
+    return tuple((site.graph, site.node) for site in sites)
+
+
+def _holds(finding: SiteVerification) -> bool:
+    return finding.ok and finding.status != "not run"
+
+
+def _check_apart(
+    regions: Sequence[Region], finding: SiteVerification, seed: int, tolerances: Mapping[str, Tolerance] | None
+) -> _Judged:
+    """The findings of regions that are alike, with what each is given: it may give possible values only."""
+    known: dict[object, SiteVerification] = {region.pair.key: finding for region in regions}
+    judged: dict[object, tuple[SiteVerification, list[Region]]] = {}
+    for region in regions:
+        key, found = None, finding
+        for given, around in _narrower(region):
+            at = around.pair.key
+            if at not in known:
+                known[at] = _checked(around.pair, seed, tolerances)
+            if _holds(known[at]):
+                key, found = at, _in_surroundings(known[at], finding, given.pair, around)
+                break
+        judged.setdefault(key, (found, []))[1].append(region)
+    return [
+        (replace(found, nodes=_nodes(region.pair.site for region in members)), members)
+        for found, members in judged.values()
+    ]
+
+
+def _narrower(region: Region) -> Iterator[tuple[Region, Region]]:
+    """A region with its weights as they are, then with ring after ring of what computes its inputs."""
+    try:
+        given = around = cut_region(region.claim, region.opened, fixed=True)
+        yield given, given
+        for _ in range(_RINGS):
+            if not around.closed:
+                return
+            around = cut_region(around.claim, around.opened | around.closed, fixed=True)
+            yield given, around
+    except CannotRunError:
+        return
 
 
 def _in_surroundings(found: SiteVerification, alone: SiteVerification, inner: Pair, region: Region) -> SiteVerification:
@@ -255,16 +278,18 @@ def _in_surroundings(found: SiteVerification, alone: SiteVerification, inner: Pa
     Args:
         found: what it gave with its surroundings.
         alone: what it gave by itself.
-        inner: the region by itself.
+        inner: the region by itself, with the weights that it has.
         region: the region with its surroundings.
     """
+    if region.pair is inner:
+        return replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)
     producers = [node for node in region.pair.nodes if node.domain in DEFAULT_DOMAINS]
     note = f"Of other values than those that {_listed(producers)} give it, the two sides differ: {alone.reason}."
     if alone.status == "not run" or _are_bounded(inner, region.pair):
         kept = found.notes if alone.status == "not run" else (*found.notes, note)
         return replace(found, rule=alone.rule, op_type=alone.op_type, notes=kept, is_chosen=alone.is_chosen)
     reason = f"{alone.reason}, but not on what {_listed(producers)} gave it in {found.cases} sets of values"
-    return replace(alone, status="not run", reason=reason, nodes=found.nodes)
+    return replace(alone, status="not run", reason=reason)
 
 
 def _are_bounded(inner: Pair, around: Pair) -> bool:
@@ -316,9 +341,8 @@ def _conditions(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | Non
 def _check_declared(
     item: _Group, finding: SiteVerification, seed: int, tolerances: Mapping[str, Tolerance] | None
 ) -> SiteVerification:
-    nodes = tuple((site.graph, site.node) for site in item.sites)
     assert isinstance(item.pair, Pair)
-    if not any(isinstance(dim, int) for dim in item.pair.data_dims or ()):
-        return replace(finding, nodes=nodes)
-    declared = check(item.pair, seed, tolerances, declared=True)
-    return replace(declared if declared.status != "not run" else finding, nodes=nodes)
+    declared = finding
+    if any(isinstance(dim, int) for dim in item.pair.data_dims or ()):
+        declared = check(item.pair, seed, tolerances, declared=True)
+    return replace(declared if declared.status != "not run" else finding, nodes=_nodes(item.sites))
