@@ -73,7 +73,7 @@ def verify_models(
             tolerances=tolerances,
             budget=max(end - time.monotonic(), 0.001),
             overrides=not settings.freeze_defaults,
-            holds=regions is not None and regions.hold,
+            regions=regions,
         )
         for data in data_sets
     ]

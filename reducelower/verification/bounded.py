@@ -37,6 +37,9 @@ _PASSING = frozenset(
     }
 )  # fmt: skip
 
+# What they give is bounded where the operands from this one on are constants: the first is of an integer type.
+_BOUNDED_BY_CONSTANTS = {"DequantizeLinear": 1}
+
 # What they give has the elements that they are given, in the same number.
 _MOVING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
@@ -72,6 +75,8 @@ def bounded(nodes: Sequence[NodeProto], constants: Iterable[str]) -> set[str]:
         if node.domain not in DEFAULT_DOMAINS:
             continue
         passes = node.op_type in _PASSING and all(name in found for name in operands)
-        if node.op_type in _BOUNDING or passes:
+        start = _BOUNDED_BY_CONSTANTS.get(node.op_type)
+        scaled = start is not None and all(name in known for name in node.input[start:] if name)
+        if node.op_type in _BOUNDING or passes or scaled:
             found.update(name for name in node.output if name)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from reducelower.numerics.measure import Array, element_type_of, identical, is_f
 from reducelower.numerics.tolerance import Tolerance, element_type_name, tolerance_for
 from reducelower.verification.battery import Case
 from reducelower.verification.compare import compare_outputs
-from reducelower.verification.conditioning import moved_by
+from reducelower.verification.conditioning import Move, moved_by
 from reducelower.verification.doubts import old_in_reference
 from reducelower.verification.judge import Sight, judge, judge_raised
 from reducelower.verification.limits import Limits, limits_of
@@ -350,7 +350,7 @@ class _Seen:
 def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
     worst = 0
     pair, case = setup.pair, seen.case
-    moves: list[Mapping[str, Array]] = []
+    moves: list[Mapping[str, Move]] = []
     for at, (before, after) in enumerate(zip(seen.expected, seen.results, strict=True)):
         if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
             _judge_parts(tally, setup, case, before, after)
@@ -363,7 +363,7 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
             if data is not None and not given and not identical(before, after):
                 truth = evaluate(seen.reduction, data)
 
-        def move(number: int = at) -> Array | None:
+        def move(number: int = at) -> Move | None:
             if not moves:
                 moves.append(moved_by(seen.source, case.feeds, seen.expected, [setup.seed, number]))
             return _rounding(moves[0].get(str(number)), seen.expected[number], case)
@@ -396,12 +396,13 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
     tally.case_ulps.append(worst)
 
 
-def _rounding(move: Array | None, value: Array, case: Case) -> Array | None:
+def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
     """What of a move rounding explains: small against the inputs or the result. A larger one is a jump, as of an If."""
     if move is None or not is_float(value):
         return move
     finite = np.abs(np.where(np.isfinite(value), value, 0).astype(np.float64))
-    return np.minimum(move, _MOST_BY_ROUNDING * max(_magnitude(case), float(finite.max(initial=0))))
+    most = _MOST_BY_ROUNDING * max(_magnitude(case), float(finite.max(initial=0)))
+    return replace(move, reach=np.minimum(move.reach, most))
 
 
 def _is_carried(pair: Pair) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from reducelower.numerics.measure import Array, element_type_of, is_float, measure
 from reducelower.numerics.tolerance import Tolerance, tolerance_for
-from reducelower.verification.conditioning import Moves, explained
+from reducelower.verification.conditioning import Move, explained
 from reducelower.verification.result import OutputComparison
 
 __all__ = ["compare_outputs", "tensors"]
@@ -43,7 +43,7 @@ def compare_outputs(
     runtime: str,
     tolerances: Mapping[str, Tolerance] | None = None,
     widen: float = 1.0,
-    moves: Moves | None = None,
+    moves: Mapping[str, Move] | None = None,
     by_tensor: bool = False,
 ) -> list[OutputComparison]:
     """One comparison per tensor that two runs on the same inputs returned.
@@ -73,7 +73,7 @@ def _compare(
     runtime: str,
     tolerances: Mapping[str, Tolerance] | None,
     widen: float,
-    move: Array | None,
+    move: Move | None,
     by_tensor: bool,
 ) -> OutputComparison:
     if before is None or after is None:

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
+from reducelower.model.inference import subgraphs
 from reducelower.numerics.measure import Array, Difference, is_float, measure, smallest_and_eps
 from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.places import Place
 from reducelower.verification.runtimes import Session
 from reducelower.verification.source import CannotRunError
 
-__all__ = ["Moves", "disturbed", "explained", "moved_by", "widened"]
-
-Moves = Mapping[str, Array]
-"""By tensor name, how far each element moved."""
+__all__ = ["DRAWS", "Move", "disturbed", "disturbed_inside", "explained", "moved_by", "widened"]
 
 _SENSITIVITY = 16.0  # a rewrite may disturb more places than the inputs alone
 _STEPS = np.array([-2.0, -1.0, 1.0, 2.0])  # ULP
-_DRAWS = 4  # by chance one draw may leave an element where it is
+DRAWS = 4
+"""How many times values are moved: by chance one draw may leave an element where it is."""
 _MOST_FLIPPED = 0.01
+_BY_CHANCE = 2.0  # as many times the share of one draw may flip in another
+
+
+@dataclass(frozen=True)
+class Move:
+    """What a change in last places does to a tensor.
+
+    Attributes:
+        reach: how far each element moved, at most.
+        flipped: the share of elements that may be off by what the farthest moved, though they did not move themselves.
+    """
+
+    reach: Array
+    flipped: float = _MOST_FLIPPED
 
 
 def disturbed(feeds: Mapping[str, Any], seed: Sequence[int]) -> Iterator[dict[str, Any]]:
     """The same inputs with every float moved by one or two last places, several times over."""
     if not any(isinstance(value, np.ndarray) and is_float(value) and value.size for value in feeds.values()):
         return
-    for draw in range(_DRAWS):
+    for draw in range(DRAWS):
         rng = np.random.default_rng([*seed, draw, 1])
         yield {name: _moved(value, rng) for name, value in feeds.items()}
 
@@ -41,8 +57,70 @@ def _moved(value: Any, rng: np.random.Generator) -> Any:
         return (wide * (1 + eps * rng.choice(_STEPS, value.shape))).astype(value.dtype)
 
 
-def widened(moves: dict[str, Array], name: str, before: Array, after: Array) -> None:
-    """Note how far the elements of one tensor moved, if that is farther than before."""
+def disturbed_inside(model: ModelProto, values: Collection[tuple[Place, str]]) -> ModelProto | None:
+    """The same model with floats that it computes moved by up to two last places, otherwise each time it is run.
+
+    Args:
+        model: the model.
+        values: what to move: names, each with the graph or function body of the model that computes it.
+
+    Returns:
+        A copy; None where none of the values is a float.
+    """
+    wanted: dict[int, dict[str, float]] = {}
+    for place, name in values:
+        known = place.type_of(name)
+        if known is not None and known[0] in (TensorProto.FLOAT, TensorProto.DOUBLE) and name in place.positions:
+            eps = float(np.finfo(helper.tensor_dtype_to_np_dtype(known[0])).eps)
+            wanted.setdefault(id(place.holder), {})[name] = 2 * eps
+    if not wanted:
+        return None
+    copied = ModelProto()
+    copied.CopyFrom(model)
+    _disturb(model.graph, copied.graph, wanted)
+    for original, copy in zip(model.functions, copied.functions, strict=True):
+        _disturb(original, copy, wanted)
+    return copied
+
+
+def _disturb(
+    original: GraphProto | FunctionProto, copy: GraphProto | FunctionProto, wanted: Mapping[int, Mapping[str, float]]
+) -> None:
+    for before, after in zip(original.node, copy.node, strict=True):
+        inner = zip(subgraphs(before), subgraphs(after), strict=True)
+        for (_, _, graph), (_, _, other) in inner:
+            _disturb(graph, other, wanted)
+    spans = wanted.get(id(original), {})
+    if not spans:
+        return
+    nodes: list[NodeProto] = []
+    for node in copy.node:
+        nodes.append(node)
+        for at, name in enumerate(node.output):
+            if name not in spans:
+                continue
+            exact, share, factor = (f"{name}/{word}" for word in ("exact", "share", "factor"))
+            node.output[at] = exact
+            low, high, seed = -spans[name], spans[name], float(len(nodes))
+            nodes += [
+                helper.make_node("RandomUniformLike", [exact], [share], low=low, high=high, seed=seed),
+                helper.make_node("Exp", [share], [factor]),
+                helper.make_node("Mul", [exact, factor], [name]),
+            ]
+    del copy.node[:]
+    copy.node.extend(nodes)
+
+
+def widened(moves: dict[str, Move], name: str, before: Array, after: Array, *, by_rounding: bool = False) -> None:
+    """Note how far the elements of one tensor moved, if that is farther than before.
+
+    Args:
+        moves: by name of the tensor.
+        name: the tensor.
+        before, after: what it was, and what it is after a change in last places.
+        by_rounding: whether the change was made where another form rounds otherwise, so that the other form may flip as
+            many values as the change does.
+    """
     if before.shape != after.shape or not (is_float(before) or before.dtype.kind in "iu"):
         return
     wide = np.longdouble if before.dtype.itemsize == 8 else np.float64
@@ -50,14 +128,16 @@ def widened(moves: dict[str, Array], name: str, before: Array, after: Array) -> 
         move = np.abs(before.astype(wide) - after.astype(wide))
     # A value that a last place turns into an infinity excuses nothing.
     move = np.where(np.isfinite(move), move, 0)
-    moves[name] = np.maximum(moves[name], move) if name in moves else move
+    known = moves.get(name, Move(np.zeros_like(move)))
+    flipped = float((move > move.max(initial=0) / 2).mean()) if by_rounding and move.size else 0.0
+    moves[name] = Move(np.maximum(known.reach, move), max(known.flipped, _BY_CHANCE * flipped))
 
 
 def moved_by(
     session: Session, feeds: Mapping[str, Any], results: Sequence[Any], seed: Sequence[int]
-) -> dict[str, Array]:
+) -> dict[str, Move]:
     """How far the elements of each result move, by the number of the result."""
-    moves: dict[str, Array] = {}
+    moves: dict[str, Move] = {}
     for other in disturbed(feeds, seed):
         try:
             again = session.run(other)
@@ -69,19 +149,19 @@ def moved_by(
     return moves
 
 
-def explained(before: Array, after: Array, tolerance: Tolerance, move: Array | None) -> Difference:
+def explained(before: Array, after: Array, tolerance: Tolerance, move: Move | None) -> Difference:
     """Measure again with what the source's own conditioning allows each element.
 
-    An element may be off by a multiple of what last places of the inputs do to itself. Beyond that, no more than one
-    in a hundred may be off by what they do to the element they move most: where a value is rounded to a step, another
-    form may round to the neighbouring one.
+    An element may be off by a multiple of what last places do to itself. Beyond that, only a small share may be off by
+    what they do to the element they move most: where a value is rounded to a step, another form may round to the
+    neighbouring one.
     """
-    if move is None or move.shape != before.shape or not np.any(move > 0):
+    if move is None or move.reach.shape != before.shape or not np.any(move.reach > 0):
         return measure(before, after, tolerance)
     exact = not is_float(before)
-    found = measure(before, after, tolerance, allowance=move if exact else _SENSITIVITY * move)
+    found = measure(before, after, tolerance, allowance=move.reach if exact else _SENSITIVITY * move.reach)
     if not found.mismatch or found.elements is None or found.lost:
         return found
-    flipped = measure(before, after, tolerance, allowance=move.max())
-    few = found.outside <= _MOST_FLIPPED * before.size
-    return flipped if few and not flipped.mismatch else found
+    farthest = measure(before, after, tolerance, allowance=move.reach.max())
+    few = found.outside <= move.flipped * before.size
+    return farthest if few and not farthest.mismatch else found

@@ -11,9 +11,10 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.verification.bounded import RANDOM
 from reducelower.verification.compare import tensors
-from reducelower.verification.conditioning import disturbed, widened
+from reducelower.verification.conditioning import DRAWS, Move, disturbed, widened
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.runs import Clock, Run
+from reducelower.verification.runtimes import Session
 from reducelower.verification.source import CannotRunError, OutOfTimeError, all_nodes, default_opset
 
 __all__ = ["old_in_reference", "random_outputs", "sensitivity"]
@@ -74,25 +75,34 @@ def _identical(left: Array | None, right: Array | None) -> bool:
     return left.tolist() == right.tolist() if left.dtype == object else left.tobytes() == right.tobytes()
 
 
-def sensitivity(model: ModelProto, run: Run, seed: int, clock: Clock) -> list[dict[str, Array]]:
-    """How far each element of each output of the source moves when its float inputs change in the last places.
+def sensitivity(
+    model: ModelProto, run: Run, seed: int, clock: Clock, unsteady: Session | None = None
+) -> list[dict[str, Move]]:
+    """How far each element of each output of the source moves when floats change in the last places.
 
     A rewrite that only rounds differently does to the values inside what such a change does to the inputs, so an error
     of this size is the model's own conditioning (backward error analysis), not the rewrite's fault.
     When the time is over, what was seen until then counts.
 
+    Args:
+        model: the source.
+        run: what it returned.
+        seed: for the changes of its inputs.
+        clock: how long it may take.
+        unsteady: the source with values inside that change each time (`disturbed_inside`); None to change inputs only.
+
     Returns:
         Per set of inputs, how far each element moved, by tensor name.
     """
     names = [value.name for value in model.graph.output]
-    found: list[dict[str, Array]] = []
+    found: list[dict[str, Move]] = []
     for at, (feeds, results) in enumerate(zip(run.cases, run.results, strict=True)):
-        moves: dict[str, Array] = {}
+        moves: dict[str, Move] = {}
         found.append(moves)
-        for moved in disturbed(feeds, [seed, at]):
+        for moved in list(disturbed(feeds, [seed, at])) or [feeds] * (0 if unsteady is None else DRAWS):
             try:
                 clock.check()
-                again = run.session.run(moved, clock.left)
+                again = (unsteady or run.session).run(moved, clock.left)
             except OutOfTimeError:
                 return found
             except CannotRunError:
@@ -102,7 +112,7 @@ def sensitivity(model: ModelProto, run: Run, seed: int, clock: Clock) -> list[di
                 for part, value in tensors(name, left):
                     other = there.get(part)
                     if value is not None and other is not None:
-                        widened(moves, part, value, other)
+                        widened(moves, part, value, other, by_rounding=unsteady is not None)
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from reducelower.numerics.measure import Array, element_type_of, identical, is_float, measure, ulp_distance
 from reducelower.numerics.tolerance import Tolerance
-from reducelower.verification.conditioning import explained
+from reducelower.verification.conditioning import Move, explained
 from reducelower.verification.oracle import Truth
 from reducelower.verification.result import SiteStatus
 
@@ -51,7 +51,7 @@ class Sight:
     """
 
     is_special: bool = False
-    move: Callable[[], Array | None] = lambda: None
+    move: Callable[[], Move | None] = lambda: None
 
 
 NO_SIGHT = Sight()

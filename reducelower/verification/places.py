@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -11,15 +11,14 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from reducelower.model.inference import Inference, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
+from reducelower.scope.fold import Folding
 from reducelower.verification.bounded import RANDOM
 from reducelower.verification.inputs import tensor_dims
-from reducelower.verification.source import CannotRunError, Source
 
 __all__ = ["Dims", "Place", "find_places"]
 
 Dims = tuple[int | str | None, ...]
 
-_CHAIN_LIMIT = 64  # nodes of a constant expression
 _CONSTANT_VALUES = ("value", "value_int", "value_ints", "value_float", "value_floats")
 
 
@@ -103,10 +102,12 @@ class Place:
             return name not in self._initializers and self.parent.is_overridable(name)
         return self.model.ir_version >= 4 and name in self._initializers and name in self._inputs
 
+    def _holds(self, name: str) -> bool:
+        return name in self._initializers or name in self._inputs or name in self._producers
+
     def defines(self, name: str) -> bool:
         """Whether the value exists here or in a scope around."""
-        here = name in self._initializers or name in self._inputs or name in self._producers
-        return here or (self.parent is not None and self.parent.defines(name))
+        return self._holds(name) or (self.parent is not None and self.parent.defines(name))
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -135,8 +136,7 @@ class Place:
         return name in self._fixed or self._is_fixed_around(name)
 
     def _is_fixed_around(self, name: str) -> bool:
-        own = name in self._inputs or name in self._initializers or name in self._producers
-        return not own and self.parent is not None and self.parent.is_fixed(name)
+        return not self._holds(name) and self.parent is not None and self.parent.is_fixed(name)
 
     @cached_property
     def _fixed(self) -> set[str]:
@@ -148,71 +148,33 @@ class Place:
                 found.update(name for name in node.output if name)
         return found
 
+    # What `Folding` computes constants from
+
+    @property
+    def opset(self) -> int:
+        """Opset version of the default domain."""
+        return self.opsets.get("", 1)
+
+    def home(self, name: str) -> Place:
+        """The place that brings a value about."""
+        return self if self._holds(name) or self.parent is None else self.parent.home(name)
+
+    def whole(self, name: str) -> Array | None:
+        """The value of a constant that is stated here and that no caller may override."""
+        value = None if self.is_overridable(name) else self.constant(name)
+        return value if isinstance(value, np.ndarray) else None
+
+    def shape(self, name: str) -> tuple[int | None, ...] | None:
+        """The shape of a value, None standing for a size that is not known."""
+        known = self.type_of(name)
+        dims = None if known is None else known[1]
+        return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
+
     def evaluated(self, name: str) -> Array | None:
-        """The value of a small expression of constants, with the shapes of statically shaped tensors among them."""
+        """The value of what small nodes compute from constants, the shapes of statically shaped tensors among them."""
         if name not in self._evaluated:
-            self._evaluated[name] = self._evaluate(name)
+            self._evaluated[name] = Folding().value(name, self)
         return self._evaluated[name]
-
-    def _evaluate(self, name: str) -> Array | None:
-        nodes: list[NodeProto] = []
-        constants: dict[str, Array] = {}
-        pending = [name]
-        while pending:
-            current = pending.pop()
-            if not current or current in constants or any(current in node.output for node in nodes):
-                continue
-            value = self.constant(current)
-            if isinstance(value, np.ndarray) and not self.is_overridable(current):
-                constants[current] = value
-                continue
-            node = self.producer(current)
-            if node is None or len(nodes) >= _CHAIN_LIMIT:
-                return None
-            if node.domain not in DEFAULT_DOMAINS or any(True for _ in subgraphs(node)):
-                return None
-            shape = self._static_shape(node)
-            if shape is not None:
-                constants[current] = shape
-                continue
-            nodes.append(node)
-            pending.extend(node.input)
-        if not nodes:
-            return constants.get(name)
-        return self._run(nodes, constants, name)
-
-    def _static_shape(self, node: NodeProto) -> Array | None:
-        known = self.type_of(node.input[0]) if node.op_type in ("Shape", "Size") and not node.attribute else None
-        if known is None or known[1] is None or not all(isinstance(dim, int) for dim in known[1]):
-            return None
-        sizes = np.array(known[1], np.int64)
-        return sizes if node.op_type == "Shape" else np.array(sizes.prod(), np.int64)
-
-    def _run(self, nodes: list[NodeProto], constants: Mapping[str, Array], name: str) -> Array | None:
-        from reducelower.verification.runtimes import ReferenceRuntime
-
-        graph = GraphProto(name="constant")
-        graph.node.extend(reversed(_in_order(nodes)))
-        graph.initializer.extend(numpy_helper.from_array(value, key) for key, value in constants.items())
-        graph.output.add(name=name)
-        model = ModelProto(ir_version=8, graph=graph)
-        model.opset_import.extend(helper.make_opsetid(*item) for item in self.opsets.items())
-        try:
-            return np.asarray(ReferenceRuntime().load(Source(model)).run({})[0])
-        except CannotRunError:
-            return None
-
-
-def _in_order(nodes: list[NodeProto]) -> list[NodeProto]:
-    """Consumers before producers, each node once: a depth-first collection may list a shared producer too early."""
-    placed: list[NodeProto] = []
-    open_nodes = list(nodes)
-    while open_nodes:
-        needed = {name for node in open_nodes for name in node.input}
-        free = [node for node in open_nodes if not needed.intersection(node.output)]
-        placed.extend(free)
-        open_nodes = [node for node in open_nodes if not any(node is item for item in free)]
-    return placed
 
 
 def _constant_value(node: NodeProto) -> Array | TensorProto | None:

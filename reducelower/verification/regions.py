@@ -1,8 +1,8 @@
 """Cuts the region of a claim out of two models: the nodes on both sides, back to the values that both share.
 
 The values that both share become the inputs of two small models, under one name on both sides, weights among them:
-random values do as well. A region that does not hold for every value may hold for those that it is given: it is then cut
-with weights and what is computed from them alone as they are (`fixed`), and with more of its surroundings (`opened`).
+random values do as well. A region that does not hold for every value may hold for those that it is given: it is then
+cut with weights and what is computed from them as they are (`fixed`), and with more of its surroundings (`opened`).
 """
 
 from __future__ import annotations
@@ -150,6 +150,8 @@ def _cone(
         # What both sides have may be any value: random ones do as well as weights. An initializer has no producer.
         is_weight = number in visible and name not in own and not fixed
         value = _known(place, name)
+        if value is None and fixed and place.is_fixed(name):
+            value = place.evaluated(name)
         if value is not None:
             if isinstance(value, np.ndarray) and (value.size <= SMALL_CONSTANT or not is_weight):
                 size += value.nbytes

@@ -214,7 +214,9 @@ def _check_group(group: Sequence[_Group], seed: int, tolerances: Mapping[str, To
     regions = [region for item in group for region in item.regions]
     pair = group[0].pair
     if isinstance(pair, str):
-        return [(SiteVerification(sites[0].op_type, sites[0].rule, sites[0].op_type, _nodes(sites), "not run", pair), [])]
+        return [
+            (SiteVerification(sites[0].op_type, sites[0].rule, sites[0].op_type, _nodes(sites), "not run", pair), [])
+        ]
     finding = replace(_checked(pair, seed, tolerances), nodes=_nodes(sites))
     if _holds(finding):
         return [(finding, regions)]

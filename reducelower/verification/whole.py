@@ -9,16 +9,16 @@ from typing import Any
 
 from onnx import ModelProto
 
-from reducelower.numerics.measure import Array
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.compare import compare_outputs
+from reducelower.verification.conditioning import Move, disturbed_inside
 from reducelower.verification.doubts import old_in_reference, random_outputs, sensitivity
 from reducelower.verification.given import check_given
 from reducelower.verification.inputs import input_specs
 from reducelower.verification.result import OutputComparison, Verdict, Verification
 from reducelower.verification.runs import Clock, Request, Run, run_result, run_source
-from reducelower.verification.runtimes import runtime_named
+from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.sites import Regions, verify_regions
 from reducelower.verification.source import CannotRunError, Source
 
@@ -65,9 +65,14 @@ class _Question:
     expected: Sequence[Any] | None
     tolerances: Mapping[str, Tolerance] | None
     clock: Clock
-    holds: bool
+    regions: Regions | None
     notes: list[str] = field(default_factory=list)
     departs: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every region in which the models differ holds by itself."""
+        return self.regions is not None and self.regions.hold
 
     @property
     def output_names(self) -> list[str]:
@@ -141,7 +146,7 @@ def verify(
         tolerances=tolerances,
         budget=budget,
         overrides=overrides,
-        holds=regions is not None and regions.hold,
+        regions=regions,
     )
     found = combined(whole, regions)
     departs = bool(found.departing or found.departs)
@@ -160,15 +165,15 @@ def run_whole(
     tolerances: Mapping[str, Tolerance] | None = None,
     budget: float | None = None,
     overrides: bool = True,
-    holds: bool = False,
+    regions: Regions | None = None,
 ) -> list[Whole]:
     """Run both whole models on the same inputs and compare every output, in each runtime.
 
     Args:
         source, result: the models.
         inputs, expected, seed, dims, runtimes, tolerances, budget, overrides: as of `verify`.
-        holds: whether every region in which the models differ holds by itself, so that a difference of the whole is
-            looked at in the reference evaluator too: it may be the runtime that departs from the specification.
+        regions: what the regions gave in which the models differ. Where all hold by themselves, a difference of the
+            whole may be what they round otherwise, or the runtime's departure from the specification.
 
     Raises:
         ValueError: as `verify`.
@@ -179,7 +184,7 @@ def run_whole(
     check_given(source.proto, given, dims or {})
     request = Request(given, seed, dict(dims or {}), overrides)
     return [
-        _verify_in(_Question(source, result, name, request, expected, tolerances, Clock(budget), holds))
+        _verify_in(_Question(source, result, name, request, expected, tolerances, Clock(budget), regions))
         for name in runtimes
     ]
 
@@ -331,7 +336,7 @@ def _compared(
     question: _Question,
     left: Run,
     right: Run,
-    moves: Sequence[Mapping[str, Array]] = (),
+    moves: Sequence[Mapping[str, Move]] = (),
 ) -> list[OutputComparison]:
     """The worst comparison of each output over all sets of inputs that both sides were run on."""
     merged: dict[str, OutputComparison] = {}
@@ -353,19 +358,35 @@ def _with_sensitivity(
     question: _Question, left: Run, right: Run, outputs: Sequence[OutputComparison]
 ) -> list[OutputComparison]:
     """Accept what the source's own conditioning explains of each element, and say so."""
-    moves = sensitivity(question.before.proto, left, question.request.seed, question.clock)
+    unsteady = _unsteady(question, left)
+    moves = sensitivity(question.before.proto, left, question.request.seed, question.clock, unsteady)
     again = _compared(question, left, right, moves)
+    places = "the inputs" if unsteady is None else "the inputs, and of the values that regions compute otherwise,"
     kept = []
     for old, new in zip(outputs, again, strict=True):
         if old.verdict == "different" and new.verdict == "equal":
             question.notes.append(
                 f"Output {new.name!r} differs by up to {new.max_absolute:.3g} at elements where a change in the last "
-                "places of the inputs explains as much: the model is ill-conditioned there."
+                f"places of {places} explains as much: the model is ill-conditioned there."
             )
             kept.append(new)
         else:
             kept.append(old)
     return kept
+
+
+def _unsteady(question: _Question, left: Run) -> Session | None:
+    """The source with values that move in their last places where regions hold that compute them otherwise."""
+    if question.regions is None or not question.holds:
+        return None
+    claims = question.regions.alignment.claims
+    source = question.before
+    moving = disturbed_inside(source.proto, [(claim.level.left, name) for claim in claims for name, _ in claim.pairs])
+    folder = source.folder if source.path is None else source.path.parent
+    try:
+        return None if moving is None else runtime_named(left.runtime).load(Source(moving, folder=folder))
+    except CannotRunError:
+        return None
 
 
 def _both_in_reference(question: _Question, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:

@@ -1,0 +1,327 @@
+"""More pairs of models, in tables: two bodies of one graph, which `verify` has to tell apart or to find the same."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import ModelProto
+
+from reducelower.verification import verify
+
+from .models import model
+
+# Signatures: inputs => outputs <initializers>, with what many bodies read.
+FLOATS = "g (float[N, 4] x) => (float[N, 4] y) <float o = {0}, float i = {1}, float h = {0.5}, float two = {2}>"
+TWO = "g (float[N, 4] x, float[N, 4] z) => (float[N, 4] y) <float o = {0}, float i = {1}>"
+MASKED = "g (bool[N, 4] m, float[N, 4] x) => (float[N, 4] y) <float low = {-1000000000}, float o = {0}>"
+TRUTHS = "g (float[N, 4] x, float[N, 4] z) => (bool[N, 4] y) <float k = {3}, float o = {0}>"
+WHOLE = "g (int64[N, 4] x) => (int64[N, 4] y) <int64 o = {0}, int64 two = {2}, int64 m = {-3}, int64 big = {1000000}>"
+SMALL = "g (int32[N, 4] x) => (int32[N, 4] y) <int32 two = {2}, int32 k = {65536}>"
+BYTES = "g (uint8[N, 4] x) => (uint8[N, 4] y) <uint8 i = {1}, uint8 t = {200}>"
+IMAGE = "g (float[N, 2, 6, 6] x) => (float[N, 2, A, B] y) <float s = {0.1}, uint8 z = {128}, uint8 v = {127}>"
+SQUARE = "g (float[N, 4, 4] x) => (float[N, A, B] y) <int64[1] f = {1}, int64[1] l = {2}, int64[1] n = {-1}>"
+COUNTED = "g (float[N] x) => (float[K] y) <int64[1] o = {0}, int64[1] i = {1}, int64[1] n = {-1}, int64[1] all = {99}>"
+INDEXED = ("g (float[3, 4] x, int64[N] i) => (float[A, B] y) <int64 k = {3}, int64 o = {0}, int64 top = {2}, "
+           "int64 low = {-3}>")  # fmt: skip
+ROWS = "g (float[5, 4] x) => (float[A, B] y) <int64[2] r = {1, 3}, int64[2] q = {3, 1}, float[2, 4] u = {1, 2, 3, 4, 5, 6, 7, 8}>"
+PICKED = "g (float[N, 5] x) => (float[N, 2] y, int64[N, 2] i) <int64[1] k = {2}>"
+BRANCHED = "g (float[N, 4] x, float k) => (float[N, 4] y) <float t = {1000}>"
+LOOPED = "g (float[4] x, int64 n) => (float[4] y) <bool go = {1}, bool stop = {0}, float h = {0.5}>"
+
+DIFFERENT: dict[str, tuple[str, str, str]] = {
+    # Masks and sentinels
+    "mask value of another size": (MASKED, "y = Where (m, x, low)", "h = Add (low, low)  y = Where (m, x, h)"),
+    "mask turned round": (MASKED, "y = Where (m, x, low)", "n = Not (m)  y = Where (n, x, low)"),
+    "masked by product": (MASKED, "y = Where (m, x, o)", "f = Cast <to = 1> (m)  y = Mul (x, f)"),
+    "mask added": (MASKED, "y = Where (m, x, low)", "a = Where (m, o, low)  y = Add (x, a)"),
+    "small beside a sentinel": (
+        MASKED, "t = Tanh (x)  y = Where (m, t, low)", "a = Tanh (x)  t = Mul (a, a)  y = Where (m, t, low)"
+    ),
+    # NaN, infinities, zeros
+    "NaN through a maximum": (TWO, "y = Max (x, z)", "g = Greater (x, z)  y = Where (g, x, z)"),
+    "Relu of NaN": (FLOATS, "y = Relu (x)", "p = Greater (x, o)  y = Where (p, x, o)"),
+    "infinity less itself": (FLOATS, "y = Mul (x, o)", "a = IsNaN (x)  y = Where (a, x, o)"),
+    "sign of zero": (FLOATS, "y = Reciprocal (x)", "a = Add (x, o)  y = Reciprocal (a)"),
+    "NaN is not equal to itself": (TRUTHS, "y = Equal (x, x)", "g = Greater (x, x)  y = Not (g)"),
+    "not less is not greater": (TRUTHS, "y = GreaterOrEqual (x, z)", "l = Less (x, z)  y = Not (l)"),
+    "root of a square of what is negative": (FLOATS, "s = Mul (x, x)  y = Sqrt (s)", "y = Identity (x)"),
+    "logarithm of a product": (
+        TWO, "p = Mul (x, z)  y = Log (p)", "a = Log (x)  b = Log (z)  y = Add (a, b)"
+    ),
+    # Ranges of floats
+    "squares that overflow": (FLOATS, "y = Abs (x)", "s = Mul (x, x)  y = Sqrt (s)"),
+    "exponentials that overflow": (FLOATS, "y = Softplus (x)", "e = Exp (x)  p = Add (e, i)  y = Log (p)"),
+    "a softmax without its maximum": (
+        FLOATS, "y = Softmax <axis = 1> (x)",
+        "e = Exp (x)  a = Constant <value_ints = [1]> ()  s = ReduceSum (e, a)  y = Div (e, s)",
+    ),
+    "an addend that small values lose": (FLOATS, "y = Identity (x)", "a = Add (x, i)  y = Sub (a, i)"),
+    "through bfloat16": (FLOATS, "y = Identity (x)", "b = Cast <to = 16> (x)  y = Cast <to = 1> (b)"),
+    "a bound no ordinary value reaches": (
+        FLOATS, "y = Identity (x)", "c = Constant <value_float = 50000.0> ()  y = Min (x, c)"
+    ),
+    # Rounding
+    "cut for rounded": (FLOATS, "y = Round (x)", "w = Cast <to = 7> (x)  y = Cast <to = 1> (w)"),
+    "floor of negative values": (FLOATS, "y = Floor (x)", "w = Cast <to = 6> (x)  y = Cast <to = 1> (w)"),
+    "a thousandth before a floor": (
+        FLOATS, "y = Floor (x)", "k = Constant <value_float = 1.001> ()  m = Mul (x, k)  y = Floor (m)"
+    ),
+    "an offset before a floor": (
+        FLOATS, "y = Floor (x)", "k = Constant <value_float = 0.001> ()  m = Add (x, k)  y = Floor (m)"
+    ),
+    "halves upwards": (FLOATS, "y = Round (x)", "a = Add (x, h)  y = Floor (a)"),
+    "ceiling for floor and one": (FLOATS, "y = Ceil (x)", "f = Floor (x)  y = Add (f, i)"),
+    # Integers
+    "shifts of negative values": (WHOLE, "y = Div (x, two)", "f = Cast <to = 11> (x)  t = Cast <to = 11> (two)  "
+                                  "q = Div (f, t)  g = Floor (q)  y = Cast <to = 7> (g)"),
+    "remainder of a negative divisor": (WHOLE, "y = Mod (x, m)", "y = Mod <fmod = 1> (x, m)"),
+    "a product that overflows": (SMALL, "y = Mul (x, k)", "w = Cast <to = 7> (x)  v = Cast <to = 7> (k)  p = Mul (w, v)  "
+                                 "f = Cast <to = 11> (p)  a = Constant <value_float = 2147483647.0> ()  "
+                                 "b = Cast <to = 11> (a)  c = Min (f, b)  y = Cast <to = 6> (c)"),
+    "unsigned difference": (BYTES, "y = Sub (x, i)", "a = Cast <to = 6> (x)  b = Cast <to = 6> (i)  d = Sub (a, b)  "
+                            "e = Abs (d)  y = Cast <to = 2> (e)"),
+    "saturated for wrapped": (BYTES, "y = Add (x, t)", "a = Cast <to = 6> (x)  b = Cast <to = 6> (t)  c = Add (a, b)  "
+                              "m = Constant <value_int = 255> ()  n = Cast <to = 6> (m)  d = Min (c, n)  "
+                              "y = Cast <to = 2> (d)"),
+    "int32 through float": (SMALL, "y = Identity (x)", "f = Cast <to = 1> (x)  y = Cast <to = 6> (f)"),
+    "int64 through int32": (WHOLE, "y = Identity (x)", "s = Cast <to = 6> (x)  y = Cast <to = 7> (s)"),
+    "a bound of integers": (WHOLE, "y = Identity (x)", "y = Min (x, big)"),
+    "sign of zero as integer": (WHOLE, "y = Sign (x)", "g = Less (x, o)  t = Not (g)  a = Cast <to = 7> (t)  "
+                                "b = Cast <to = 7> (g)  y = Sub (a, b)"),
+    # Quantizers
+    "zero point of an image": (
+        IMAGE, "q = QuantizeLinear (x, s, z)  y = DequantizeLinear (q, s, z)",
+        "q = QuantizeLinear (x, s, v)  y = DequantizeLinear (q, s, v)",
+    ),
+    "zero point of one side": (
+        IMAGE, "q = QuantizeLinear (x, s, z)  y = DequantizeLinear (q, s, z)",
+        "q = QuantizeLinear (x, s, z)  y = DequantizeLinear (q, s, v)",
+    ),
+    "a quantizer that is lost": (
+        IMAGE, "q = QuantizeLinear (x, s, z)  y = DequantizeLinear (q, s, z)", "y = Identity (x)"
+    ),
+    "twice quantized": (
+        IMAGE, "q = QuantizeLinear (x, s, z)  y = DequantizeLinear (q, s, z)",
+        "w = Add (s, s)  p = QuantizeLinear (x, w, z)  r = DequantizeLinear (p, w, z)  "
+        "q = QuantizeLinear (r, s, z)  y = DequantizeLinear (q, s, z)",
+    ),
+    # Axes, shapes, windows
+    "the other axis": (SQUARE, "y = ReduceSum <keepdims = 0> (x, f)", "y = ReduceSum <keepdims = 0> (x, l)"),
+    "turned before it is reshaped": (
+        SQUARE, "y = Identity (x)", "t = Transpose <perm = [0, 2, 1]> (x)  s = Shape (x)  y = Reshape (t, s)"
+    ),
+    "reversed along an axis": (
+        SQUARE, "y = Identity (x)", "m = Constant <value_ints = [-99]> ()  y = Slice (x, n, m, l, n)"
+    ),
+    "the last element lost": (COUNTED, "y = Slice (x, o, all)", "y = Slice (x, o, n)"),
+    "every second for all": (COUNTED, "y = Slice (x, o, all)", "t = Add (i, i)  y = Slice (x, o, all, o, t)"),
+    "nothing of an empty tensor": (
+        COUNTED, "p = ReduceProd <keepdims = 1> (x)  y = Identity (p)", "p = ReduceProd <keepdims = 1> (x)  s = Shape (x)  c = Cast <to = 1> (s)  g = Sign (c)  y = Mul (p, g)"
+    ),
+    "border of zeros": (
+        IMAGE, "y = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)",
+        "a = Constant <value_ints = [0, 0, 1, 1, 0, 0, 1, 1]> ()  p = Pad (x, a)  "
+        "y = MaxPool <kernel_shape = [3, 3]> (p)",
+    ),
+    "border counted": (
+        IMAGE, "y = AveragePool <kernel_shape = [3, 3], pads = [1, 1, 1, 1], count_include_pad = 0> (x)",
+        "y = AveragePool <kernel_shape = [3, 3], pads = [1, 1, 1, 1], count_include_pad = 1> (x)",
+    ),
+    "window off by one": (
+        IMAGE, "y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (x)",
+        "y = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 0, 0]> (x)",
+    ),
+    # Indices and rows
+    "indices clipped": (INDEXED, "y = Gather (x, i)", "c = Max (i, o)  y = Gather (x, c)"),
+    "indices counted from the end": (INDEXED, "y = Gather (x, i)", "c = Max (i, low)  d = Min (c, top)  e = Abs (d)  "
+                                     "y = Gather (x, e)"),
+    "rows exchanged": (ROWS, "y = Gather (x, r)", "y = Gather (x, q)"),
+    "scattered in another order": (
+        ROWS, "j = Constant <value = int64[2, 1] {1, 3}> ()  y = ScatterND (x, j, u)",
+        "j = Constant <value = int64[2, 1] {3, 1}> ()  y = ScatterND (x, j, u)",
+    ),
+    "the smallest picked": (PICKED, "y, i = TopK (x, k)", "n = Neg (x)  a, i = TopK <largest = 0> (n, k)  y = Identity (a)"),
+    "picked indices shifted": (
+        PICKED, "y, i = TopK (x, k)",
+        "y, j = TopK (x, k)  c = Constant <value_int = 1> ()  s = Add (j, c)  t = Constant <value_int = 5> ()  i = Mod (s, t)",
+    ),
+    # Branches and loops
+    "a branch behind a thousand": (
+        BRANCHED,
+        "c = Greater (k, t)  y = If (c) <then_branch = a () => (float[N, 4] p) { p = Neg (x) }, "
+        "else_branch = b () => (float[N, 4] q) { q = Identity (x) }>",
+        "c = Greater (k, t)  y = If (c) <then_branch = a () => (float[N, 4] p) { p = Abs (x) }, "
+        "else_branch = b () => (float[N, 4] q) { q = Identity (x) }>",
+    ),
+    "a branch that is gone": (
+        BRANCHED,
+        "c = Greater (k, t)  y = If (c) <then_branch = a () => (float[N, 4] p) { p = Neg (x) }, "
+        "else_branch = b () => (float[N, 4] q) { q = Identity (x) }>",
+        "y = Identity (x)",
+    ),
+    "another turn of a loop": (
+        LOOPED,
+        "y = Loop (n, go, x) <body = b (int64 i, bool c, float[4] v) => (bool d, float[4] w) "
+        "{ d = Identity (c)  w = Mul (v, h) }>",
+        "o = Constant <value_int = 1> ()  m = Add (n, o)  y = Loop (m, go, x) <body = b (int64 i, bool c, float[4] v) "
+        "=> (bool d, float[4] w) { d = Identity (c)  w = Mul (v, h) }>",
+    ),
+    "a loop that goes on": (
+        LOOPED,
+        "y = Loop (n, go, x) <body = b (int64 i, bool c, float[4] v) => (bool d, float[4] w) "
+        "{ d = Identity (stop)  w = Mul (v, h) }>",
+        "y = Loop (n, go, x) <body = b (int64 i, bool c, float[4] v) => (bool d, float[4] w) "
+        "{ d = Identity (go)  w = Mul (v, h) }>",
+    ),
+}  # fmt: skip
+
+SAME: dict[str, tuple[str, str, str]] = {
+    "a mask inverted twice": (MASKED, "y = Where (m, x, low)", "n = Not (m)  y = Where (n, low, x)"),
+    "a maximum in either order": (TWO, "y = Max (x, z)", "y = Max (z, x)"),
+    "nothing but for NaN and infinities": (FLOATS, "y = Sub (x, x)", "y = Mul (x, o)"),
+    "three summands": (TWO, "s = Add (x, z)  y = Add (s, x)", "y = Sum (x, z, x)"),
+    "a difference as a sum": (TWO, "y = Sub (x, z)", "n = Neg (z)  y = Add (x, n)"),
+    "an absolute value": (FLOATS, "y = Abs (x)", "n = Neg (x)  y = Max (x, n)"),
+    "twice is a sum": (FLOATS, "y = Mul (x, two)", "y = Add (x, x)"),
+    "a half is a quotient": (FLOATS, "y = Mul (x, h)", "y = Div (x, two)"),
+    "a sigmoid by its tanh": (FLOATS, "y = Sigmoid (x)", "a = Mul (x, h)  t = Tanh (a)  b = Mul (t, h)  y = Add (b, h)"),
+    "what is not less": (TRUTHS, "y = Less (x, z)", "y = Greater (z, x)"),
+    "by De Morgan": (
+        TRUTHS, "a = Less (x, k)  b = Less (z, k)  y = And (a, b)",
+        "a = Less (x, k)  b = Less (z, k)  c = Not (a)  d = Not (b)  e = Or (c, d)  y = Not (e)",
+    ),
+    "integers doubled": (WHOLE, "y = Mul (x, two)", "y = Add (x, x)"),
+    "wrapped either way": (BYTES, "y = Add (x, t)", "a = Cast <to = 6> (x)  b = Cast <to = 6> (t)  c = Add (a, b)  "
+                           "m = Constant <value_int = 256> ()  n = Cast <to = 6> (m)  d = Mod (c, n)  y = Cast <to = 2> (d)"),
+    "a quantizer written out": (
+        IMAGE, "q = QuantizeLinear (x, s, z)  y = DequantizeLinear (q, s, z)",
+        "a = Div (x, s)  r = Round (a)  w = Cast <to = 1> (z)  b = Add (r, w)  lo = Constant <value_float = 0.0> ()  "
+        "hi = Constant <value_float = 255.0> ()  c = Clip (b, lo, hi)  d = Sub (c, w)  y = Mul (d, s)",
+    ),
+    "turned twice": (
+        SQUARE, "y = Identity (x)", "t = Transpose <perm = [0, 2, 1]> (x)  y = Transpose <perm = [0, 2, 1]> (t)"
+    ),
+    "the last axis by either number": (SQUARE, "y = ReduceMax <axes = [2]> (x)", "y = ReduceMax <axes = [-1]> (x)"),
+    "a sum of sums": (
+        SQUARE, "b = Constant <value_ints = [1, 2]> ()  y = ReduceSum <keepdims = 0> (x, b)  ",
+        "p = ReduceSum (x, f)  b = Constant <value_ints = [1, 2]> ()  y = ReduceSum <keepdims = 0> (p, b)",
+    ),
+    "a slice to the end": (COUNTED, "y = Slice (x, o, all)", "y = Identity (x)"),
+    "pools of nothing but the border": (
+        IMAGE, "y = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)",
+        "a = Constant <value_ints = [0, 0, 1, 1, 0, 0, 1, 1]> ()  v0 = Constant <value_float = -3.4e38> ()  "
+        "p = Pad (x, a, v0)  y = MaxPool <kernel_shape = [3, 3]> (p)",
+    ),
+    "indices wrapped": (
+        INDEXED, "y = Gather (x, i)", "n = Less (i, o)  s = Add (i, k)  w = Where (n, s, i)  y = Gather (x, w)"
+    ),
+    "rows by slices": (
+        ROWS, "y = Gather (x, r)",
+        "a = Constant <value_ints = [1]> ()  b = Constant <value_ints = [4]> ()  z = Constant <value_ints = [0]> ()  "
+        "t = Constant <value_ints = [2]> ()  y = Slice (x, a, b, z, t)",
+    ),
+    "picked of the negative": (PICKED, "y, i = TopK (x, k)", "n = Neg (x)  a, i = TopK <largest = 0> (n, k)  y = Neg (a)"),
+    "a branch chosen by Where": (
+        BRANCHED,
+        "c = Greater (k, t)  y = If (c) <then_branch = a () => (float[N, 4] p) { p = Neg (x) }, "
+        "else_branch = b () => (float[N, 4] q) { q = Identity (x) }>",
+        "c = Greater (k, t)  a = Neg (x)  y = Where (c, a, x)",
+    ),
+    "a loop by a power": (
+        LOOPED,
+        "y = Loop (n, go, x) <body = b (int64 i, bool c, float[4] v) => (bool d, float[4] w) "
+        "{ d = Identity (c)  w = Mul (v, h) }>",
+        "o = Constant <value_int = 0> ()  m = Max (n, o)  f = Cast <to = 1> (m)  p = Pow (h, f)  y = Mul (x, p)",
+    ),
+}  # fmt: skip
+
+
+# Pairs that differ in more than a body.
+CALL = "g (float[N, 4] x) => (float[N, 4] y) { y = local.f <k = 0.5> (x) }"
+FUNCTION = (
+    '<domain: "local", opset_import: ["": 18]> f <k> (a) => (b) {{ c = Constant <value_float: float = @k> ()  b = {} }}'
+)
+CALLED_TWICE = (
+    "g (float[N, 4] x) => (float[N, 4] y, float[N, 4] z) {{ r = {} (x)  y = local.f <k = 2.0> (r)  "
+    "n = Neg (r)  z = local.f <k = {}> (n) }}"
+)
+GIVEN = "g (float[N] x, float[1] b) => (float[N] y) <float[1] b = {2}> { y = Add (x, b) }"
+FROZEN = "g (float[N] x, float[1] b) => (float[N] y) <float[1] b = {2}> { c = Constant <value_floats = [2.0]> ()  y = Add (x, c) }"
+SCALES = ", ".join(f"{at / 100:g}" for at in range(100))
+BY_CHANNEL = (
+    "g (int8[100, 2] x) => (float[100, 2] y, float[100] t) <float[100] s = {{{0}}}, float[100, 1] w = {{{1}}}, float i = {{1}}> "
+    "{{ t = Neg (s)  {2} }}"
+)
+SCALED_BEFORE = "y = DequantizeLinear <axis = 0> (x, s)"
+SCALED_AFTER = "d = DequantizeLinear (x, i)  y = Mul (d, w)"
+FLIPPING = (
+    "g (float[N, 6, 32] x) => (float[N, 3] y) <float s = {{0.1}}, float w = {{0.03}}, uint8 z = {{128}}, "
+    "int64[1] a = {{1}}, float n = {{6}}, float[32, 3] k = {{"
+    + ", ".join(f"{(7 * at % 11 - 5) / 9:.4f}" for at in range(96))
+    + "}}> {{ q = QuantizeLinear (x, s, z)  d = DequantizeLinear (q, s, z)  {0}  r = QuantizeLinear (m, s, z)  "
+    "e = DequantizeLinear (r, s, z)  p = MatMul (e, k)  t = QuantizeLinear (p, w, z)  y = DequantizeLinear (t, w, z) }}"
+)
+MEAN = FLIPPING.format("m = ReduceMean <keepdims = 0> (d, a)")
+SIXTHS = FLIPPING.format("v = Div (d, n)  m = ReduceSum <keepdims = 0> (v, a)")
+FIFTHS = SIXTHS.replace("n = {6}", "n = {6.05}")
+ALIKE = (
+    "g (float[N, 4] x) => (float[N, 4] y, float[N, 4] z) <float o = {{0}}> {{ r = Relu (x)  y = {0} (r)  "
+    "n = Neg (x)  a = {0} (n)  z = Max (a, n) }}"
+)
+
+BUILT_DIFFERENT: dict[str, tuple[ModelProto, ModelProto]] = {
+    "an attribute of a call": (
+        model(CALLED_TWICE.format("Relu", "3.0"), functions=FUNCTION.format("Mul (a, c)")),
+        model(CALLED_TWICE.format("Relu", "2.0"), functions=FUNCTION.format("Mul (a, c)")),
+    ),
+    "the body of a function": (
+        model(CALL, functions=FUNCTION.format("Mul (a, c)")), model(CALL, functions=FUNCTION.format("Add (a, c)")),
+    ),
+    "a function inlined with another attribute": (
+        model(CALL, functions=FUNCTION.format("Mul (a, c)")),
+        model("g (float[N, 4] x) => (float[N, 4] y) <float c = {0.25}> { y = Mul (x, c) }"),
+    ),
+    "a default that is frozen": (model(GIVEN), model(FROZEN)),
+    "alike regions in unlike places": (model(ALIKE.format("Abs")), model(ALIKE.format("Identity"))),
+    "one of many scales": (
+        model(BY_CHANNEL.format(SCALES, SCALES, SCALED_BEFORE), 13),
+        model(BY_CHANNEL.format(SCALES, SCALES.replace("0.77", "0.78"), SCALED_AFTER), 13),
+    ),
+    "a mean before a quantizer": (model(MEAN), model(FIFTHS)),
+}  # fmt: skip
+
+BUILT_SAME: dict[str, tuple[ModelProto, ModelProto]] = {
+    "a function inlined": (
+        model(CALL, functions=FUNCTION.format("Mul (a, c)")),
+        model("g (float[N, 4] x) => (float[N, 4] y) <float c = {0.5}> { y = Mul (c, x) }"),
+    ),
+    "a function of another name": (
+        model(CALL, functions=FUNCTION.format("Mul (a, c)")),
+        model(CALL.replace("local.f", "local.h"), functions=FUNCTION.format("Mul (a, c)").replace("> f <", "> h <")),
+    ),
+    "scales kept beside what was made of them": (
+        model(BY_CHANNEL.format(SCALES, SCALES, SCALED_BEFORE), 13),
+        model(BY_CHANNEL.format(SCALES, SCALES, SCALED_AFTER), 13),
+    ),
+    "ties that another order of a sum flips": (model(MEAN), model(SIXTHS)),
+}  # fmt: skip
+
+
+def _pair(row: tuple[str, str, str]) -> tuple[ModelProto, ModelProto]:
+    signature, before, after = row
+    return model(f"{signature} {{ {before} }}"), model(f"{signature} {{ {after} }}")
+
+
+EVERY_DIFFERENT = {what: _pair(row) for what, row in DIFFERENT.items()} | BUILT_DIFFERENT
+EVERY_SAME = {what: _pair(row) for what, row in SAME.items()} | BUILT_SAME
+
+
+@pytest.mark.parametrize("what", EVERY_DIFFERENT)
+def test_what_differs_is_different(what: str) -> None:
+    found = verify(*EVERY_DIFFERENT[what])
+    assert found.verdict == "different", str(found)
+
+
+@pytest.mark.parametrize("what", EVERY_SAME)
+def test_what_is_the_same_is_equivalent(what: str) -> None:
+    found = verify(*EVERY_SAME[what])
+    assert found.verdict == "equivalent", str(found)
