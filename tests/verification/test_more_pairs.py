@@ -76,7 +76,8 @@ DIFFERENT: dict[str, tuple[str, str, str]] = {
                                   "q = Div (f, t)  g = Floor (q)  y = Cast <to = 7> (g)"),
     "remainder of a negative divisor": (WHOLE, "y = Mod (x, m)", "y = Mod <fmod = 1> (x, m)"),
     "a product that overflows": (SMALL, "y = Mul (x, k)", "w = Cast <to = 7> (x)  v = Cast <to = 7> (k)  "
-                                 "p = Mul (w, v)  f = Cast <to = 11> (p)  a = Constant <value_float = 2147483647.0> ()  "
+                                 "p = Mul (w, v)  "
+                                 "f = Cast <to = 11> (p)  a = Constant <value_float = 2147483647.0> ()  "
                                  "b = Cast <to = 11> (a)  c = Min (f, b)  y = Cast <to = 6> (c)"),
     "unsigned difference": (BYTES, "y = Sub (x, i)", "a = Cast <to = 6> (x)  b = Cast <to = 6> (i)  d = Sub (a, b)  "
                             "e = Abs (d)  y = Cast <to = 2> (e)"),
