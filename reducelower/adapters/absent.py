@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from onnx import FunctionProto, NodeProto, TypeProto, defs
 
+from reducelower.adapters import ops
 from reducelower.adapters.registry import crossings
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
@@ -58,6 +59,7 @@ def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[
 
 def is_expressible(op_type: str) -> bool:
     """Whether there is any way to express an operator by others; a given node may still be refused."""
+    ops.load(op_type)
     if op_type in _EXPRESSIONS or op_type in _BOOK.book.operators:
         return True
     found: Any = defs.get_schema(op_type)
@@ -79,6 +81,7 @@ def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodePro
         RefusedError: it cannot be expressed there.
     """
     label = f"{node.op_type} by other operators"
+    ops.load(node.op_type)
     for known in _EXPRESSIONS.get(node.op_type, ()):
         for crossing in crossings(node.op_type, opset, known.reads or opset):
             opset = crossing.opset

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, defs, helper
 
+from reducelower.adapters import ops
 from reducelower.errors import RefusedError
 from reducelower.model.build import make_node
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, versions
@@ -74,6 +75,7 @@ def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> F
     Raises:
         RefusedError: nothing would give the same result.
     """
+    ops.load(node.op_type)
     if misfit.startswith("tensor("):
         element_type = parse_element_type(misfit)
         answer = _RETYPES.get(node.op_type)

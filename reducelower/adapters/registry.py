@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 
+from reducelower.adapters import ops
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute
@@ -375,6 +376,7 @@ def _crossing(op_type: str, boundary: int, below: int, down: bool) -> Crossing:
 @cache
 def crossings(op_type: str, source_opset: int, goal_opset: int) -> tuple[Crossing, ...]:
     """The boundaries an operator crosses between two opset versions at both of which it exists, in order."""
+    ops.load(op_type)
     between = [number for number in versions(op_type) if number <= max(source_opset, goal_opset)]
     low = min(source_opset, goal_opset)
     pairs = [(new, old) for old, new in itertools.pairwise(between) if new > low]

@@ -192,17 +192,20 @@ def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
         click.UsageError: a runtime does not read that opset version, or the runtimes have none in common.
     """
     from reducelower.options import Target
-    from reducelower.runtimes import TargetError, combined
 
     opset: int | None = options["opset"]
+    target = Target(opset, frozenset(options["without"]), frozenset(options["without_types"]))
+    if not options["for_runtimes"]:
+        return target
+    from reducelower.runtimes import TargetError, combined
+
     for runtime in options["for_runtimes"]:
         if opset is not None and opset not in runtime.reads:
             raise click.UsageError(f"{runtime} reads opsets {runtime.reads}, not {opset}", ctx)
     try:
-        together = combined(options["for_runtimes"]) if options["for_runtimes"] else None
+        return replace(target, runtime=combined(options["for_runtimes"]))
     except TargetError as error:
         raise click.UsageError(str(error), ctx) from None
-    return Target(opset, frozenset(options["without"]), frozenset(options["without_types"]), together)
 
 
 def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from onnx import FunctionProto, NodeProto
 
-from reducelower.adapters import constants, ops, reductions
+from reducelower.adapters import constants, reductions
 from reducelower.errors import Refusal, RefusedError
 from reducelower.legalization.checking import is_in_doubt, wrong_node
 from reducelower.legalization.draft import Draft
@@ -47,7 +47,7 @@ _Settled: TypeAlias = "tuple[bool | list[NodeProto], str]"
 _Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
 """What makes one node legal: whether it changed, or what replaces it; and the name of what did it."""
 
-_REGISTERING = (constants, ops, reductions)
+_REGISTERING = (constants, reductions)
 """Modules that register rewrites when they are imported."""
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from reducelower.adapters import absent, constants, reductions
-from reducelower.adapters import ops as operators
 from reducelower.adapters.registry import Crossing, crossings
 from reducelower.model.schemas import all_operators, latest_opset, schema, versions
 
 __all__ = ["support_table"]
 
-_REGISTERING = (constants, operators, reductions)
+_REGISTERING = (constants, reductions)
 """Modules that register rewrites when they are imported."""
 
 

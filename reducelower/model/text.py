@@ -7,7 +7,7 @@ import re
 __all__ = ["shape_text", "short", "shown", "xml_text"]
 
 _LONGEST = 1000
-_NOT_IN_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
+_NOT_IN_XML = "[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
 
 
 def shown(text: str) -> str:
@@ -32,7 +32,7 @@ def short(text: str, length: int) -> str:
 
 def xml_text(text: str) -> str:
     """Text without characters that XML 1.0 cannot hold."""
-    return _NOT_IN_XML.sub("\ufffd", text)
+    return re.sub(_NOT_IN_XML, "\ufffd", text)
 
 
 def shape_text(dims: tuple[int | str | None, ...] | None) -> str:

@@ -1,104 +1,76 @@
-"""What operators other than Reduce need at their boundaries: one module per family.
-
-Importing this package registers every rewrite.
-"""
+"""What operators other than Reduce need at their boundaries: a module per family, imported for what a model has."""
 
 from __future__ import annotations
 
-from reducelower.adapters.ops import (
-    activations,
-    affine_grid,
-    arithmetic,
-    attention,
-    axes,
-    batch_normalization,
-    bits,
-    broadcasting,
-    casting,
-    chance,
-    clipping,
-    column_to_image,
-    control,
-    cropping,
-    cumulative,
-    deform_conv,
-    dilated_pooling,
-    dropout,
-    einsum,
-    elementwise,
-    fourier,
-    grid_sample,
-    indexing,
-    integer_products,
-    interpolation,
-    layer_normalization,
-    like,
-    optionals,
-    ordering,
-    padding,
-    pooling,
-    quantization,
-    ramps,
-    rearranging,
-    recurrent,
-    resize,
-    reversing,
-    sampling,
-    shaping,
-    sign,
-    slicing,
-    softmax,
-    splitting,
-    tensor_scatter,
-    topk,
-    windows,
-)
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 
-__all__ = [
-    "activations",
-    "affine_grid",
-    "arithmetic",
-    "attention",
-    "axes",
-    "batch_normalization",
-    "bits",
-    "broadcasting",
-    "casting",
-    "chance",
-    "clipping",
-    "column_to_image",
-    "control",
-    "cropping",
-    "cumulative",
-    "deform_conv",
-    "dilated_pooling",
-    "dropout",
-    "einsum",
-    "elementwise",
-    "fourier",
-    "grid_sample",
-    "indexing",
-    "integer_products",
-    "interpolation",
-    "layer_normalization",
-    "like",
-    "optionals",
-    "ordering",
-    "padding",
-    "pooling",
-    "quantization",
-    "ramps",
-    "rearranging",
-    "recurrent",
-    "resize",
-    "reversing",
-    "sampling",
-    "shaping",
-    "sign",
-    "slicing",
-    "softmax",
-    "splitting",
-    "tensor_scatter",
-    "topk",
-    "windows",
-]
+__all__ = ["FAMILIES", "load"]
+
+FAMILIES: Mapping[str, str] = {
+    "activations": "Celu Gelu",
+    "affine_grid": "AffineGrid",
+    "arithmetic": "Gemm Mod Pow",
+    "attention": "Attention",
+    "axes": "ArgMax ArgMin Compress Concat Flatten Gather Hardmax "
+    "LogSoftmax OneHot Slice Softmax Split Squeeze Unsqueeze",
+    "batch_normalization": "BatchNormalization InstanceNormalization",
+    "bits": "BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor",
+    "broadcasting": "Add And Div Equal Gemm Greater Less Max Mean Min Mul Or PRelu Pow Sub Sum Xor",
+    "casting": "Cast Concat",
+    "chance": "Bernoulli",
+    "clipping": "Clip",
+    "column_to_image": "Col2Im",
+    "control": "If Loop Scan",
+    "cropping": "CenterCropPad",
+    "cumulative": "CumProd CumSum",
+    "deform_conv": "DeformConv",
+    "dilated_pooling": "AveragePool LpPool",
+    "dropout": "Dropout",
+    "einsum": "Einsum",
+    "elementwise": "Identity IsInf Round",
+    "fourier": "DFT",
+    "grid_sample": "GridSample",
+    "indexing": "GatherElements GatherND Scatter ScatterElements ScatterND",
+    "integer_products": "ConvInteger QLinearConv QLinearMatMul",
+    "layer_normalization": "GroupNormalization LayerNormalization "
+    "MeanVarianceNormalization RMSNormalization SimplifiedLayerNormalization",
+    "like": "CastLike",
+    "optionals": "OptionalGetElement OptionalHasElement",
+    "ordering": "Clip Equal Max Min Relu",
+    "padding": "Pad",
+    "pooling": "AveragePool GlobalLpPool LpPool MaxPool",
+    "quantization": "DequantizeLinear MatMulInteger QuantizeLinear",
+    "ramps": "Range Trilu",
+    "rearranging": "DepthToSpace SpaceToDepth",
+    "recurrent": "GRU LSTM RNN",
+    "resize": "Resize Upsample",
+    "reversing": "ReverseSequence",
+    "sampling": "DFT GridSample RoiAlign",
+    "shaping": "GatherND Reshape Shape Tile",
+    "sign": "Sign",
+    "slicing": "Slice",
+    "softmax": "Hardmax LogSoftmax Softmax",
+    "splitting": "Split",
+    "tensor_scatter": "TensorScatter",
+    "topk": "ArgMax ArgMin TopK",
+    "windows": "BlackmanWindow HammingWindow HannWindow",
+}
+"""The operators that each module registers rewrites for."""
+
+
+@cache
+def _families() -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for family, op_types in FAMILIES.items():
+        for op_type in op_types.split():
+            found.setdefault(op_type, []).append(family)
+    return found
+
+
+@cache
+def load(op_type: str) -> None:
+    """Import the modules that register rewrites for an operator, so that it can be looked up among them."""
+    for family in _families().get(op_type, ()):
+        import_module(f"{__name__}.{family}")
