@@ -74,6 +74,7 @@ class Settings:
         dims, inputs: sizes of symbolic dimensions and files with input values, for verification.
         test_data: folder in ONNX's test-data layout that verification takes inputs and outputs from; may be empty.
         runtimes: where the converted model is run.
+        provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
         tolerances: by ONNX element type, in place of the defaults.
         budget: seconds that running one model may take.
         strict: a model that cannot be run is a failure.
@@ -102,6 +103,7 @@ class Settings:
     inputs: Mapping[str, str] = field(default_factory=dict)
     test_data: str = ""
     runtimes: Sequence[str] = ("onnxruntime",)
+    provider: str = ""
     tolerances: Mapping[str, Tolerance] = field(default_factory=dict)
     budget: float = 60.0
     strict: bool = False

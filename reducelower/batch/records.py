@@ -13,18 +13,16 @@ import os
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from reducelower import __version__
 from reducelower.files.urls import is_url
 from reducelower.options import Settings
+from reducelower.versions import versions_of
 
 __all__ = ["Content", "Origin", "Record", "content_of", "external_facts", "origin_of", "read_record", "write_record"]
 
 _BLOCK = 1 << 20
-_TOOLS = ("onnx", "onnxruntime")
 _WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "backup", "details")
 
 
@@ -83,8 +81,7 @@ def origin_of(source: str, settings: Settings) -> Origin:
         del told[name]
     told["files"] = [_tree(str(path)) for path in (settings.rules, settings.test_data, *settings.inputs.values())]
     text = json.dumps(told, sort_keys=True)
-    tools = {"reducelower": __version__} | {name: _version(name) for name in _TOOLS}
-    return Origin(_sha256(Path(source)), hashlib.sha256(text.encode()).hexdigest(), tools)
+    return Origin(_sha256(Path(source)), hashlib.sha256(text.encode()).hexdigest(), versions_of("onnx", "onnxruntime"))
 
 
 def content_of(path: Path) -> Content | None:
@@ -175,10 +172,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | None) else repr(value)
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""

@@ -16,7 +16,7 @@ from reducelower.plan import Plan
 if TYPE_CHECKING:
     from reducelower.verification import OutputComparison, TestDataSet, Verdict, Verification
 
-__all__ = ["OnProgress", "verify_models"]
+__all__ = ["OnProgress", "require_runtimes", "verify_models"]
 
 OnProgress = Callable[[int, int], None]
 """Called with (done, total) distinct rewrites."""
@@ -43,6 +43,35 @@ def verify_models(
         seed: seed for the values that are made.
         on_progress: called after each distinct rewrite.
     """
+    from reducelower.verification.providers import on_provider
+
+    with on_provider(settings.provider):
+        return _verify_models(source, result, settings, data_sets, plan, seed, on_progress)
+
+
+def require_runtimes(settings: Settings) -> None:
+    """Make sure before any work that what models are to be verified in is there.
+
+    Raises:
+        SettingError: there is no onnxruntime, or it lacks the execution provider.
+    """
+    if settings.verify and "onnxruntime" in settings.runtimes:
+        from reducelower.verification.providers import provider_named, require_onnxruntime
+
+        require_onnxruntime()
+        if settings.provider:
+            provider_named(settings.provider)
+
+
+def _verify_models(
+    source: LoadedModel,
+    result: LoadedModel | ModelProto,
+    settings: Settings,
+    data_sets: Sequence[TestDataSet],
+    plan: Plan | None,
+    seed: int,
+    on_progress: OnProgress | None,
+) -> Verification:
     from reducelower.verification import combined, run_whole, verify_regions
     from reducelower.verification.source import Source
     from reducelower.verification.whole import interface_mismatch

@@ -56,7 +56,7 @@ class _Commands(click.Group):
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
-    from reducelower.cli.versions import versions
+    from reducelower.versions import versions
 
     click.echo(versions())
     ctx.exit()

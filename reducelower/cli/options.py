@@ -47,7 +47,7 @@ __all__ = [
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-_WITH_VERIFICATION = ("dims", "inputs", "test_data", "runtimes", "tolerances", "budget", "strict")
+_WITH_VERIFICATION = ("dims", "inputs", "test_data", "runtimes", "provider", "tolerances", "budget", "strict")
 
 _CONFLICTS: Sequence[tuple[str, object, Sequence[str], str]] = (
     ("quiet", True, ("verbose",), "one asks for less text and the other for more"),
@@ -270,6 +270,13 @@ def verification_options(function: Decorated) -> Decorated:
                 callback=_installed,
                 help="Where the model is run: onnxruntime, reference, or a runtime that may be installed beside "
                 "another Python; repeatable.  [default: onnxruntime, and what --for names]",
+            ),
+            click.option(
+                "--provider",
+                metavar="NAME",
+                default="",
+                help="Execution provider of onnxruntime, such as cuda, where the build that is installed has it.  "
+                "[default: cpu]",
             ),
             click.option(
                 "--tolerance",

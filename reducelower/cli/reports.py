@@ -63,7 +63,7 @@ def _run_facts() -> tuple[tuple[str, str], ...]:
     import sys
     from datetime import datetime
 
-    from reducelower.cli.versions import versions
+    from reducelower.versions import versions
 
     line = shlex.join(["reducelower", *sys.argv[1:]])
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")

@@ -56,7 +56,7 @@ def command(before: str, after: str | None, **options: Any) -> int:
 def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
     """Compare models of this machine, which the user knows by other names, report, and return the exit status."""
     from reducelower.batch.input_values import read_data_sets
-    from reducelower.batch.verifying import verify_models
+    from reducelower.batch.verifying import require_runtimes, verify_models
     from reducelower.cli import console
     from reducelower.files import read_model
     from reducelower.options import Target
@@ -68,6 +68,7 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
 
         check_report_paths(reports, names)
     settings = settings_of(Target(), options)
+    require_runtimes(settings)
     source = read_model(paths[0])
     found: Verification | None = None
     comparisons: list[RuntimeComparison] = []
@@ -102,17 +103,19 @@ def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[Run
     """One comparison per runtime and set of inputs."""
     from reducelower.batch.input_values import read_data_sets
     from reducelower.verification import compare_runtimes
+    from reducelower.verification.providers import on_provider
 
-    return [
-        compare_runtimes(
-            source.path if source.is_partial else source.model,
-            runtime,
-            inputs=data.inputs,
-            seed=seed,
-            dims=settings.dims,
-            tolerances=settings.tolerances or None,
-            budget=settings.budget,
-        )
-        for data in read_data_sets(settings, source.model)
-        for runtime in dict.fromkeys(settings.runtimes)
-    ]
+    with on_provider(settings.provider):
+        return [
+            compare_runtimes(
+                source.path if source.is_partial else source.model,
+                runtime,
+                inputs=data.inputs,
+                seed=seed,
+                dims=settings.dims,
+                tolerances=settings.tolerances or None,
+                budget=settings.budget,
+            )
+            for data in read_data_sets(settings, source.model)
+            for runtime in dict.fromkeys(settings.runtimes)
+        ]

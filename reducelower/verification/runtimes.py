@@ -11,8 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from onnx import helper
 
+from reducelower.failures import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.deadlines import terminated_after
+from reducelower.verification.providers import chosen_provider
 from reducelower.verification.source import CannotRunError, OutOfTimeError, Source, default_opset, plainly_spelled
 
 __all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
@@ -50,13 +52,20 @@ _SMALL = 1 << 20  # bytes
 
 
 class OnnxRuntime:
-    """onnxruntime on the CPU, with graph optimizations off so that the model runs as it is written."""
+    """onnxruntime, with graph optimizations off so that the model runs as it is written."""
 
     name = "onnxruntime"
 
+    def __init__(self, provider: str = "") -> None:
+        """Name the execution provider; the chosen one where none is named (see `on_provider`)."""
+        self._provider = provider or chosen_provider()
+
     def load(self, source: Source) -> Session:
         """Load from the path where there is one, so that external data is found and weights are not copied."""
-        import onnxruntime
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise CannotRunError("onnxruntime is not installed", unsupported=True) from error
 
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -68,11 +77,13 @@ class OnnxRuntime:
         if source.folder:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(source.folder))
         try:
-            session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            session = onnxruntime.InferenceSession(model, options, providers=[self._provider])
         except Exception as error:  # onnxruntime raises one class per status code, and plain RuntimeError
             found = _onnxruntime_error(error)
             old = default_opset(source.proto) < _OLDEST
             raise CannotRunError(found.reason, unsupported=found.unsupported or old) from error
+        if self._provider not in session.get_providers():
+            raise SettingError(f"onnxruntime could not start {self._provider}; its own message says what is missing")
         return _OnnxRuntimeSession(session)
 
 

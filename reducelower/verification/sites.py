@@ -19,6 +19,7 @@ from reducelower.verification.bounded import bounded, moved
 from reducelower.verification.check import check, describe
 from reducelower.verification.pairs import Pair, cut
 from reducelower.verification.places import find_places
+from reducelower.verification.providers import chosen_provider
 from reducelower.verification.regions import Region, cut_region
 from reducelower.verification.result import Coverage, SiteVerification
 from reducelower.verification.source import CannotRunError
@@ -337,7 +338,7 @@ def _conditions(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | Non
         return None
     versions = pair.before.model.ir_version, pair.after.model.ir_version
     sizes = tuple(item.dims for item in pair.inputs)
-    return pair.key, sizes, pair.is_raised, versions, seed, tuple(sorted((tolerances or {}).items()))
+    return chosen_provider(), pair.key, sizes, pair.is_raised, versions, seed, tuple(sorted((tolerances or {}).items()))
 
 
 def _check_declared(

@@ -16,6 +16,7 @@ from reducelower.verification.conditioning import Move, disturbed_inside
 from reducelower.verification.doubts import old_in_reference, random_outputs, sensitivity
 from reducelower.verification.given import check_given
 from reducelower.verification.inputs import input_specs
+from reducelower.verification.providers import CPU, chosen_provider, on_provider, require_onnxruntime
 from reducelower.verification.result import OutputComparison, Verdict, Verification
 from reducelower.verification.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.runtimes import Session, runtime_named
@@ -95,6 +96,7 @@ def verify(
     base_dir: str | os.PathLike[str] | None = None,
     strict: bool = False,
     overrides: bool = True,
+    provider: str = "",
 ) -> Verification:
     """Run every region in which two models differ by itself, then both whole models, and compare every output.
 
@@ -120,34 +122,38 @@ def verify(
         strict: take a runtime that departs from the specification for a reason not to say ``equivalent``.
         overrides: whether initializers that are also inputs have to be defaults in both models, which a caller may
             override.
+        provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
 
     Returns:
         The verdict, what every region and every output gave, and what was not seen.
 
     Raises:
         UnreadableModelError: a path is missing or not an ONNX model.
-        ValueError: there is no runtime, no input or no symbolic dimension of a given name, or a given value does not
-            fit its input.
+        ValueError: there is no runtime, provider, input or symbolic dimension of a given name, a given value does not
+            fit its input, or onnxruntime is not installed.
     """
     source, result = Source.of(before, base_dir), Source.of(after, base_dir)
+    if "onnxruntime" in runtimes:
+        require_onnxruntime()
     regions = None
-    if not interface_mismatch(source.proto, result.proto):
-        regions = verify_regions(
-            source.proto, result.proto, plan, seed=seed, tolerances=tolerances, on_progress=on_progress
+    with on_provider(provider):
+        if not interface_mismatch(source.proto, result.proto):
+            regions = verify_regions(
+                source.proto, result.proto, plan, seed=seed, tolerances=tolerances, on_progress=on_progress
+            )
+        whole = run_whole(
+            source,
+            result,
+            inputs=inputs,
+            expected=expected,
+            seed=seed,
+            dims=dims,
+            runtimes=runtimes,
+            tolerances=tolerances,
+            budget=budget,
+            overrides=overrides,
+            regions=regions,
         )
-    whole = run_whole(
-        source,
-        result,
-        inputs=inputs,
-        expected=expected,
-        seed=seed,
-        dims=dims,
-        runtimes=runtimes,
-        tolerances=tolerances,
-        budget=budget,
-        overrides=overrides,
-        regions=regions,
-    )
     found = combined(whole, regions)
     departs = bool(found.departing or found.departs)
     return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
@@ -329,7 +335,10 @@ def _differ(outputs: Sequence[OutputComparison]) -> bool:
 
 
 def _where(left: Run, right: Run) -> str:
-    return left.runtime if left.runtime == right.runtime else f"{left.runtime} / {right.runtime}"
+    provider = chosen_provider()
+    on = "" if provider == CPU else f" on {provider}"
+    names = [run.runtime + (on if run.runtime == "onnxruntime" else "") for run in (left, right)]
+    return " / ".join(dict.fromkeys(names))
 
 
 def _compared(

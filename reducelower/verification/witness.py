@@ -11,6 +11,7 @@ from onnx import ModelProto
 from reducelower.numerics.measure import Array, element_type_of, is_float
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.doubts import old_in_reference
+from reducelower.verification.providers import CPU
 from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime, Session
 from reducelower.verification.source import CannotRunError, Source
 from reducelower.verification.wider import Wider, with_bodies
@@ -148,7 +149,7 @@ class Witness:
             self._has_no_body = True
             body = with_bodies(self._model)
             try:
-                self._body = None if body is None else OnnxRuntime().load(Source(body))
+                self._body = None if body is None else OnnxRuntime(CPU).load(Source(body))
             except CannotRunError:
                 return ""
         try:

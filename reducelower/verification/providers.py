@@ -1,0 +1,82 @@
+"""The execution provider on which onnxruntime runs models, whichever build of it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib.util import find_spec
+
+from reducelower.failures import SettingError
+from reducelower.model.suggestions import did_you_mean
+
+__all__ = ["CPU", "chosen_provider", "on_provider", "provider_named", "require_onnxruntime"]
+
+CPU = "CPUExecutionProvider"
+_ENDING = "ExecutionProvider"
+_ALSO = {"directml": "dml"}
+_chosen = ContextVar("provider", default=CPU)
+
+
+def chosen_provider() -> str:
+    """The provider that models are run on now."""
+    return _chosen.get()
+
+
+@contextmanager
+def on_provider(name: str) -> Iterator[None]:
+    """Run models on a provider for as long as this lasts.
+
+    Args:
+        name: as of `provider_named`; empty for the one that is chosen already.
+
+    Raises:
+        SettingError: as of `provider_named`.
+    """
+    token = _chosen.set(provider_named(name) if name else chosen_provider())
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def provider_named(name: str) -> str:
+    """The execution provider of a name, as onnxruntime spells it.
+
+    Args:
+        name: its name in any case, with or without ``ExecutionProvider`` at the end, such as ``cuda``.
+
+    Raises:
+        SettingError: the onnxruntime that is installed does not have it, or there is none.
+    """
+    require_onnxruntime()
+    import onnxruntime
+
+    wanted = name.lower().removesuffix(_ENDING.lower())
+    wanted = _ALSO.get(wanted, wanted)
+    known: dict[str, str] = {item.removesuffix(_ENDING).lower(): item for item in onnxruntime.get_available_providers()}
+    if wanted not in known:
+        raise SettingError(
+            f"the onnxruntime that is installed ({onnxruntime.__version__}) has no execution provider {name!r}; "
+            f"it has {', '.join(sorted(known))}{did_you_mean(wanted, known)}"
+        )
+    return known[wanted]
+
+
+def require_onnxruntime() -> None:
+    """Make sure that onnxruntime can be imported; nothing is imported for that where nothing looks wrong.
+
+    Raises:
+        SettingError: there is none, or what is left of two builds that were installed over each other.
+    """
+    spec = find_spec("onnxruntime")
+    if spec is None:
+        raise SettingError(
+            "onnxruntime is not installed, and models are verified in it: install the build for this machine, such as "
+            "onnxruntime or onnxruntime-gpu, or give --no-verify"
+        )
+    if spec.origin is None:
+        raise SettingError(
+            "the onnxruntime that is installed is broken, as two builds leave it that were installed over each other: "
+            "uninstall both (pip uninstall onnxruntime onnxruntime-gpu), then install the one that you need"
+        )

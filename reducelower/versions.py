@@ -1,0 +1,42 @@
+"""The versions of reducelower and of what it works with, from package metadata: nothing is imported for them."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+
+from reducelower import __version__
+
+__all__ = ["versions", "versions_of"]
+
+_NEIGHBOURS = ("onnx", "onnxruntime", "onnxscript", "numpy", "protobuf")
+_BUILDS = ("", "-gpu", "-directml", "-qnn", "-openvino", "-migraphx", "-rocm", "-training")
+"""Builds of onnxruntime, which are packages of their own names and install one module."""
+
+
+def versions() -> str:
+    """One line for reducelower, one for each package it works with."""
+    found = versions_of(*_NEIGHBOURS)
+    return "\n".join([*(f"{name} {number}" for name, number in found.items()), f"Python {platform.python_version()}"])
+
+
+def versions_of(*names: str) -> Mapping[str, str]:
+    """The versions of reducelower and of packages; of onnxruntime those of every build that is installed.
+
+    Args:
+        names: names of packages.
+    """
+    found = {"reducelower": __version__}
+    for name in names:
+        builds = [f"{name}{build}" for build in _BUILDS] if name == "onnxruntime" else [name]
+        found |= dict(_installed(builds)) or {name: "not installed"}
+    return found
+
+
+def _installed(names: list[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue

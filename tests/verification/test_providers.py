@@ -1,0 +1,131 @@
+"""Models run on the execution provider that was asked for, in whichever build of onnxruntime is there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from reducelower import verify
+from reducelower.failures import SettingError
+from reducelower.verification import providers
+from reducelower.verification.providers import CPU, chosen_provider, on_provider, provider_named
+from reducelower.verification.runtimes import OnnxRuntime
+from reducelower.verification.source import Source
+
+from .models import model
+
+Cli = Callable[..., Any]
+
+RELU = model("g (float[2] x) => (float[2] y) { y = Relu (x) }")
+OTHERS = sorted(set(onnxruntime.get_available_providers()) - {CPU})
+other = pytest.param(OTHERS[0] if OTHERS else "", marks=pytest.mark.skipif(not OTHERS, reason="there is only the CPU"))
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An onnxruntime that says it has CUDA."""
+    monkeypatch.setattr(
+        onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider", "DmlExecutionProvider", CPU]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("cuda", "CUDAExecutionProvider"),
+        ("CUDA", "CUDAExecutionProvider"),
+        ("CUDAExecutionProvider", "CUDAExecutionProvider"),
+        ("cudaexecutionprovider", "CUDAExecutionProvider"),
+        ("DirectML", "DmlExecutionProvider"),
+        ("cpu", CPU),
+    ],
+)
+def test_names_have_no_case_and_need_no_ending(name: str, found: str, cuda: None) -> None:
+    assert provider_named(name) == found
+
+
+def test_a_provider_that_is_not_there_is_told_with_those_that_are(cuda: None) -> None:
+    with pytest.raises(SettingError, match=r"provider 'coda'; it has cpu, cuda, dml; did you mean 'cuda'\?$"):
+        provider_named("coda")
+
+
+def test_a_session_asks_for_the_chosen_provider(cuda: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    class Session:
+        def __init__(self, model: bytes, options: object, providers: list[str]) -> None:
+            asked.append(providers)
+
+        def get_providers(self) -> list[str]:
+            return [CPU] if len(asked) > 1 else [*asked[-1], CPU]
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+    with on_provider("cuda"):
+        OnnxRuntime().load(Source(RELU))
+        with pytest.raises(SettingError, match="onnxruntime could not start CUDAExecutionProvider"):
+            OnnxRuntime().load(Source(RELU))
+    assert asked[0] == ["CUDAExecutionProvider"]
+    assert chosen_provider() == CPU
+
+
+@pytest.mark.parametrize("name", [other])
+def test_a_verification_says_where_it_ran(name: str) -> None:
+    found = verify(RELU, model("g (float[2] x) => (float[2] y) <float z = {0}> { y = Max (x, z) }"), provider=name)
+    assert found.equivalent
+    assert found.runtime == f"onnxruntime on {name}"
+
+
+@pytest.mark.parametrize("name", [other])
+@pytest.mark.parametrize("command", ["convert", "expand", "raise", "verify"])
+def test_every_command_that_verifies_takes_it(command: str, name: str, cli: Cli, models: Path, tmp_path: Path) -> None:
+    given, output = models / "torch_mean_dyn_18.onnx", tmp_path / "out.onnx"
+    goal = {"convert": ("--opset", 13), "verify": (given,)}.get(command, ())
+    where = () if command == "verify" else ("-o", output)
+    ran = cli(command, given, *goal, *where, "--json", "--provider", name)
+    assert ran.status == 0, ran.err
+    assert json.loads(ran.out)["verification"]["runtime"] == f"onnxruntime on {name}"
+    absent = cli(command, given, *goal, *where, "--provider", "nothing")
+    assert (absent.status, absent.out) == (2, "")
+    assert "has no execution provider 'nothing'" in absent.err
+
+
+WITHOUT = """
+import sys
+sys.modules["onnxruntime"] = None
+from reducelower.cli import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def test_without_onnxruntime_a_sentence_says_what_to_do(models: Path, tmp_path: Path) -> None:
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        output = str(tmp_path / f"out{len(more)}.onnx")
+        words = ["convert", str(models / "torch_mean_dyn_18.onnx"), "-o", output, "--opset", "13", *more]
+        return subprocess.run([sys.executable, "-c", WITHOUT, *words], capture_output=True, text=True, check=False)
+
+    refused = run()
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(
+        "error: onnxruntime is not installed, and models are verified in it: install the build"
+    )
+    assert refused.stderr.count("\n") == 1
+    assert run("--no-verify", "-q").returncode == 0
+    elsewhere = run("--runtime", "reference", "--force")
+    assert elsewhere.returncode == 0, elsewhere.stderr
+    assert "Equivalent" in elsewhere.stdout
+
+
+def test_two_builds_over_each_other_are_told_apart_from_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.machinery import ModuleSpec
+
+    monkeypatch.setattr(providers, "find_spec", lambda name: ModuleSpec(name, None, is_package=True))
+    with pytest.raises(SettingError, match="installed over each other: uninstall both"):
+        verify(RELU, RELU, inputs={"x": np.zeros(2, np.float32)})
