@@ -65,7 +65,7 @@ def require_runtimes(settings: Settings) -> None:
 
 def _verify_models(
     source: LoadedModel,
-    result: LoadedModel | ModelProto,
+    result: LoadedModel | Document,
     settings: Settings,
     data_sets: Sequence[TestDataSet],
     plan: Plan | None,
