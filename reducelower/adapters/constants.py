@@ -12,7 +12,7 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper, nump
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
-from reducelower.model.inference import read_by
+from reducelower.model.graph import read_by
 from reducelower.model.nodelist import Replacement, nodes_of
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.scope import Scope

@@ -21,7 +21,8 @@ from onnx import (
 )
 
 from reducelower.adapters.reductions import REDUCTIONS
-from reducelower.model.inference import infer, skeleton, subgraphs
+from reducelower.model.graph import subgraphs
+from reducelower.model.inference import infer, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.scope.values import tensor_of
 

@@ -12,7 +12,7 @@ from onnxscript.rewriter import MatchContext, MatchResult, pattern
 from reducelower.api import legalize
 from reducelower.errors import ConversionError
 from reducelower.ir.types import InferredTypes
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.options import Target
 from reducelower.rulebook import RuleBook, RuleError, load_book

@@ -9,7 +9,8 @@ import onnx_ir as ir
 from onnx import FunctionProto, GraphProto, TypeProto
 
 from reducelower.ir.light import lighten
-from reducelower.model.inference import GraphKey, Inference, function_key, subgraphs
+from reducelower.model.graph import subgraphs
+from reducelower.model.inference import GraphKey, Inference, function_key
 
 __all__ = ["InferredTypes"]
 

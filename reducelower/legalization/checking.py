@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from onnx import ModelProto, TypeProto, ValueInfoProto, checker, shape_inference
 
 from reducelower.legalization.memo import Outcome
-from reducelower.model.inference import skeleton, subgraphs
+from reducelower.model.graph import subgraphs
+from reducelower.model.inference import skeleton
 
 __all__ = ["contradicts_inference", "is_in_doubt", "wrong_node"]
 

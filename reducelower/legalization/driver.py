@@ -31,7 +31,8 @@ from reducelower.legalization.memo import (
 )
 from reducelower.legalization.occurring_types import Occurring
 from reducelower.legalization.settling import Settler
-from reducelower.model.inference import function_key, subgraphs
+from reducelower.model.graph import function_path, inner_path, subgraphs
+from reducelower.model.inference import function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
 from reducelower.model.sole_type import reads_and_yields_one_type
 from reducelower.options import Target
@@ -96,8 +97,7 @@ class Legalizer:
             self.refusals += [refusal for index, refusal in sorted(edit.refused.items()) if index not in gone]
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:
-        overload = f":{function.overload}" if function.overload else ""
-        path = f"functions/{function.domain}::{function.name}{overload}"
+        path = function_path(function)
         opset = None
         for entry in function.opset_import:
             if entry.domain in DEFAULT_DOMAINS:
@@ -222,7 +222,7 @@ class Legalizer:
         """Make the graphs inside a node legal."""
         graph, node = edit.scope, edit.scope.node_list[index]
         for number, attribute, inner in subgraphs(node):
-            path = f"{graph.path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
+            path = inner_path(graph.path, node, index, attribute)
             key = None if graph.key is None else (*graph.key, index, number)
             self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key))
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from reducelower.model.inference import GraphKey, function_key, subgraphs
+from reducelower.model.graph import function_path, subgraphs, walk
+from reducelower.model.inference import GraphKey, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.scope.graph import GraphScope, constant_nodes
 from reducelower.scope.ground import Ground
@@ -40,12 +41,7 @@ def _id(function: FunctionProto) -> _Id:
 
 
 def _called(nodes: Iterable[NodeProto]) -> set[_Id]:
-    found: set[_Id] = set()
-    for node in nodes:
-        found.add((node.domain, node.op_type, node.overload))
-        for _, _, graph in subgraphs(node):
-            found |= _called(graph.node)
-    return found
+    return {(node.domain, node.op_type, node.overload) for node in walk(nodes)}
 
 
 class _Specializer:
@@ -57,9 +53,7 @@ class _Specializer:
         self.functions = {_id(function): function for function in model.functions}
         self.copies: dict[tuple[object, ...], FunctionProto] = {}
         self.names = {(function.domain, function.name) for function in model.functions}
-        self.affected = {
-            key for key in self.functions if f"functions/{key[0]}::{key[1]}" + (f":{key[2]}" if key[2] else "") in paths
-        }
+        self.affected = {key for key, function in self.functions.items() if function_path(function) in paths}
         # Who calls such a function may hand on what it was itself called with.
         grown = True
         while grown:
@@ -151,7 +145,7 @@ class _Specializer:
 
 def _bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> None:
     """Put attributes in the place of references to them; a reference to one not given goes."""
-    for node in nodes:
+    for node in walk(nodes):
         for index in reversed(range(len(node.attribute))):
             attribute = node.attribute[index]
             if attribute.ref_attr_name:
@@ -162,5 +156,3 @@ def _bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> No
                 else:
                     attribute.CopyFrom(value)
                     attribute.name = name
-        for _, _, graph in subgraphs(node):
-            _bind(graph.node, given)

@@ -6,7 +6,7 @@ version that does not fit what the model uses. None of this says anything about 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from onnx import (
@@ -20,7 +20,8 @@ from onnx import (
 )
 
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
-from reducelower.model.inference import infer, skeleton, subgraphs
+from reducelower.model.graph import subgraphs, walk
+from reducelower.model.inference import infer, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.validate import what_is_wrong_with_calls
 
@@ -89,7 +90,7 @@ def _add_imports(model: ModelProto) -> Iterator[str]:
     for holder in holders:
         nodes = holder.graph.node if isinstance(holder, ModelProto) else holder.node
         imported = {_plain(entry.domain) for entry in holder.opset_import}
-        for domain in sorted({_plain(node.domain) for node in _all_nodes(nodes)} - imported):
+        for domain in sorted({_plain(node.domain) for node in walk(nodes)} - imported):
             version = _version_of(domain, model)
             holder.opset_import.add(domain=domain, version=version)
             yield f"imported {domain or 'the default domain'} at version {version}"
@@ -109,13 +110,6 @@ def _version_of(domain: str, model: ModelProto) -> int:
     known = [opset for (of, opset), needed in helper.OP_SET_ID_VERSION_MAP.items() if of == name]
     fitting = [opset for opset in known if helper.OP_SET_ID_VERSION_MAP[name, opset] <= model.ir_version]
     return max(fitting or known[:1] or [1])
-
-
-def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    for node in nodes:
-        yield node
-        for _, _, graph in subgraphs(node):
-            yield from _all_nodes(graph.node)
 
 
 def _fit_ir_version(model: ModelProto) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from onnx import FunctionProto, GraphProto, ModelProto, shape_inference
+from onnx import ModelProto, shape_inference
 
 from reducelower.errors import Refusal
 from reducelower.legalization.checking import contradicts_inference
@@ -19,7 +19,8 @@ from reducelower.legalization.memo import Memo
 from reducelower.model.census import Census
 from reducelower.model.declared import undefined
 from reducelower.model.document import Document
-from reducelower.model.inference import ContradictionError, Inference, skeleton, subgraphs
+from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.model.inference import ContradictionError, Inference, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.model.sole_type import sole_element_type
@@ -135,7 +136,8 @@ def _run(
     model, census = draft.model, draft.census
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     versions_imported = [entry.version for entry in imports]
-    if not imports and source.message.graph.node and not _has_default_operators(source.message):
+    domains = {node.domain for node in all_nodes(source.message)} if not imports else set()
+    if domains and domains.isdisjoint(DEFAULT_DOMAINS):
         # Its nodes are for any opset version, and it says so of the target's.
         versions_imported = [target.opset or latest_opset()]
         imports = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
@@ -222,16 +224,6 @@ def refusing(
     return refuses
 
 
-def _has_default_operators(model: ModelProto) -> bool:
-    holders: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
-    while holders:
-        for node in holders.pop().node:
-            if node.domain in DEFAULT_DOMAINS:
-                return True
-            holders.extend(graph for _, _, graph in subgraphs(node))
-    return False
-
-
 def _declared_of_nothing(source: Document, settings: Settings) -> Refusal | None:
     """Types and ranks declared of what is no value of the model."""
     for what, declared in (("element type", settings.element_types), ("rank", settings.ranks)):
@@ -242,19 +234,9 @@ def _declared_of_nothing(source: Document, settings: Settings) -> Refusal | None
     return None
 
 
-def _has_branches(model: ModelProto) -> bool:
-    holders: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
-    while holders:
-        for node in holders.pop().node:
-            if node.op_type == "If":
-                return True
-            holders.extend(graph for _, _, graph in subgraphs(node))
-    return False
-
-
 def _unlike_branches(model: ModelProto) -> Refusal | None:
     """Look for branches that turn out to give different shapes now that more is constant than before."""
-    if not _has_branches(model):
+    if not any(node.op_type == "If" for node in all_nodes(model)):
         return None
     try:
         shape_inference.infer_shapes(skeleton(model), strict_mode=True)

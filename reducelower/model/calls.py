@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from onnx import FunctionProto, ModelProto, NodeProto
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 
 __all__ = ["omitted_attributes"]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, TypeProto
+from onnx import FunctionProto, GraphProto, ModelProto, TypeProto
+
+from reducelower.model.graph import bodies, subgraphs
 
 __all__ = ["declare", "undefined"]
 
@@ -23,8 +25,9 @@ def declare(graph: GraphProto, element_types: Mapping[str, int], ranks: Mapping[
     for name in sorted((element_types.keys() | ranks.keys()) & set(_defined_in(graph))):
         value = stated[name] if name in stated else graph.value_info.add(name=name)
         _complete(value.type, element_types.get(name), ranks.get(name))
-    for inner in _inside(graph):
-        declare(inner, element_types, ranks)
+    for node in graph.node:
+        for _, _, inner in subgraphs(node):
+            declare(inner, element_types, ranks)
 
 
 def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> None:
@@ -42,11 +45,8 @@ def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> 
 def undefined(model: ModelProto, names: Collection[str]) -> tuple[list[str], set[str]]:
     """Those of some names that no graph or function of a model gives to a value, and the names that there are."""
     known: set[str] = set()
-    holders: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
-    while holders:
-        holder = holders.pop()
+    for _, holder in bodies(model):
         known.update(_defined_in(holder))
-        holders.extend(_inside(holder))
     return sorted(set(names) - known), known
 
 
@@ -58,11 +58,3 @@ def _defined_in(holder: GraphProto | FunctionProto) -> Iterator[str]:
         yield from holder.input
     for node in holder.node:
         yield from node.output
-
-
-def _inside(holder: GraphProto | FunctionProto) -> Iterator[GraphProto]:
-    for node in holder.node:
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                yield attribute.g
-            yield from attribute.graphs

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from math import prod
 
 from onnx import (
-    AttributeProto,
     FunctionProto,
     GraphProto,
     ModelProto,
@@ -19,6 +18,7 @@ from onnx import (
 )
 
 from reducelower.model.declared import declare
+from reducelower.model.graph import subgraphs, walk
 from reducelower.model.infer_ranks import complete
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
 
@@ -29,9 +29,7 @@ __all__ = [
     "function_key",
     "infer",
     "infer_body",
-    "read_by",
     "skeleton",
-    "subgraphs",
     "weight_bytes",
 ]
 
@@ -39,28 +37,6 @@ __all__ = [
 _SMALL = 1024
 
 GraphKey = tuple[int, ...]
-
-
-def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
-    """Every graph among the attributes of a node: its number among them, the attribute's name, the graph."""
-    number = 0
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield number, attribute.name, attribute.g
-            number += 1
-        elif attribute.type == AttributeProto.GRAPHS:
-            for graph in attribute.graphs:
-                yield number, attribute.name, graph
-                number += 1
-
-
-def read_by(node: NodeProto) -> Iterator[str]:
-    """The names of all that a node reads, and nodes and results of graphs inside it, whoever brings them about."""
-    yield from node.input
-    for _, _, graph in subgraphs(node):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from read_by(inner)
 
 
 def _strip(tensor: TensorProto) -> TensorProto:
@@ -232,7 +208,7 @@ def _note_calls(
         for size in tensor.dims:
             stated.tensor_type.shape.dim.add(dim_value=size)
     for node in graph.node:
-        called = (node.domain, node.op_type, node.overload)
+        called = _called(node)
         if called in functions:
             calls.setdefault(called, []).append([types.get(name) for name in node.input])
         for _, _, inner in subgraphs(node):
@@ -269,7 +245,7 @@ def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[tuple[
         if number in seen:
             return
         seen.add(number)
-        for called in _called(functions[number].node):
+        for called in map(_called, walk(functions[number].node)):
             if called in positions:
                 visit(positions[called])
         order.append(number)
@@ -279,11 +255,8 @@ def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[tuple[
     return order[::-1]
 
 
-def _called(nodes: Iterable[NodeProto]) -> Iterator[tuple[str, str, str]]:
-    for node in nodes:
-        yield node.domain, node.op_type, node.overload
-        for _, _, graph in subgraphs(node):
-            yield from _called(graph.node)
+def _called(node: NodeProto) -> tuple[str, str, str]:
+    return node.domain, node.op_type, node.overload
 
 
 def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], model: ModelProto) -> GraphProto:
@@ -405,11 +378,7 @@ def _keeps_rank_only(node: NodeProto, constants: set[str]) -> bool:
 
 
 def _has_references(nodes: Iterable[NodeProto]) -> bool:
-    return any(
-        any(attribute.ref_attr_name for attribute in node.attribute)
-        or any(_has_references(graph.node) for _, _, graph in subgraphs(node))
-        for node in nodes
-    )
+    return any(attribute.ref_attr_name for node in walk(nodes) for attribute in node.attribute)
 
 
 def infer_body(nodes: list[NodeProto], types: Mapping[str, TypeProto], opset: int) -> GraphProto:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.wire import varint
 
 __all__ = ["Names"]

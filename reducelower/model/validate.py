@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from google.protobuf.message import Message
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 
 __all__ = ["what_is_odd", "what_is_wrong_with_calls"]
@@ -159,11 +159,7 @@ def _measure(start: _Id, functions: dict[_Id, FunctionProto], sizes: dict[_Id, t
 
 
 def _called(nodes: Iterable[NodeProto]) -> Iterator[_Id]:
-    pending = [nodes]
-    while pending:
-        for node in pending.pop():
-            yield node.domain, node.op_type, node.overload
-            pending.extend(graph.node for _, _, graph in subgraphs(node))
+    return ((node.domain, node.op_type, node.overload) for node in walk(nodes))
 
 
 # Nodes
@@ -192,13 +188,10 @@ def _odd_node(model: ModelProto) -> str:
 def _references(function: FunctionProto) -> dict[str, set[int]]:
     """The types that the nodes of a function take its attributes for."""
     found: dict[str, set[int]] = {}
-    pending: list[Iterable[NodeProto]] = [function.node]
-    while pending:
-        for node in pending.pop():
-            pending.extend(graph.node for _, _, graph in subgraphs(node))
-            for attribute in node.attribute:
-                if attribute.ref_attr_name:
-                    found.setdefault(attribute.ref_attr_name, set()).add(attribute.type)
+    for node in walk(function.node):
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                found.setdefault(attribute.ref_attr_name, set()).add(attribute.type)
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, helper
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.recompose.forms import AXES, DATA, Pattern
 from reducelower.scope.graph import GraphScope

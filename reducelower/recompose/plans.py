@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from onnx import ModelProto, NodeProto
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import bodies
 from reducelower.plan import Plan, Site
 
 __all__ = ["joined"]
@@ -24,7 +24,7 @@ def joined(conversion: Plan, raising: Plan, converted: ModelProto, raised: Model
         converted: the model in between.
         raised: the model at the end.
     """
-    between, end = dict(_graphs(converted)), dict(_graphs(raised))
+    between, end = ({path: body.node for path, body in bodies(model)} for model in (converted, raised))
     paths = dict.fromkeys(site.graph for site in (*conversion.sites, *raising.sites))
     sites: list[Site] = []
     for path in paths:
@@ -78,18 +78,3 @@ def _forward(site: Site, nodes: Sequence[NodeProto], places: Mapping[str, int]) 
     """Position in the result of the first node of a site that stayed; nodes keep the names of what they yield."""
     names = [name for node in nodes[site.first : site.first + site.count] for name in node.output]
     return min((places[name] for name in names if name in places), default=site.first)
-
-
-def _graphs(model: ModelProto) -> Iterator[tuple[str, Sequence[NodeProto]]]:
-    """The nodes of every graph and function by graph path."""
-    yield from _inside("graph", model.graph.node)
-    for function in model.functions:
-        overload = f":{function.overload}" if function.overload else ""
-        yield from _inside(f"functions/{function.domain}::{function.name}{overload}", function.node)
-
-
-def _inside(path: str, nodes: Sequence[NodeProto]) -> Iterator[tuple[str, Sequence[NodeProto]]]:
-    yield path, nodes
-    for index, node in enumerate(nodes):
-        for _, attribute, graph in subgraphs(node):
-            yield from _inside(f"{path}/{node.name or f'{node.op_type}#{index}'}.{attribute}", graph.node)

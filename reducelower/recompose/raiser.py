@@ -9,7 +9,8 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, helper
 from reducelower.adapters.constants import remove_unused
 from reducelower.legalization.edits import Edit
 from reducelower.model.build import copy_marks
-from reducelower.model.inference import GraphKey, function_key, subgraphs
+from reducelower.model.graph import function_path, inner_path, subgraphs
+from reducelower.model.inference import GraphKey, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Site
 from reducelower.recompose.candidates import manner_of, nodes_after, with_count
@@ -50,8 +51,7 @@ class Raiser:
         return tuple(self._splice())
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:
-        overload = f":{function.overload}" if function.overload else ""
-        path = f"functions/{function.domain}::{function.name}{overload}"
+        path = function_path(function)
         imported = [entry.version for entry in function.opset_import if entry.domain in DEFAULT_DOMAINS]
         if imported:
             self._walk(GraphScope(self._ground, function, imported[0], path, key=function_key(number)))
@@ -74,7 +74,7 @@ class Raiser:
             self._fold(edit, [index for index in reductions if index not in taken], surroundings, taken)
         for index, node in enumerate(nodes):
             for number, attribute, graph in subgraphs(node):
-                path = f"{scope.path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
+                path = inner_path(scope.path, node, index, attribute)
                 key: GraphKey | None = None if scope.key is None else (*scope.key, index, number)
                 self._walk(GraphScope(self._ground, graph, scope.opset, path, scope, key))
 

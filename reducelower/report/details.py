@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import ModelProto
 
 from reducelower.errors import Refusal
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import all_nodes, bodies
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Plan, Site
 from reducelower.report.fragments import Fragment, fragments_of, region_fragments
@@ -137,7 +137,7 @@ def describe_difference(before: ModelProto, after: ModelProto, found: Difference
 
 
 def _changed(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:
-    old, new = (Counter(node.op_type for _, _, node in _nodes(model)) for model in (before, after))
+    old, new = (Counter(node.op_type for node in all_nodes(model)) for model in (before, after))
     return tuple((name, old[name], new[name]) for name in sorted(old | new) if old[name] != new[name])
 
 
@@ -206,7 +206,8 @@ def _table(
     totals: Counter[Fate] = Counter()
     left_out: Counter[tuple[str, Fate]] = Counter()
     rows: list[NodeRow] = []
-    for graph, index, node in _nodes(before):
+    placed = ((path, index, node) for path, body in bodies(before) for index, node in enumerate(body.node))
+    for graph, index, node in placed:
         label = node.name or f"{node.op_type}#{index}"
         kind = node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
         row = NodeRow(graph, label, kind, rest)
@@ -220,18 +221,3 @@ def _table(
         else:
             left_out[kind, row.fate] += 1
     return Details(rewrites, tuple(rows), dict(totals), dict(left_out))
-
-
-def _nodes(model: ModelProto) -> Iterator[tuple[str, int, NodeProto]]:
-    """Every node with its graph path and its position there."""
-    yield from _inside("graph", model.graph)
-    for function in model.functions:
-        overload = f":{function.overload}" if function.overload else ""
-        yield from _inside(f"functions/{function.domain}::{function.name}{overload}", function)
-
-
-def _inside(path: str, holder: GraphProto | FunctionProto) -> Iterator[tuple[str, int, NodeProto]]:
-    for index, node in enumerate(holder.node):
-        yield path, index, node
-        for _, attribute, graph in subgraphs(node):
-            yield from _inside(f"{path}/{node.name or f'{node.op_type}#{index}'}.{attribute}", graph)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper, shape_inference
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.spelled import attribute_text, constant_text, input_name
 from reducelower.model.text import shape_text, short

@@ -11,7 +11,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorPro
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.build import copy_marks
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import parse_element_type, schema
 from reducelower.rulebook.bindings import AXES, bind
 from reducelower.rulebook.book import Rule, RuleBook, load_book

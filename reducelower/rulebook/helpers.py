@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from onnx import AttributeProto, FunctionProto, NodeProto, defs
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.rulebook.bindings import AXES, BINDINGS
 from reducelower.rulebook.reading import Source, complete_references, opset_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.scope.values import tensor_of
 

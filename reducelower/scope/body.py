@@ -19,7 +19,8 @@ from onnx import (
     numpy_helper,
 )
 
-from reducelower.model.inference import infer_body, subgraphs
+from reducelower.model.graph import subgraphs
+from reducelower.model.inference import infer_body
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.value_info import without_made_up_symbols
 from reducelower.scope.fold import Folding

@@ -25,7 +25,8 @@ from onnx import (
 )
 
 from reducelower.errors import RefusedError
-from reducelower.model.inference import GraphKey, read_by
+from reducelower.model.graph import read_by
+from reducelower.model.inference import GraphKey
 from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes
 from reducelower.model.schemas import element_type_name, type_string

@@ -16,13 +16,14 @@ from functools import cached_property
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from reducelower.model.inference import Inference, function_key, subgraphs
+from reducelower.model.graph import function_path, subgraphs
+from reducelower.model.inference import Inference, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.plan import Plan, Site
 from reducelower.verification.numbering import Functions, Numbers, Table, formals
 from reducelower.verification.places import Place
 
-__all__ = ["Alignment", "Claim", "Level", "align", "function_path"]
+__all__ = ["Alignment", "Claim", "Level", "align"]
 
 _CONTROL = frozenset({"If", "Loop", "Scan"})
 _SCAN_OF_TODAY = 9  # the version before took a batch axis
@@ -354,12 +355,6 @@ def _position(model: ModelProto, function: FunctionProto) -> int:
 
 def _defaults(function: FunctionProto) -> list[bytes]:
     return sorted(item.SerializeToString(deterministic=True) for item in function.attribute_proto)
-
-
-def function_path(function: FunctionProto) -> str:
-    """The graph path of a function body."""
-    overload = f":{function.overload}" if function.overload else ""
-    return f"functions/{function.domain}::{function.name}{overload}"
 
 
 def _inside(place: Place, graph: GraphProto, index: int, number: int) -> Place:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.numerics.measure import Array, Difference, is_float, measure, smallest_and_eps
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.places import Place

@@ -9,9 +9,9 @@ from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
-from reducelower.model.inference import Inference, subgraphs
+from reducelower.model.graph import function_path, subgraphs
+from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.align import function_path
 from reducelower.verification.changes import Change, Region, changes_of
 from reducelower.verification.matching import Matched, Side, match
 from reducelower.verification.numbering import Functions, Numbers, Table, formals, opsets_of

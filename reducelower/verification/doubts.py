@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from onnx import ModelProto
 
+from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.verification.bounded import RANDOM
@@ -15,7 +16,7 @@ from reducelower.verification.conditioning import DRAWS, Move, disturbed, widene
 from reducelower.verification.result import OutputComparison
 from reducelower.verification.runs import Clock, Run
 from reducelower.verification.runtimes import Session
-from reducelower.verification.source import CannotRunError, OutOfTimeError, all_nodes, default_opset
+from reducelower.verification.source import CannotRunError, OutOfTimeError, default_opset
 
 __all__ = ["old_in_reference", "random_outputs", "sensitivity"]
 

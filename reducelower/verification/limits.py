@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from onnx import AttributeProto, NodeProto, TensorProto
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.pairs import Pair
 

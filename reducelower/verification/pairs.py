@@ -21,7 +21,7 @@ from onnx import (
     shape_inference,
 )
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from reducelower.model.inference import Inference, subgraphs
+from reducelower.model.graph import function_path, subgraphs
+from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.scope.fold import Folding
@@ -199,20 +200,15 @@ def find_places(before: ModelProto, after: ModelProto, paths: Iterable[str]) -> 
     found = {"graph": (left, right)}
     if wanted - {"graph"}:
         _descend("graph", left, right, wanted, found)
-        functions = {_function_path(item): item for item in after.functions}
+        functions = {function_path(item): item for item in after.functions}
         for function in before.functions:
-            path = _function_path(function)
+            path = function_path(function)
             if path in functions and any(item == path or item.startswith(f"{path}/") for item in wanted):
                 left_body = Place(before, function, left.inference, key=None)
                 right_body = Place(after, functions[path], right.inference, key=None)
                 found[path] = (left_body, right_body)
                 _descend(path, left_body, right_body, wanted, found)
     return found
-
-
-def _function_path(function: FunctionProto) -> str:
-    overload = f":{function.overload}" if function.overload else ""
-    return f"functions/{function.domain}::{function.name}{overload}"
 
 
 def _descend(path: str, left: Place, right: Place, wanted: set[str], found: dict[str, tuple[Place, Place]]) -> None:

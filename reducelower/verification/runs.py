@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, numpy_helper
 
+from reducelower.model.graph import all_nodes
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.inputs import STRATEGIES, InputSpec, bindings, input_specs, make_feeds
 from reducelower.verification.limits import takes_empty
 from reducelower.verification.runtimes import Session, runtime_named
-from reducelower.verification.source import CannotRunError, OutOfTimeError, Source, all_nodes
+from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["Clock", "Request", "Run", "run_result", "run_source"]
 

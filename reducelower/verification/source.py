@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
+from onnx import ModelProto, NodeProto, OperatorSetIdProto
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import external_tensors
 from reducelower.model.document import Document
+from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 
 __all__ = [
     "CannotRunError",
     "OutOfTimeError",
     "Source",
-    "all_nodes",
     "default_opset",
     "has_external_data",
     "plainly_spelled",
@@ -165,32 +165,3 @@ def _with_domain(model: ModelProto) -> Iterator[NodeProto | OperatorSetIdProto]:
     for function in model.functions:
         yield from function.opset_import
     yield from all_nodes(model)
-
-
-def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """Every node of the model: main graph, subgraphs and function bodies."""
-    for graph in _graphs(model.graph):
-        yield from graph.node
-    for function in model.functions:
-        for node in function.node:
-            yield node
-            for attribute in node.attribute:
-                for inner in _attribute_graphs(attribute):
-                    for graph in _graphs(inner):
-                        yield from graph.node
-
-
-def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    pending = [graph]
-    while pending:
-        current = pending.pop()
-        yield current
-        for node in current.node:
-            for attribute in node.attribute:
-                pending.extend(_attribute_graphs(attribute))
-
-
-def _attribute_graphs(attribute: AttributeProto) -> list[GraphProto]:
-    if attribute.type == AttributeProto.GRAPH:
-        return [attribute.g]
-    return list(attribute.graphs) if attribute.type == AttributeProto.GRAPHS else []

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, inliner, numpy_helper
 
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import all_nodes, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.doubts import old_in_reference
 from reducelower.verification.runtimes import ReferenceRuntime, Session
-from reducelower.verification.source import CannotRunError, Source, all_nodes, default_opset
+from reducelower.verification.source import CannotRunError, Source, default_opset
 
 __all__ = ["Wider", "with_bodies"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.model.inference import read_by
+from reducelower.model.graph import read_by
 from reducelower.scope.node import NodeScope, blank
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.outcome import MARKS, NAME_BLANK, Outcome, fill, is_in_blanks
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.model.census import INPUT, NAME, OUTPUT, field_head
-from reducelower.model.inference import subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.value_info import entry
 from reducelower.model.wire import varint
 from reducelower.scope.graph import GraphScope

@@ -1,0 +1,73 @@
+"""Walking a model: the graphs inside nodes, every body there is, and the paths that people are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+
+__all__ = ["all_nodes", "bodies", "function_path", "inner_path", "read_by", "subgraphs", "walk"]
+
+
+def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
+    """Every graph among the attributes of a node: its number among them, the attribute's name, the graph."""
+    number = 0
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            yield number, attribute.name, attribute.g
+            number += 1
+        elif attribute.type == AttributeProto.GRAPHS:
+            for graph in attribute.graphs:
+                yield number, attribute.name, graph
+                number += 1
+
+
+def walk(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Nodes, and those of the graphs inside them."""
+    pending = [nodes]
+    while pending:
+        for node in pending.pop():
+            yield node
+            pending.extend(graph.node for _, _, graph in subgraphs(node))
+
+
+def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
+    """Every node of a model: of its main graph, of subgraphs and of function bodies."""
+    return walk(chain(model.graph.node, *(function.node for function in model.functions)))
+
+
+def bodies(model: ModelProto) -> Iterator[tuple[str, GraphProto | FunctionProto]]:
+    """The main graph, the functions, and the graphs inside them after what is around them, each with its path."""
+    pending: list[tuple[str, GraphProto | FunctionProto]] = [("graph", model.graph)]
+    pending += [(function_path(function), function) for function in model.functions]
+    pending.reverse()
+    while pending:
+        path, holder = pending.pop()
+        yield path, holder
+        inner = [
+            (inner_path(path, node, index, attribute), graph)
+            for index, node in enumerate(holder.node)
+            for _, attribute, graph in subgraphs(node)
+        ]
+        pending.extend(reversed(inner))
+
+
+def function_path(function: FunctionProto) -> str:
+    """The path of a function body, such as ``functions/local::Norm:fast``."""
+    overload = f":{function.overload}" if function.overload else ""
+    return f"functions/{function.domain}::{function.name}{overload}"
+
+
+def inner_path(path: str, node: NodeProto, index: int, attribute: str) -> str:
+    """The path of a graph inside a node, by the node's name or else its position: ``graph/If_3.then_branch``."""
+    return f"{path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
+
+
+def read_by(node: NodeProto) -> Iterator[str]:
+    """The names of all that a node reads, and nodes and results of graphs inside it, whoever brings them about."""
+    yield from node.input
+    for _, _, graph in subgraphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from read_by(inner)
