@@ -76,3 +76,8 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """The public names, and nothing that stands here for another reason."""
+    return sorted({*__all__, "__doc__", "__version__", "ir"})

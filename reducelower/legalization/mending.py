@@ -80,7 +80,8 @@ class Mender:
         allowed, excused = self._further_steps, self._excused
         try:
             # What takes one step is tried before what takes two, so that the simplest way is found.
-            for self._further_steps in range(allowed):
+            for steps in range(allowed):
+                self._further_steps = steps
                 for way in ways_out(NodeProto.FromString(node), scope, found, self._settler.rules, self._runtime):
                     if way.caveat and excused is None:
                         continue

@@ -182,7 +182,9 @@ def _as_declared(value: Any, element_type: int) -> Any:
 
 def _reference_error(error: Exception) -> CannotRunError:
     """Operators that the evaluator lacks, or lacks for a type, say nothing against the model."""
-    lacking = type(error).__name__ in ("NotImplementedError", "RuntimeImplementationError", "RuntimeTypeError")
+    from onnx.reference.op_run import RuntimeTypeError
+
+    lacking = isinstance(error, (NotImplementedError, RuntimeTypeError))
     # Of Scan over other axes it says so in a plain RuntimeError.
     unsupported = lacking or any(mark in str(error) for mark in ("Issues with types", "is not implemented"))
     return CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=unsupported)
