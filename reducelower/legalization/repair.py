@@ -20,7 +20,7 @@ from onnx import (
 )
 
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
-from reducelower.model.graph import subgraphs, walk
+from reducelower.model.graph import read_from_outside, subgraphs, walk
 from reducelower.model.inference import infer, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.validate import what_is_wrong_with_calls
@@ -151,7 +151,7 @@ def _order(nodes: Collection[NodeProto]) -> list[int] | None:
     Also None for nodes that read from each other in a circle, which no order helps.
     """
     makers: dict[str, int] = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    reads = [sorted({makers[name] for name in _read_by(node) if name in makers}) for node in nodes]
+    reads = [sorted({makers[name] for name in read_from_outside(node) if name in makers}) for node in nodes]
     if all(index > maker for index, before in enumerate(reads) for maker in before):
         return None
     order: list[int] = []
@@ -175,17 +175,6 @@ def _order(nodes: Collection[NodeProto]) -> list[int] | None:
                 states[index] = 2
                 order.append(index)
     return order
-
-
-def _read_by(node: NodeProto) -> set[str]:
-    """The names of what a node, and the graphs inside it, read from outside."""
-    read = set(filter(None, node.input))
-    for _, _, graph in subgraphs(node):
-        inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-        inside |= {name for inner in graph.node for name in inner.output}
-        wanted = {value.name for value in graph.output}.union(*map(_read_by, graph.node))
-        read |= wanted - inside
-    return read
 
 
 # Stated types

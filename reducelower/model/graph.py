@@ -7,7 +7,7 @@ from itertools import chain
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
-__all__ = ["all_nodes", "bodies", "function_path", "inner_path", "read_by", "subgraphs", "walk"]
+__all__ = ["all_nodes", "bodies", "function_path", "inner_path", "read_by", "read_from_outside", "subgraphs", "walk"]
 
 
 def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
@@ -71,3 +71,13 @@ def read_by(node: NodeProto) -> Iterator[str]:
         yield from (value.name for value in graph.output)
         for inner in graph.node:
             yield from read_by(inner)
+
+
+def read_from_outside(node: NodeProto) -> set[str]:
+    """The names of what a node, and the graphs inside it, read from outside."""
+    read = set(filter(None, node.input))
+    for _, _, graph in subgraphs(node):
+        inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        inside |= {name for inner in graph.node for name in inner.output}
+        read |= {value.name for value in graph.output}.union(*map(read_from_outside, graph.node)) - inside
+    return read

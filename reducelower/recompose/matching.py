@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, helper
 
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import read_by
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.recompose.forms import AXES, DATA, Pattern
 from reducelower.scope.graph import GraphScope
@@ -30,7 +30,7 @@ class Surroundings:
         self.readers: dict[str, set[int]] = {}
         for index, node in enumerate(holder.node):
             self.producers.update((name, index) for name in node.output if name)
-            for name in _names_read(node):
+            for name in read_by(node):
                 self.readers.setdefault(name, set()).add(index)
         self.named = set(_names_outside_nodes(holder))
         """Values that the graph yields, or that an annotation speaks of."""
@@ -42,15 +42,6 @@ class Surroundings:
                 if name in self.named or not self.readers.get(name, set()) <= region:
                     return False
         return True
-
-
-def _names_read(node: NodeProto) -> Iterator[str]:
-    """What a node may read, in its subgraphs as well; names that these define themselves are among it."""
-    yield from node.input
-    for _, _, graph in subgraphs(node):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from _names_read(inner)
 
 
 def _names_outside_nodes(holder: GraphProto | FunctionProto) -> Iterator[str]:

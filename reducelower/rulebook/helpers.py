@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from onnx import AttributeProto, FunctionProto, NodeProto, defs
 
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.rulebook.bindings import AXES, BINDINGS
 from reducelower.rulebook.reading import Source, complete_references, opset_of
@@ -49,7 +49,7 @@ def read_out(source: Source, helpers: Helpers) -> Source:
 def given_by_name(function: FunctionProto) -> Iterator[NodeProto]:
     """Constant nodes for the attributes of a function which its body uses as values without giving them."""
     given = {*function.input, *(name for node in function.node for name in node.output)}
-    read = {name for node in function.node for name in _read_by(node)}
+    read = {name for node in function.node for name in read_by(node)}
     for name in function.attribute:
         if name in read and name not in given:
             yield _constant(name, function)
@@ -72,14 +72,6 @@ def _attribute_type(name: str, function: FunctionProto) -> str:
         return str(defs.get_schema(function.name, opset_of(function), "").attributes[name].type).rpartition(".")[2]
     except (defs.SchemaError, KeyError):
         return ""
-
-
-def _read_by(node: NodeProto) -> Iterator[str]:
-    yield from node.input
-    for _, _, graph in subgraphs(node):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from _read_by(inner)
 
 
 class _Body:

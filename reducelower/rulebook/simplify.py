@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import read_by
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.scope.values import tensor_of
 
@@ -181,13 +181,5 @@ def _drop_dead(body: Simplified, wanted: set[str]) -> None:
     for node in reversed(body.nodes):
         if wanted.intersection(node.output) or not node.output:
             kept.append(node)
-            wanted.update(_read_by(node))
+            wanted.update(read_by(node))
     body.nodes = kept[::-1]
-
-
-def _read_by(node: NodeProto) -> Iterator[str]:
-    yield from node.input
-    for _, _, graph in subgraphs(node):
-        yield from (value.name for value in graph.output)
-        for inner in graph.node:
-            yield from _read_by(inner)

@@ -19,7 +19,7 @@ from onnx import (
     numpy_helper,
 )
 
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.inference import infer_body
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.value_info import without_made_up_symbols
@@ -226,7 +226,7 @@ class BodyScope(_Inside):
 
     def is_read(self, name: str) -> bool:
         """Whether one of the nodes reads a value, or anything outside."""
-        return any(name in _read_by(node) for node in self.nodes) or self.parent.is_read(name)
+        return any(name in read_from_outside(node) for node in self.nodes) or self.parent.is_read(name)
 
     def is_handed_by_callers(self, name: str) -> bool:
         """Whether a value is an input of the function around."""
@@ -301,8 +301,8 @@ class BodyScope(_Inside):
 
     def _read_outside(self) -> list[str]:
         """The values that the nodes, and graphs inside them, read and do not bring about themselves."""
-        read = {name for node in self.nodes for name in _read_by(node)}
-        return sorted(read - {"", *self._producers})
+        read = {name for node in self.nodes for name in read_from_outside(node)}
+        return sorted(read - self._producers.keys())
 
     @cached_property
     def _inferred(self) -> GraphProto:
@@ -348,14 +348,3 @@ def _is_constant(node: NodeProto) -> bool:
 
 def _has_type(value: ValueInfoProto) -> bool:
     return type_string(value.type) is not None
-
-
-def _read_by(node: NodeProto) -> set[str]:
-    """The names of what a node reads, in its subgraphs as well, from outside."""
-    read = set(node.input)
-    for _, _, graph in subgraphs(node):
-        inside = {value.name for value in graph.input} | {name for inner in graph.node for name in inner.output}
-        read |= {value.name for value in graph.output} - inside
-        for inner in graph.node:
-            read |= _read_by(inner) - inside
-    return read
