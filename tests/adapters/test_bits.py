@@ -91,6 +91,13 @@ def test_bits_are_combined_below_18(dtype: Any, op_type: str) -> None:
     np.testing.assert_array_equal(result, combine(left, left[:, None]))
 
 
+@pytest.mark.parametrize("shape", [(0,), (4, 1, 0, 3, 0)])
+def test_nothing_is_combined_to_nothing(shape: tuple[int, ...]) -> None:
+    feeds = {"a": np.zeros(shape, np.int8), "b": np.zeros((1,), np.int8)}
+    (result,) = run(converted(one("BitwiseOr", feeds, 18), 17), feeds)
+    assert (result.shape, result.dtype) == (shape, np.int8)
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_bits_are_turned_below_18(dtype: Any) -> None:
     limits = np.iinfo(dtype)

@@ -30,6 +30,15 @@ def test_what_has_no_elements_stays_so(shape: tuple[int, ...], ranked: list[str]
     assert_same(made, {"x": nothing}, 10, nothing)
 
 
+def test_what_may_be_empty_along_another_axis_is_not_scanned() -> None:
+    """Onnxruntime dies of a Scan over elements of no size, however many there are."""
+    made = one("CumSum", {"x": np.ones((2, 3), np.float32)}, 14, constants={"axis": np.int64(0)})
+    made.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "n"
+    made.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "n"
+    (result,) = run(converted(made, 10), {"x": np.zeros((2, 0), np.float32)})
+    assert result.shape == (2, 0)
+
+
 @pytest.mark.parametrize("exclusive", [0, 1])
 @pytest.mark.parametrize("reverse", [0, 1])
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])

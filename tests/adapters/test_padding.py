@@ -9,7 +9,7 @@ import pytest
 from onnx import parser
 
 import reducelower
-from tests.adapters.models import assert_same, floats, int64s, one, operators
+from tests.adapters.models import assert_same, converted, floats, int64s, one, operators, run
 
 X = floats(2, 3, 4)
 PADS = int64s(0, 1, 2, 3, 0, 1)
@@ -58,6 +58,15 @@ def test_integers_that_no_float_holds_are_padded(mode: Any, target: int) -> None
 def test_a_value_computed_at_run_time_is_padded_with() -> None:
     feeds = {"x": X, "p": PADS, "v": np.array(7, np.float32)}
     assert_same(one("Pad", feeds, 13), feeds, 9, np.pad(X, EXPECTED, constant_values=7))
+
+
+def test_strings_are_padded_from_9_on_and_refused_below() -> None:
+    words = np.array(["a", "b"], object)
+    made = one("Pad", {"x": words}, 13, constants={"pads": int64s(1, 1), "value": np.array("z", object)})
+    (result,) = run(converted(made, 9), {"x": words})
+    assert list(result) == ["z", "a", "b", "z"]
+    with pytest.raises(reducelower.ConversionError, match="does not take string at opset 8"):
+        reducelower.convert_version(made, 8)
 
 
 def test_cropping_is_a_slice_where_pads_could_not() -> None:

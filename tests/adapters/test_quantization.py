@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto
@@ -110,3 +111,13 @@ def test_types_no_older_opset_has_are_refused(element_type: int) -> None:
     model = model_of("QuantizeLinear", inputs, opset=21, ir_version=10, outputs=outputs, output_dtype=element_type)
     with pytest.raises(ConversionError):
         reducelower.convert_version(model, 13)
+
+
+def test_products_of_floats_of_eight_bits_are_refused() -> None:
+    eight = np.zeros((2, 2), ml_dtypes.float8_e4m3fn)
+    scale, zero = np.array(0.5, np.float32), eight[0, 0]
+    inputs = {"a": eight, "as": scale, "az": zero, "b": eight, "bs": scale, "bz": zero, "ys": scale, "yz": zero}
+    outputs = {"y": (TensorProto.FLOAT8E4M3FN, (2, 2))}
+    model = model_of("QLinearMatMul", inputs, opset=21, ir_version=10, outputs=outputs)
+    with pytest.raises(ConversionError, match="quantizes to float8e4m3fn"):
+        reducelower.convert_version(model, 9)

@@ -19,7 +19,7 @@ from tests.fuzz.values import type_string
 __all__ = ["Facts", "Gap", "facts_of", "gap_of", "known_gaps", "never_run"]
 
 _FILE = Path(__file__).with_name("known_gaps.toml")
-_CONDITIONS = ("empty", "not finite", "scalar", "function", "default of a function", "subgraph")
+_CONDITIONS = ("empty", "not finite", "NaN", "scalar", "function", "default of a function", "subgraph")
 """What a gap may ask of a model and its values; the largest of a type count as not finite."""
 
 
@@ -143,6 +143,7 @@ def _conditions(tensors: Sequence[np.ndarray]) -> frozenset[str]:
         "empty": lambda tensor: tensor.size == 0 and not (tensor.ndim == 1 and tensor.dtype == np.int64),  # axes
         "scalar": lambda tensor: tensor.ndim == 0,
         "not finite": lambda tensor: not _is_finite(tensor),
+        "NaN": lambda tensor: tensor.dtype.kind not in "OUS" and bool(np.any(tensor != tensor)),
     }
     return frozenset(name for name, test in tests.items() if any(map(test, tensors)))
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from onnx import TensorProto, helper
 from onnx.reference.op_run import OpRun
 
 from reducelower.model.schemas import schema
+from tests.fuzz.values import is_exact_type
 
 __all__ = ["old_operators"]
 
@@ -71,6 +73,13 @@ def _hardmax(rows: np.ndarray) -> np.ndarray:
 def _clip(x: np.ndarray, min: float | None = None, max: float | None = None, **_: Any) -> np.ndarray:  # noqa: A002
     bounded = x if min is None else np.maximum(x, np.asarray(min).astype(x.dtype))
     return bounded if max is None else np.minimum(bounded, np.asarray(max).astype(x.dtype))
+
+
+def _clip_between(x: np.ndarray, low: np.ndarray | None = None, high: np.ndarray | None = None) -> np.ndarray:
+    """A bound that is left out is the largest number of the element type, not infinity."""
+    limits = ml_dtypes.iinfo(x.dtype) if is_exact_type(x.dtype) else ml_dtypes.finfo(x.dtype)
+    bounded = np.maximum(x, limits.min if low is None else low)
+    return np.minimum(bounded, limits.max if high is None else high).astype(x.dtype)
 
 
 def _cast(x: np.ndarray, to: str) -> np.ndarray:
@@ -132,6 +141,7 @@ _MEANINGS: tuple[tuple[str, int, int, _Meaning], ...] = (
     ("LogSoftmax", 1, 12, _flattened(_log_softmax)),
     ("Hardmax", 1, 12, _flattened(_hardmax)),
     ("Clip", 1, 10, _clip),
+    ("Clip", 11, 99, _clip_between),
     ("Cast", 1, 5, _cast),
     ("Dropout", 1, 6, _dropout),
     ("BatchNormalization", 1, 13, _batch_normalization),

@@ -123,8 +123,10 @@ def _combined(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if element_type in SIGNED:
         powers[-1] = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type)).min
     both = body.add("Mul", *(_unpacked(body, name, len(powers)) for name in (one, other)), tail="both_bits")
-    # A product with the weights rather than a sum, which onnxruntime 1.31 rounds for large integers.
-    both = body.add("MatMul", both, scope.add_constant(powers, "weights"), tail="both")
+    # A product with the weights rather than a sum, which onnxruntime 1.31 rounds for large integers; with a matrix
+    # rather than a vector, by which that multiplies no data without elements.
+    both = body.add("MatMul", both, scope.add_constant(powers[:, None], "weights"), tail="weighed")
+    both = body.add("Squeeze", both, body.constant([-1], _INT64, "axes_m1"), tail="both")
     if node.op_type == "BitwiseAnd":
         return _yielded(body, both, element_type)
     result = body.add("Sub", body.add("Add", one, other, tail="sum"), both, tail="either")

@@ -26,7 +26,7 @@ _STEPS = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 def _cumulative(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The state is what came of the elements so far; exclusive yields it before the element is taken in.
 
-    A Scan takes no sequence without elements (onnxruntime 1.31 dies of it), so what may be empty is asked first.
+    No Scan goes over data without elements (onnxruntime 1.31 dies of it), so what may be empty is asked first.
     """
     body = Writer(node, scope)
     data, element_type = node.input[0], scope.needed_element_type(node.input[0])
@@ -39,10 +39,9 @@ def _cumulative(node: NodeProto, scope: Scope) -> list[NodeProto]:
     rank = scope.needed_rank(data)
     axis = 0 if axes is None else from_the_front(int(axes.reshape(-1)[0]), rank)
     scope.release(node.input[1])
-    size = None if shape is None else shape[axis]
-    if size == 0:
+    if shape is not None and 0 in shape:
         return body.yields("Identity", data)
-    if size is None:
+    if shape is None or None in shape:
         return body.yields_either(
             body.is_empty(data), lambda: data, lambda: _along(body, data, axis, rank, element_type), element_type
         )

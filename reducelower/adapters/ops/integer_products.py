@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.ops.quantization import saturated
 from reducelower.errors import RefusedError
 from reducelower.scope.scope import Scope
 
@@ -108,10 +108,5 @@ def _qlinear_matmul(node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 
 def _requantized(body: Writer, total: str, scale: str, zero: str) -> list[NodeProto]:
-    element_type = body.scope.needed_element_type(zero)
     numbers = body.add("Mul", body.add("Cast", total, tail="numbers", to=_FLOAT), scale, tail="scaled")
-    shift = body.add("Cast", zero, tail="zero", to=_FLOAT)
-    shifted = body.add("Add", body.add("Round", numbers, tail="rounded"), shift, tail="shifted")
-    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type))
-    bounds = [body.constant(float(bound), _FLOAT, "bound") for bound in (limits.min, limits.max)]
-    return body.yields("Cast", body.add("Clip", shifted, *bounds), to=element_type)
+    return saturated(body, numbers, zero, body.scope.needed_element_type(zero))

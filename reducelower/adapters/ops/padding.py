@@ -12,6 +12,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.casts import refusal
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
@@ -205,12 +206,13 @@ def _lower_inputs(node: NodeProto, scope: Scope) -> Outcome:
     element_type = scope.element_type(node.input[0])
     is_odd = element_type is not None and element_type not in _OLD_TYPES + _CAST
     is_dynamic = scope.constant(node.input[1]) is None and scope.reference(node.input[1]) is None
-    value_name = node.input[2] if len(node.input) > 2 else ""
-    is_dynamic = is_dynamic or bool(value_name and scope.constant(value_name) is None)
-    if (is_odd or is_dynamic) and scope.target_opset >= 9:
-        return _gathered(node, scope)
     name = node.input[2] if len(node.input) > 2 else ""
     value = scope.constant(name) if name else None
+    is_dynamic = is_dynamic or bool(name and value is None)
+    if (is_odd or is_dynamic) and scope.target_opset >= 9:
+        return _gathered(node, scope)
+    if element_type == TensorProto.STRING:
+        raise refusal(node, scope, element_type)
     if value is None:
         return False
     if value_of(node, "mode", "constant") != "constant":

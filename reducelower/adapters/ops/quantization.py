@@ -23,7 +23,7 @@ from reducelower.model.attributes import drop_attribute, value_of
 from reducelower.model.schemas import element_type_name
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
+__all__ = ["saturated"]
 
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
@@ -260,22 +260,31 @@ def _quantize(node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 def _quantized(node: NodeProto, scope: Scope, beside: Callable[[Writer, str], str]) -> list[NodeProto]:
     """Round(x / scale) + zero point, brought into the range of the narrow type."""
-    goal = scope.needed_element_type(node.input[2]) if len(node.input) > 2 and node.input[2] else TensorProto.UINT8
-    goal = int(value_of(node, "output_dtype", 0)) or goal
-    if goal not in _BYTES + _SHORTS:
-        raise RefusedError(
-            f"it quantizes to {element_type_name(goal)}, and opset {scope.target_opset} has no such type"
-        )
     body = Writer(node, scope)
+    goal = scope.needed_element_type(body.input(2)) if body.input(2) else TensorProto.UINT8
+    goal = int(value_of(node, "output_dtype", 0)) or goal
     data = _as_float(body, node.input[0], scope.needed_element_type(node.input[0]), "numbers")
     scale = _as_float(body, beside(body, node.input[1]), scope.needed_element_type(node.input[1]), "scale")
-    data = body.add("Round", body.add("Div", data, scale, tail="scaled"), tail="rounded")
-    if body.input(2):
-        zero = body.add("Cast", beside(body, node.input[2]), tail="zero", to=TensorProto.FLOAT)
-        data = body.add("Add", data, zero, tail="shifted")
-    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(goal))
+    zero = beside(body, body.input(2)) if body.input(2) else ""
+    return saturated(body, body.add("Div", data, scale, tail="scaled"), zero, goal)
+
+
+def saturated(body: Writer, data: str, zero: str, element_type: int) -> list[NodeProto]:
+    """Append what rounds float32 data, adds a zero point if there is one, and brings it into the range of a type.
+
+    Raises:
+        RefusedError: the element type is none of whole numbers of 8 or 16 bits.
+    """
+    if element_type not in _BYTES + _SHORTS:
+        raise RefusedError(
+            f"it quantizes to {element_type_name(element_type)}, and opset {body.scope.target_opset} has no such type"
+        )
+    data = body.add("Round", data, tail="rounded")
+    if zero:
+        data = body.add("Add", data, body.add("Cast", zero, tail="zero", to=TensorProto.FLOAT), tail="shifted")
+    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type))
     bounds = [body.constant(bound, TensorProto.FLOAT, "bound") for bound in (limits.min, limits.max)]
-    return body.yields("Cast", body.add("Clip", data, *bounds), to=goal)
+    return body.yields("Cast", body.add("Clip", data, *bounds), to=element_type)
 
 
 @expresses("MatMulInteger", opset=9)
