@@ -11,7 +11,10 @@ from onnx import GraphProto, NodeProto, TensorProto, helper
 from reducelower.model.build import copy_marks, make_node
 from reducelower.scope.scope import Scope
 
-__all__ = ["Writer"]
+__all__ = ["TO_THE_END", "Writer"]
+
+TO_THE_END = 2**31 - 1
+"""An end for Slice that no size reaches."""
 
 
 class Writer:
@@ -109,6 +112,10 @@ class Writer:
         """The name of a constant of an element type (`TensorProto.DataType`)."""
         array = np.asarray(value).astype(helper.tensor_dtype_to_np_dtype(element_type))
         return self.scope.add_constant(array, tail)
+
+    def number(self, value: int) -> str:
+        """The name of a tensor of one int64, such as a size or a bound."""
+        return self.constant([value], TensorProto.INT64, f"number_{value}".replace("-", "m"))
 
     def constant_input(self, index: int) -> Any:
         """The value of an input that is constant, as an array; None where it is absent or computed."""

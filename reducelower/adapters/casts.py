@@ -262,7 +262,7 @@ retypes(
 )(cast_exactly)  # fmt: skip
 # Values are compared; one of them comes out, or where it was.
 retypes(
-    "ArgMax", "ArgMin", "GlobalMaxPool", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual",
+    "ArgMax", "ArgMin", "GlobalMaxPool", "GreaterOrEqual", "IsInf", "IsNaN", "LessOrEqual",
     "MaxPool", "Sign", "TopK",
 )(cast_exactly)  # fmt: skip
 retypes("Add", "Div", "Mul", "Sub")(_wrapping)

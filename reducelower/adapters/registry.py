@@ -167,6 +167,7 @@ class Crossing:
             or self.source.max_input > self.goal.max_input
             or self.source.max_output > self.goal.max_output
             or self.source.min_input < self.goal.min_input
+            or self.source.min_output < self.goal.min_output
         )
 
     @property
@@ -201,7 +202,7 @@ class Crossing:
         if self.changed_defaults:
             changed |= self._write_defaults(node)
         self._check_arity(node)
-        return changed
+        return self._name_needed_outputs(node, scope) or changed
 
     def _drop_attributes(self, node: NodeProto) -> bool:
         changed = False
@@ -273,6 +274,13 @@ class Crossing:
             for name in self.required:
                 if name not in present:
                     raise RefusedError(f"{self.op_type} needs the attribute {name} at opset {self.opset}")
+
+    def _name_needed_outputs(self, node: NodeProto, scope: Scope) -> bool:
+        """Name outputs that nothing reads where the far side wants more of them."""
+        missing = self.goal.min_output - len(node.output)
+        stem = node.name or next(filter(None, node.output), "")
+        node.output.extend(scope.fresh(stem, f"/{self.op_type}/unread") for _ in range(missing))
+        return missing > 0
 
     def _to_attribute(self, move: Move, node: NodeProto, scope: Scope) -> bool:
         if len(node.input) <= move.input or not node.input[move.input]:

@@ -117,3 +117,13 @@ def test_a_withdrawn_operator_has_no_way_up_unless_another_does_the_same() -> No
     inputs = {"x": np.zeros((1, 1, 2, 2), np.float32), "scales": np.array([1, 1, 2, 2], np.float32)}
     model = model_of("Upsample", inputs, opset=9, constants=["scales"], ir_version=7)
     assert operators_of(converted(model, 18)) == ["Resize"]
+
+
+@pytest.mark.parametrize("target", [17, 14, 9])
+def test_a_tensor_is_an_optional_that_is_there(target: int) -> None:
+    outputs = {"y": (TensorProto.BOOL, ())}
+    (there,) = yields(converted(model_of("OptionalHasElement", {"x": X}, opset=18, outputs=outputs), target), {"x": X})
+    assert there.dtype == np.bool_
+    assert there
+    (element,) = yields(converted(model_of("OptionalGetElement", {"x": X}, opset=18), target), {"x": X})
+    np.testing.assert_array_equal(element, X)

@@ -36,6 +36,7 @@ class Gap:
         data: element types of which the node's first output has one; any where there are none.
         when: what else has to be true of the model, of `_CONDITIONS`.
         outputs: how many outputs the node has at least.
+        input: the number of an input that the node has, counted from 0; any node where it is left out.
         attributes: attributes of the node, and values of which it has one; "absent" for one that is not stated.
     """
 
@@ -47,6 +48,7 @@ class Gap:
     data: frozenset[str] = frozenset()
     when: frozenset[str] = frozenset()
     outputs: int = 0
+    input: int | None = None
     attributes: Mapping[str, tuple[Any, ...]] | None = None
 
 
@@ -93,6 +95,7 @@ def known_gaps() -> tuple[Gap, ...]:
                 frozenset(entry.get("data", ())),
                 frozenset(entry.get("when", ())),
                 entry.get("outputs", 0),
+                entry.get("input"),
                 {name: tuple(values) for name, values in entry.get("attributes", {}).items()},
             )
         )
@@ -184,6 +187,8 @@ def _is_meant(gap: Gap, node: NodeProto, made_types: Mapping[str, str]) -> bool:
     if node.op_type not in gap.operators or node.domain not in DEFAULT_DOMAINS or len(node.output) < gap.outputs:
         return False
     if gap.data and node.output and made_types.get(node.output[0], "") not in (*gap.data, ""):
+        return False
+    if gap.input is not None and (len(node.input) <= gap.input or not node.input[gap.input]):
         return False
     stated = {attribute.name: _value(attribute) for attribute in node.attribute}
     return all(stated.get(name, "absent") in (*values, _REFERRED) for name, values in (gap.attributes or {}).items())

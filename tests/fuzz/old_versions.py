@@ -18,11 +18,13 @@ from onnx import TensorProto, helper
 from onnx.reference.op_run import OpRun
 
 from reducelower.model.schemas import schema
+from tests.fuzz.recurrent_layers import gru, lstm, rnn
 from tests.fuzz.values import is_exact_type
 
 __all__ = ["old_operators"]
 
 _Meaning = Callable[..., Any]
+"""From inputs and attributes to the output, or to a tuple of all outputs."""
 
 
 def _aligned(a: np.ndarray, b: np.ndarray, broadcast: int, axis: int | None) -> np.ndarray:
@@ -112,8 +114,8 @@ def _prelu(x: np.ndarray, slope: np.ndarray, **_: Any) -> np.ndarray:
 
 
 def _global_lp_pool(x: np.ndarray, p: float = 2) -> np.ndarray:
-    powers = np.abs(x.astype(np.float64)) ** p
-    return (powers.sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1 / p)).astype(x.dtype)
+    powers = np.abs(x.astype(np.float64)) ** float(p)
+    return (powers.sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1 / float(p))).astype(x.dtype)
 
 
 def _selu(x: np.ndarray, alpha: float, gamma: float, **_: Any) -> np.ndarray:
@@ -127,6 +129,45 @@ def _tile(x: np.ndarray, tiles: np.ndarray, axis: np.ndarray) -> np.ndarray:
 
 def _reshape(x: np.ndarray, shape: list[int], **_: Any) -> np.ndarray:
     return x.reshape([x.shape[at] if size == 0 else size for at, size in enumerate(shape)])
+
+
+def _split(x: np.ndarray, sizes: np.ndarray | None = None, *, outputs: int, **how: Any) -> tuple[np.ndarray, ...]:
+    """The sizes are an input or an attribute, or the parts are equal."""
+    axis = how.get("axis") or 0
+    given = how.get("split") if sizes is None else sizes.astype(np.int64)
+    given = [x.shape[axis] // outputs] * outputs if given is None else given
+    return tuple(np.split(x, np.cumsum(given)[:-1], axis))
+
+
+def _lp_pool(x: np.ndarray, kernel_shape: list[int], p: float = 2, **how: Any) -> np.ndarray:
+    rank = len(kernel_shape)
+    strides, pads = how.get("strides") or [1] * rank, how.get("pads") or [0] * 2 * rank
+    auto_pad = how.get("auto_pad", "NOTSET")
+    if auto_pad.startswith("SAME"):
+        sizes = zip(x.shape[2:], kernel_shape, strides, strict=True)
+        missing = [max((-(-size // stride) - 1) * stride + kernel - size, 0) for size, kernel, stride in sizes]
+        pads = [one // 2 for one in missing] + [one - one // 2 for one in missing]
+        pads = pads if auto_pad == "SAME_UPPER" else pads[rank:] + pads[:rank]
+    padded = np.pad(np.abs(x.astype(np.float64)), [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, kernel_shape, tuple(range(2, x.ndim)))
+    windows = windows[(slice(None), slice(None), *(slice(None, None, stride) for stride in strides))]
+    return ((windows ** float(p)).sum(axis=tuple(range(-rank, 0))) ** (1 / float(p))).astype(x.dtype)
+
+
+def _upsample(x: np.ndarray, scales: Any = None, mode: str = "nearest", **how: Any) -> np.ndarray:
+    """A place in the result stands for itself divided by the scale; nearest takes the one below."""
+    scales = [1, 1, how["height_scale"], how["width_scale"]] if scales is None else scales
+    for axis, scale in enumerate(scales):
+        places = np.arange(int(np.floor(x.shape[axis] * scale))) / scale
+        first = np.minimum(np.floor(places).astype(np.int64), x.shape[axis] - 1)
+        low = np.take(x, first, axis)
+        if mode == "nearest":
+            x = low
+            continue
+        high = np.take(x, np.minimum(first + 1, x.shape[axis] - 1), axis)
+        weight = (places - first).reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        x = low * (1 - weight) + high * weight
+    return x
 
 
 _BROADCASTING: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -150,6 +191,12 @@ _MEANINGS: tuple[tuple[str, int, int, _Meaning], ...] = (
     ("Selu", 1, 5, _selu),
     ("Tile", 1, 5, _tile),
     ("Reshape", 1, 4, _reshape),
+    ("Split", 1, 1, _split),
+    ("LpPool", 1, 1, _lp_pool),
+    ("Upsample", 1, 9, _upsample),
+    ("RNN", 1, 99, rnn),
+    ("GRU", 1, 99, gru),
+    ("LSTM", 1, 99, lstm),
 )
 """Operator, first and last opset version, and what it means at those."""
 
@@ -163,7 +210,10 @@ def old_operators(opset: int) -> tuple[type[OpRun], ...]:
 
 
 def _class(op_type: str, opset: int, meaning: _Meaning) -> type[OpRun]:
-    def run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any]:
-        return (np.asarray(meaning(*inputs, **attributes)),)
+    def run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+        if op_type == "Split":
+            attributes["outputs"] = len(self.onnx_node.output)
+        found = meaning(*inputs, **attributes)
+        return found[: len(self.onnx_node.output)] if isinstance(found, tuple) else (np.asarray(found),)
 
     return type(op_type, (OpRun,), {"op_domain": "", "op_schema": schema(op_type, opset), "_run": run})

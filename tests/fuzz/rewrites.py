@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 
 from reducelower.adapters import absent, registry
-from reducelower.model.schemas import all_operators, schema, versions
+from reducelower.model.schemas import all_operators, is_deprecated, schema, versions
 from tests.fuzz.case import Action, Case
 from tests.fuzz.drawing import NotDrawableError
 
-__all__ = ["case_of", "every_rewrite", "is_rewritten", "known_numbers", "not_compared_yet", "tested_elsewhere"]
+__all__ = ["case_of", "every_rewrite", "is_rewritten", "known_numbers", "tested_elsewhere"]
 
 _FILE = Path(__file__).with_name("rewrites.toml")
-_TRIES = 12
+_TRIES = 60
 
 
 @cache
@@ -33,7 +33,7 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
     """Each rewrite by name: its operator, the opset version it starts from and the one it goes to.
 
     A rewrite is what is registered for a boundary, what moves an attribute to an input or back, and what expresses an
-    operator where the target does not have it.
+    operator where the target does not have it, or withdrew it.
     """
     import reducelower.legalization.driver  # noqa: F401  (importing it registers what there is)
 
@@ -48,7 +48,10 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
                 if crossing.rewrite is not None or crossing.moves or crossing.changed_defaults:
                     found[f"{op_type} {start} to {goal}"] = (op_type, start, goal)
         first = next(version for version in since if schema(op_type, version) is not None)
-        if first > 1 and absent.is_expressible(op_type):
+        withdrawn = next((version for version in since if version > first and is_deprecated(op_type, version)), None)
+        if withdrawn is not None:
+            found[f"{op_type} {withdrawn - 1} to {withdrawn}"] = (op_type, withdrawn - 1, withdrawn)
+        elif first > 1 and absent.is_expressible(op_type):
             found[f"{op_type} {first} to {first - 1}"] = (op_type, first, first - 1)
     return found
 
@@ -66,11 +69,6 @@ def known_numbers() -> Mapping[str, int]:
 def tested_elsewhere() -> Mapping[str, str]:
     """The test that compares a rewrite which no judge runs with numbers of its own, as ``file::test``, by name."""
     return {name: str(test) for name, test in _read()["tests"].items()}
-
-
-def not_compared_yet() -> frozenset[str]:
-    """The names of rewrites that are known to have been compared with nothing."""
-    return frozenset(map(str, _read()["open"]["names"]))  # type: ignore[call-overload]
 
 
 def case_of(name: str, number: int) -> Case:

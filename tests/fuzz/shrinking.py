@@ -99,8 +99,8 @@ def _cuts(case: Case) -> Iterator[Case]:
     """What a node computes handed in from outside, latest first; and what is handed in made a constant."""
     nodes = list(case.model.graph.node)
     computed = [name for node in nodes for name in node.output if name]
-    outputs = {value.name for value in case.model.graph.output}
-    values = _values(case, [name for name in computed if name not in outputs]) if len(nodes) > 1 else {}
+    inner = _read_inside(case.model.graph) - {value.name for value in case.model.graph.output}
+    values = _values(case, [name for name in computed if name in inner]) if len(nodes) > 1 else {}
     for name in reversed([name for name in computed if name in values]):
         model = _copy(case)
         for node in model.graph.node:

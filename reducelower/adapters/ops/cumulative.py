@@ -67,7 +67,7 @@ def _along(body: Writer, data: str, axis: int, rank: int, element_type: int) -> 
 
 def _along_the_middle(body: Writer, data: str, element_type: int) -> str:
     """The same along an axis known at run time, for data that has elements: dimensions before and behind are folded."""
-    zero, one = (body.constant([value], _INT64, f"number_{value}") for value in (0, 1))
+    zero, one = (body.number(value) for value in (0, 1))
     shape = body.add("Shape", data)
     rank = body.add("Shape", shape, tail="rank")
     axis = body.add("Reshape", body.node.input[1], one, tail="axis")

@@ -108,18 +108,14 @@ def _product(body: Writer, one: _Term, other: _Term, wanted: set[str]) -> _Term:
     # As matrices: each group of dimensions is one.
     ends = [_sizes(body, one, range(len(batch), len(batch + left))), _sizes(body, other, _last(other, right))]
     front = [_sizes(body, one, range(len(batch)))]
-    rows_name = _matrix(body, one.name, front, [_whole(body, ends[0], len(left)), _number(body, -1)])
-    columns_name = _matrix(body, other.name, front, [_number(body, -1), _whole(body, ends[1], len(right))])
+    rows_name = _matrix(body, one.name, front, [_whole(body, ends[0], len(left)), body.number(-1)])
+    columns_name = _matrix(body, other.name, front, [body.number(-1), _whole(body, ends[1], len(right))])
     product = body.add("MatMul", rows_name, columns_name, tail="product")
     return _Term(_matrix(body, product, front, ends), batch + left + right)
 
 
 def _last(term: _Term, letters: str) -> range:
     return range(len(term.letters) - len(letters), len(term.letters))
-
-
-def _number(body: Writer, value: int) -> str:
-    return body.constant([value], _INT64, f"number_{value}".replace("-", "m"))
 
 
 def _sizes(body: Writer, term: _Term, axes: range) -> str:
@@ -133,7 +129,7 @@ def _sizes(body: Writer, term: _Term, axes: range) -> str:
 def _whole(body: Writer, sizes: str, count: int) -> str:
     """The product of a list of sizes, as a list of one."""
     if count < 2:
-        return sizes or _number(body, 1)
+        return sizes or body.number(1)
     return body.add("ReduceProd", sizes, tail="size", axes=[0], keepdims=1)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.absent import expresses
-from reducelower.adapters.builder import Writer
+from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.shaping import without_batches
 from reducelower.adapters.ops.slicing import ramp
@@ -55,10 +55,6 @@ def _sizes(body: Writer, name: str) -> str:
     return body.add("Shape", name, tail="sizes")
 
 
-def _number(body: Writer, value: int) -> str:
-    return body.constant([value], _INT64, f"number_{value}".replace("-", "m"))
-
-
 def _scalar(body: Writer, value: int) -> str:
     return body.constant(value, _INT64, f"scalar_{value}")
 
@@ -92,16 +88,16 @@ def _gather_elements(node: NodeProto, scope: Scope) -> list[NodeProto]:
     for other in range(rank):
         along = place
         if other != axis:
-            extent = body.add("Gather", extents, _number(body, other), tail=f"extent_{other}", axis=0)
+            extent = body.add("Gather", extents, body.number(other), tail=f"extent_{other}", axis=0)
             shape = [1] * rank
             shape[other] = -1
             along = body.add("Reshape", ramp(body, extent), body.constant(shape, _INT64, "column"), tail="along")
         if not row:
             row = along
             continue
-        size = body.add("Gather", sizes, _number(body, other), tail=f"size_{other}", axis=0)
+        size = body.add("Gather", sizes, body.number(other), tail=f"size_{other}", axis=0)
         row = body.add("Add", body.add("Mul", row, size, tail="ahead"), along, tail="row")
-    flat = body.add("Reshape", data, _number(body, -1), tail="flat")
+    flat = body.add("Reshape", data, body.number(-1), tail="flat")
     return body.yields("Gather", flat, row, axis=0)
 
 
@@ -112,7 +108,7 @@ def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
         return without_batches(node, scope)
     body = Writer(node, scope)
     row, _, rest = _rows(body)
-    shape_of_rows = body.add("Concat", _number(body, -1), rest, tail="rows", axis=0)
+    shape_of_rows = body.add("Concat", body.number(-1), rest, tail="rows", axis=0)
     return body.yields("Gather", body.add("Reshape", body.input(0), shape_of_rows, tail="flat"), row, axis=0)
 
 
@@ -139,7 +135,7 @@ def _rows(body: Writer) -> tuple[str, str, str]:
             continue
         size = body.add("Gather", sizes, _scalar(body, axis), tail=f"size_{axis}", axis=0)
         row = body.add("Add", body.add("Mul", row, size, tail="ahead"), along, tail="row")
-    return row, sizes, body.add("Slice", sizes, _number(body, named), _number(body, 2**62), tail="rest")
+    return row, sizes, body.add("Slice", sizes, body.number(named), body.number(TO_THE_END), tail="rest")
 
 
 @expresses("ScatterND", opset=10, reads=11)
@@ -151,12 +147,12 @@ def _scatter_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
         return body.yields("Identity", node.input[0])
     row, sizes, rest = _rows(body)
     # The places of the elements that an index names lie side by side.
-    extents = body.add("Concat", _number(body, 1), rest, tail="extents", axis=0)
+    extents = body.add("Concat", body.number(1), rest, tail="extents", axis=0)
     count = body.add("ReduceProd", extents, tail="count", axes=[0], keepdims=1)
     first = body.add("Mul", body.add("Reshape", row, body.constant([-1, 1], _INT64, "column")), count, tail="first")
     places = body.add("Add", first, ramp(body, count), tail="places")
     places, data, updates = (
-        body.add("Reshape", name, _number(body, -1), tail="flat") for name in (places, node.input[0], node.input[2])
+        body.add("Reshape", name, body.number(-1), tail="flat") for name in (places, node.input[0], node.input[2])
     )
     return body.yields("Reshape", body.add("Scatter", data, places, updates, tail="scattered", axis=0), sizes)
 

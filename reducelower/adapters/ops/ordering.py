@@ -75,6 +75,25 @@ def _relu(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema)
     return body.yields("Max", node.input[0], body.constant(0, element_type, "zero")), None, []
 
 
+@retypes("Less", "Greater")
+def _less(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """No float holds every 64-bit integer: quotients by 2^32 are compared as doubles, then rests."""
+    if element_type not in _WIDEST:
+        return cast_exactly(node, scope, element_type, goal)
+    body = Writer(node, scope)
+    half = body.constant(1 << 32, element_type, "half")
+    highs = [body.add("Div", name, half, tail="high") for name in node.input]
+    wholes = [body.add("Mul", high, half, tail="whole") for high in highs]
+    rests = [body.add("Sub", name, whole, tail="rest") for name, whole in zip(node.input, wholes, strict=True)]
+    highs, rests = (
+        [body.add("Cast", name, tail="double", to=TensorProto.DOUBLE) for name in names] for names in (highs, rests)
+    )
+    ahead = body.add(node.op_type, *highs, tail="ahead")
+    behind = body.add(node.op_type, *reversed(highs), tail="behind")
+    level = body.add("Not", body.add("Or", ahead, behind, tail="apart"), tail="level")
+    return body.yields("Or", ahead, body.add("And", level, body.add(node.op_type, *rests, tail="then"))), None, []
+
+
 @retypes("Equal")
 def _equal(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Two numbers are equal where neither is less, unless one is no number, and then their sum is none."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.builder import Writer
+from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.casts import refusal
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
@@ -24,7 +24,6 @@ from reducelower.scope.scope import Scope
 __all__: list[str] = []
 
 _INT64 = TensorProto.INT64
-_TO_THE_END = 2**31 - 1
 
 
 def _axes(body: Writer, rank: int) -> list[int]:
@@ -115,10 +114,6 @@ _CAST = (
 )  # fmt: skip
 
 
-def _number(body: Writer, value: int) -> str:
-    return body.constant([value], _INT64, f"number_{value}".replace("-", "m"))
-
-
 def _gathered(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The node as one Gather an axis; places and pads may be known at run time only."""
     body = Writer(node, scope)
@@ -134,12 +129,12 @@ def _gathered(node: NodeProto, scope: Scope) -> list[NodeProto]:
         if counts is not None and not counts[axis] and not counts[axis + rank]:
             continue
         before, after = (
-            _number(body, counts[place]) if counts is not None
-            else body.add("Gather", node.input[1], _number(body, place), tail="pad", axis=0)
+            body.number(counts[place]) if counts is not None
+            else body.add("Gather", node.input[1], body.number(place), tail="pad", axis=0)
             for place in (axis, axis + rank)
         )  # fmt: skip
         shape = body.add("Shape", data, tail="sizes")
-        size = body.add("Gather", shape, _number(body, axis), tail="size", axis=0)
+        size = body.add("Gather", shape, body.number(axis), tail="size", axis=0)
         length = body.add("Add", body.add("Add", size, before, tail="longer"), after, tail="length")
         place = body.add("Sub", ramp(body, length), before, tail="place")
         if mode == "constant":
@@ -166,35 +161,35 @@ def _with_value(body: Writer, data: str, shape: str, axis: int) -> str:
         value = scope.add_constant(array, "empty") if empty == "" else body.constant([0], element_type, "zero")
     parts = []
     if axis:
-        parts.append(body.add("Slice", shape, _number(body, 0), _number(body, axis), tail="sizes_before"))
-    parts.append(_number(body, 1))
-    parts.append(body.add("Slice", shape, _number(body, axis + 1), _number(body, 2**62), tail="sizes_behind"))
+        parts.append(body.add("Slice", shape, body.number(0), body.number(axis), tail="sizes_before"))
+    parts.append(body.number(1))
+    parts.append(body.add("Slice", shape, body.number(axis + 1), body.number(TO_THE_END), tail="sizes_behind"))
     slab = body.add("Expand", value, body.add("Concat", *parts, tail="slab_shape", axis=0), tail="slab")
     return body.add("Concat", data, slab, tail="with_value", axis=axis)
 
 
 def _or_last(body: Writer, place: str, size: str) -> str:
     """A place outside stands for the one behind the last."""
-    below = body.add("Less", place, _number(body, 0), tail="is_before")
-    behind = body.add("Less", body.add("Sub", size, _number(body, 1), tail="last"), place, tail="is_behind")
+    below = body.add("Less", place, body.number(0), tail="is_before")
+    behind = body.add("Less", body.add("Sub", size, body.number(1), tail="last"), place, tail="is_behind")
     return body.add("Where", body.add("Or", below, behind, tail="is_outside"), size, place, tail="place_or_value")
 
 
 def _clamped(body: Writer, place: str, size: str) -> str:
-    last = body.add("Sub", size, _number(body, 1), tail="last")
-    below = body.add("Less", place, _number(body, 0), tail="is_before")
-    from_first = body.add("Where", below, _number(body, 0), place, tail="from_first")
+    last = body.add("Sub", size, body.number(1), tail="last")
+    below = body.add("Less", place, body.number(0), tail="is_before")
+    from_first = body.add("Where", below, body.number(0), place, tail="from_first")
     behind = body.add("Less", last, from_first, tail="is_behind")
     return body.add("Where", behind, last, from_first, tail="to_last")
 
 
 def _folded(body: Writer, place: str, size: str) -> str:
     """Reflected at the first and the last element, which are not repeated, as often as it takes."""
-    last = body.add("Sub", size, _number(body, 1), tail="last")
+    last = body.add("Sub", size, body.number(1), tail="last")
     far = body.add("Abs", place, tail="far")
     twice = body.add("Add", last, last, tail="twice")
-    is_single = body.add("Less", twice, _number(body, 1), tail="is_single")
-    period = body.add("Where", is_single, _number(body, 1), twice, tail="period")
+    is_single = body.add("Less", twice, body.number(1), tail="is_single")
+    period = body.add("Where", is_single, body.number(1), twice, tail="period")
     times = body.add("Mul", body.add("Div", far, period, tail="times"), period, tail="whole")
     rest = body.add("Abs", body.add("Sub", last, body.add("Sub", far, times, tail="rest"), tail="off"), tail="back")
     return body.add("Sub", last, rest, tail="reflected")
@@ -260,6 +255,6 @@ def _lower_name(node: NodeProto, scope: Scope) -> Outcome:
         return True
     body = Writer(node, scope)
     starts = [max(-pads[axis], 0) for axis in cropped]
-    ends = [min(pads[axis + half], 0) or _TO_THE_END for axis in cropped]
+    ends = [min(pads[axis + half], 0) or TO_THE_END for axis in cropped]
     node.input[0] = body.add("Slice", node.input[0], tail="cropped", axes=cropped, starts=starts, ends=ends)
     return [*body.nodes, node]

@@ -39,8 +39,8 @@ def _range(node: NodeProto, scope: Scope) -> list[NodeProto]:
         # The quotient in double, as runtimes take it.
         exact = [body.add("Cast", name, tail=tail, to=_DOUBLE) for name, tail in ((span, "far"), (delta, "step"))]
         count = body.add("Cast", body.add("Ceil", body.add("Div", *exact, tail="quotient")), tail="count", to=_INT64)
-    length = body.add("Reshape", count, body.constant([1], _INT64, "number_1"), tail="length")
-    none = body.constant([0], _INT64, "number_0")
+    length = body.add("Reshape", count, body.number(1), tail="length")
+    none = body.number(0)
     length = body.add("Where", body.add("Less", length, none, tail="is_empty"), none, length, tail="size")
     numbers = ramp(body, length)
     if wide != _INT64:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.absent import expresses
-from reducelower.adapters.builder import Writer
+from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
@@ -27,20 +27,17 @@ def _reverse_sequence(node: NodeProto, scope: Scope) -> list[NodeProto]:
     data = body.add("Transpose", node.input[0], tail="turned", perm=turned) if turned else node.input[0]
     sizes = body.add("Shape", data, tail="sizes")
 
-    def number(value: int) -> str:
-        return body.constant([value], _INT64, f"number_{value}".replace("-", "m"))
-
     column = body.constant([-1, 1], _INT64, "column")
-    batch = ramp(body, body.add("Gather", sizes, number(0), tail="batch", axis=0))
-    time = body.add("Gather", sizes, number(1), tail="time", axis=0)
+    batch = ramp(body, body.add("Gather", sizes, body.number(0), tail="batch", axis=0))
+    time = body.add("Gather", sizes, body.number(1), tail="time", axis=0)
     step = ramp(body, time)
     length = body.add("Reshape", node.input[1], column, tail="lengths")
-    last = body.add("Sub", length, number(1), tail="last")
+    last = body.add("Sub", length, body.number(1), tail="last")
     inside = body.add("Less", step, length, tail="is_inside")
     place = body.add("Where", inside, body.add("Sub", last, step, tail="from_the_end"), step, tail="place")
     start = body.add("Mul", body.add("Reshape", batch, column, tail="row"), time, tail="start")
-    rest = body.add("Slice", sizes, number(2), number(2**62), tail="rest")
-    rows = body.add("Reshape", data, body.add("Concat", number(-1), rest, tail="row_shape", axis=0), tail="rows")
+    rest = body.add("Slice", sizes, body.number(2), body.number(TO_THE_END), tail="rest")
+    rows = body.add("Reshape", data, body.add("Concat", body.number(-1), rest, tail="row_shape", axis=0), tail="rows")
     places = body.add("Add", start, place, tail="places")
     if not turned:
         return body.yields("Gather", rows, places, axis=0)

@@ -97,9 +97,7 @@ def without_batches(node: NodeProto, scope: Scope) -> list[NodeProto]:
         whole = body.constant(np.concatenate([spread, known], axis=-1), _INT64, "indices")
         return body.yields("GatherND", data, whole)
     # Indices times zero carry their shape.
-    first = body.add(
-        "Slice", indices, *(body.constant([bound], _INT64, f"number_{bound}") for bound in (0, 1, rank - 1))
-    )
+    first = body.add("Slice", indices, *(body.number(bound) for bound in (0, 1, rank - 1)))
     nothing = body.add("Mul", first, body.constant(0, _INT64, "zero"), tail="zeros")
     spread_places = body.add("Add", nothing, body.constant(places, _INT64, "batches"), tail="batch_places")
     whole = body.add("Concat", spread_places, indices, tail="indices", axis=rank - 1)

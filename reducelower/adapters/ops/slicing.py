@@ -71,17 +71,13 @@ def _bound(body: Writer, number: int, index: int, value: np.ndarray | None) -> i
         name = body.add("Cast", name, tail="bound", to=_INT64)
     if body.scope.shape(name) == (1,):
         return name
-    return body.add("Gather", name, _number(body, number), tail=f"bound_{number}", axis=0)
-
-
-def _number(body: Writer, value: int) -> str:
-    return body.constant([value], _INT64, f"number_{value}".replace("-", "m"))
+    return body.add("Gather", name, body.number(number), tail=f"bound_{number}", axis=0)
 
 
 def ramp(body: Writer, length: str) -> str:
     """The numbers from zero up to a length that is a tensor of one int64."""
     ones = body.add("ConstantOfShape", length, tail="ones", value=helper.make_tensor("one", _INT64, [1], [1]))
-    return body.add("Reshape", body.add("NonZero", ones), body.constant([-1], _INT64, "number_m1"), tail="ramp")
+    return body.add("Reshape", body.add("NonZero", ones), body.number(-1), tail="ramp")
 
 
 def _places(body: Writer, data: str, axis: int, bounds: list[int | str], step: int) -> str:
@@ -93,34 +89,34 @@ def _places(body: Writer, data: str, axis: int, bounds: list[int | str], step: i
         return body.constant(range(*slice(start, end, step).indices(size)), _INT64, "places")
     if axis < 0:
         raise RefusedError(f"it cuts along axis {axis} of a tensor whose rank is not known")
-    length = body.add("Gather", body.add("Shape", data), _number(body, axis), tail="size", axis=0)
-    lowest, highest = _number(body, 0 if step > 0 else -1), length
+    length = body.add("Gather", body.add("Shape", data), body.number(axis), tail="size", axis=0)
+    lowest, highest = body.number(0 if step > 0 else -1), length
     if step < 0:
-        highest = body.add("Sub", length, _number(body, 1), tail="last")
-    first = _clamped(body, start, length, lowest if step > 0 else _number(body, 0), highest)
+        highest = body.add("Sub", length, body.number(1), tail="last")
+    first = _clamped(body, start, length, lowest if step > 0 else body.number(0), highest)
     past = _clamped(body, end, length, lowest, highest)
     span = body.add("Sub", past, first, tail="span")
     if step != 1:
         # Rounded up: the number of steps that fit.
-        rounding = body.add("Add", span, _number(body, step - (1 if step > 0 else -1)), tail="rounding")
-        span = body.add("Div", rounding, _number(body, step), tail="steps")
-    span = _larger(body, span, _number(body, 0))
+        rounding = body.add("Add", span, body.number(step - (1 if step > 0 else -1)), tail="rounding")
+        span = body.add("Div", rounding, body.number(step), tail="steps")
+    span = _larger(body, span, body.number(0))
     places = ramp(body, span)
     if step != 1:
-        places = body.add("Mul", places, _number(body, step), tail="spread")
+        places = body.add("Mul", places, body.number(step), tail="spread")
     return body.add("Add", places, first, tail="places")
 
 
 def _clamped(body: Writer, bound: int | str, length: str, lowest: str, highest: str) -> str:
     if isinstance(bound, int):
         if bound == 0:
-            return lowest if lowest == _number(body, 0) else _number(body, 0)
+            return lowest if lowest == body.number(0) else body.number(0)
         bound = max(min(bound, 2**62), -(2**62))
-        name = _number(body, bound)
+        name = body.number(bound)
         counted = name if bound >= 0 else body.add("Add", name, length, tail="counted")
     else:
         name = bound
-        below = body.add("Less", name, _number(body, 0), tail="below")
+        below = body.add("Less", name, body.number(0), tail="below")
         counted = body.add("Where", below, body.add("Add", name, length, tail="shifted"), name, tail="counted")
     return _smaller(body, _larger(body, counted, lowest), highest)
 

@@ -29,7 +29,7 @@ def _tensor_scatter(node: NodeProto, scope: Scope) -> list[NodeProto]:
     cache, update, start = node.input[0], node.input[1], body.input(2)
     rank = scope.needed_rank(cache)
     axis = from_the_front(int(value_of(node, "axis", -2)), rank)
-    zero = body.constant([0], _INT64, "number_0")
+    zero = body.number(0)
 
     def size(name: str, tail: str) -> str:
         place = body.constant([axis], _INT64, f"axis_{axis}")

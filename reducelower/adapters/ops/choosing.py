@@ -1,0 +1,64 @@
+"""Where below opset 9, by arithmetic that is exact for whole numbers, or by places in both operands written as one row.
+
+Source: https://onnx.ai/onnx/operators/onnx__Where.html (9).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from onnx import NodeProto, TensorProto
+
+from reducelower.adapters.absent import expresses
+from reducelower.adapters.builder import Writer
+from reducelower.errors import RefusedError
+from reducelower.model.numbers import SIGNED, UNSIGNED
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+_INT64 = TensorProto.INT64
+
+
+@expresses("Where", opset=8)
+def _where(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Floats and strings are gathered, for a product with 0 would make NaN of infinity."""
+    body = Writer(node, scope)
+    condition, one, other = node.input
+    element_type = scope.needed_element_type(one)
+    if element_type == TensorProto.BOOL:
+        otherwise = body.add("And", body.add("Not", condition, tail="is_other"), other, tail="others")
+        return body.yields("Or", body.add("And", condition, one, tail="ones"), otherwise)
+    if element_type in (*SIGNED, *UNSIGNED):
+        # The difference may wrap around, and then the sum wraps back.
+        one, other = (_wide(body, name, element_type, tail) for name, tail in ((one, "one"), (other, "other")))
+        chosen = body.add("Mul", _number_of(body, condition), body.add("Sub", one, other, tail="more"), tail="chosen")
+        if element_type == _INT64:
+            return body.yields("Add", other, chosen)
+        return body.yields("Cast", body.add("Add", other, chosen, tail="sum"), to=element_type)
+    shapes = [scope.shape(name) for name in node.input]
+    sizes = [[size for size in shape or () if size is not None] for shape in shapes]
+    if any(shape is None or None in shape for shape in shapes):
+        raise RefusedError(
+            f"opset {scope.target_opset} does not have Where, and the shapes of what it chooses from are not known",
+            "opset 9 is the oldest that has it",
+        )
+    shape = np.broadcast_shapes(*map(tuple, sizes))
+    ones, others = (
+        np.broadcast_to(start + np.arange(prod(own)).reshape(own), shape)
+        for start, own in ((0, sizes[1]), (prod(sizes[1]), sizes[2]))
+    )
+    flat = [body.add("Reshape", name, body.number(-1), tail="flat") for name in (one, other)]
+    row = body.add("Concat", *flat, tail="row", axis=0)
+    ahead = body.constant(ones - others, _INT64, "ahead")
+    chosen = body.add("Mul", _number_of(body, condition), ahead, tail="chosen")
+    return body.yields("Gather", row, body.add("Add", body.constant(others, _INT64, "others"), chosen), axis=0)
+
+
+def _wide(body: Writer, name: str, element_type: int, tail: str) -> str:
+    return name if element_type == _INT64 else body.add("Cast", name, tail=tail, to=_INT64)
+
+
+def _number_of(body: Writer, condition: str) -> str:
+    return body.add("Cast", condition, tail="is_one", to=_INT64)
