@@ -87,6 +87,9 @@ class Writer:
         """
         if self.scope.target_opset >= 14:
             return self.yields("Reshape", data, shape, allowzero=1)
+        known = self.scope.shape(data)
+        if known is not None and all(known):
+            return self.yields("Reshape", data, shape)
         zero = self.scope.add_constant(np.zeros((), helper.tensor_dtype_to_np_dtype(element_type)), "zero")
         return self.yields_either(
             self.is_empty(data),

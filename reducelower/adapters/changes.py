@@ -87,8 +87,6 @@ TAKES_MORE: Mapping[tuple[str, int], str] = {
     ("OptionalHasElement", 18): "tensors, sequences and absent inputs became valid",
     ("Pad", 19): "mode wrap is new",
     ("Resize", 19): "coordinate transformation half_pixel_symmetric is new",
-    ("ScatterElements", 18): "reductions max and min are new",
-    ("ScatterND", 18): "reductions max and min are new",
 }
 """Every older node means the same in the newer version, which takes more: only the way down needs a look."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.adapters.models import assert_same, floats, one, operators, refusal
+from tests.adapters.models import assert_same, floats, one, operators
 
 X = floats(3, 4, 5)
 
@@ -77,7 +77,39 @@ def test_scatter_becomes_scatter_elements() -> None:
     assert operators(assert_same(made, feeds, 18, expected)) == ["ScatterElements"]
 
 
-@pytest.mark.parametrize(("reduction", "oldest"), [("add", 16), ("max", 18)])
-def test_reductions_name_the_oldest_opset_that_has_them(reduction: str, oldest: int) -> None:
-    feeds = {"x": X, "i": np.array([[[1]]], np.int64), "u": np.array([[[5]]], np.float32)}
-    assert f"opset {oldest}" in refusal(one("ScatterElements", feeds, 18, reduction=reduction), 15)
+REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+@pytest.mark.parametrize("ranked", [[], ["x", "i", "u"]])
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_elements_scattered_to_one_place_are_combined(reduction: str, axis: int, ranked: list[str]) -> None:
+    data, updates = floats(3, 4), floats(2, 3) * 3
+    indices = np.array([[0, 1, 0], [-1, 1, 0]])
+    expected = data.copy()
+    for at in np.ndindex(indices.shape):
+        place = (indices[at], at[1]) if axis == 0 else (at[0], indices[at])
+        expected[place] = REDUCTIONS[reduction](expected[place], updates[at])
+    feeds = {"x": data, "i": indices, "u": updates}
+    made = one("ScatterElements", feeds, 18, ranked=ranked, axis=axis, reduction=reduction)
+    for target in (17, 15, 9):
+        assert_same(made, feeds, target, expected)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_rows_scattered_to_one_place_are_combined(reduction: str) -> None:
+    data, updates = np.arange(12).reshape(3, 2, 2), np.array([[5, -5], [-7, 7], [3, 3]])
+    indices = np.array([[0, 1], [-1, 0], [0, 1]])
+    expected = data.copy()
+    for place, update in zip(indices, updates, strict=True):
+        expected[tuple(place)] = REDUCTIONS[reduction](expected[tuple(place)], update)
+    feeds = {"x": data, "i": indices, "u": updates}
+    for target in (17, 15, 10):
+        assert_same(one("ScatterND", feeds, 18, reduction=reduction), feeds, target, expected)
+
+
+def test_nothing_that_is_scattered_changes_nothing() -> None:
+    feeds = {"x": floats(3), "i": np.zeros(0, np.int64), "u": np.zeros(0, np.float32)}
+    for ranked in ([], ["i", "u"]):
+        made = one("ScatterElements", feeds, 18, ranked=ranked, reduction="max")
+        assert_same(made, feeds, 13, feeds["x"])

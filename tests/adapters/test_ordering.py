@@ -149,3 +149,29 @@ def test_how_many_are_taken_may_be_computed_where_all_can_be_put_in_order() -> N
     values, found = run(reducelower.convert_version(made, 9), feeds)
     np.testing.assert_array_equal(values, -np.sort(-data, axis=1)[:, :2])
     np.testing.assert_array_equal(found, np.argsort(-data, axis=1)[:, :2])
+
+
+WORDS = np.array([["a", "b", "a"], ["", "Ä", "x,y"]], object)
+
+
+@pytest.mark.parametrize("ranked", [[], ["a", "b"]])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (WORDS, WORDS[::-1].copy()),
+        (WORDS, np.array("a", object)),
+        (WORDS, np.array([["a"], ["Ä"]], object)),
+        (np.zeros((3, 0), object), np.array(["a"], object)),
+    ],
+)
+def test_strings_are_compared_by_their_numbers_below_19(left: Any, right: Any, ranked: list[str]) -> None:
+    feeds = {"a": left, "b": right}
+    made = one("Equal", feeds, 19, ranked=ranked)
+    for target in (18, 11):
+        (result,) = run(converted(made, target), feeds)
+        np.testing.assert_array_equal(result, np.equal(left, right).astype(bool))
+
+
+def test_strings_cannot_be_told_apart_below_11() -> None:
+    with pytest.raises(reducelower.ConversionError, match="does not take string at opset 10"):
+        reducelower.convert_version(one("Equal", {"a": WORDS, "b": WORDS}, 19), 10)

@@ -115,6 +115,12 @@ def test_wrapping_gathers_from_the_other_end() -> None:
     assert_same(made, {"x": X}, 11, np.pad(X, EXPECTED, mode="wrap"))
 
 
+@pytest.mark.parametrize("ranked", [[], ["x"]])
+def test_wrapping_by_pads_computed_at_run_time(ranked: list[str]) -> None:
+    feeds = {"x": X, "p": PADS}
+    assert_same(one("Pad", feeds, 19, mode="wrap", ranked=ranked), feeds, 13, np.pad(X, EXPECTED, mode="wrap"))
+
+
 def test_attributes_become_inputs_of_the_data_type() -> None:
     data = X.astype(np.float64)
     made = one("Pad", {"x": data}, 10, pads=PADS.tolist(), value=2.0)

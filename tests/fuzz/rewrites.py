@@ -22,7 +22,7 @@ from reducelower.model.schemas import all_operators, is_deprecated, schema, vers
 from tests.fuzz.case import Action, Case
 from tests.fuzz.drawing import NotDrawableError
 
-__all__ = ["case_of", "every_rewrite", "is_rewritten", "known_numbers", "tested_elsewhere"]
+__all__ = ["case_of", "covered_elsewhere", "every_rewrite", "is_rewritten", "known_numbers"]
 
 _FILE = Path(__file__).with_name("rewrites.toml")
 _TRIES = 60
@@ -66,7 +66,7 @@ def known_numbers() -> Mapping[str, int]:
     return {name: number for name, number in _read()["numbers"].items() if isinstance(number, int)}
 
 
-def tested_elsewhere() -> Mapping[str, str]:
+def covered_elsewhere() -> Mapping[str, str]:
     """The test that compares a rewrite which no judge runs with numbers of its own, as ``file::test``, by name."""
     return {name: str(test) for name, test in _read()["tests"].items()}
 
@@ -108,7 +108,7 @@ def is_rewritten(case: Case) -> bool:
 def main(skipped: Collection[str]) -> None:
     """Look for numbers, and write each into the file; a runtime may end the process at the last name printed."""
     numbers = dict(known_numbers())
-    for name in sorted(set(every_rewrite()) - set(numbers) - set(tested_elsewhere()) - set(skipped)):
+    for name in sorted(set(every_rewrite()) - set(numbers) - set(covered_elsewhere()) - set(skipped)):
         print(name, end=": ", flush=True)
         number = _found(name)
         print("nothing found" if number is None else number, flush=True)

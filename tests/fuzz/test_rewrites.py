@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz.judging import judge
-from tests.fuzz.rewrites import case_of, every_rewrite, is_rewritten, known_numbers, tested_elsewhere
+from tests.fuzz.rewrites import case_of, covered_elsewhere, every_rewrite, is_rewritten, known_numbers
 from tests.fuzz.versions import measured
 
 ROOT = Path(__file__).parents[2]
@@ -16,16 +16,16 @@ SHARES = [NUMBERS[start::6] for start in range(6)]
 
 
 def test_no_rewrite_has_never_been_compared_with_an_independent_expectation() -> None:
-    never = set(every_rewrite()) - set(known_numbers()) - set(tested_elsewhere())
+    never = set(every_rewrite()) - set(known_numbers()) - set(covered_elsewhere())
     assert sorted(never) == [], "`python -m tests.fuzz.rewrites` looks for a case of each"
 
 
 def test_nothing_is_listed_that_is_no_rewrite() -> None:
-    assert sorted((set(known_numbers()) | set(tested_elsewhere())) - set(every_rewrite())) == []
-    assert not set(known_numbers()) & set(tested_elsewhere())
+    assert sorted((set(known_numbers()) | set(covered_elsewhere())) - set(every_rewrite())) == []
+    assert not set(known_numbers()) & set(covered_elsewhere())
 
 
-@pytest.mark.parametrize("test", sorted(set(tested_elsewhere().values())))
+@pytest.mark.parametrize("test", sorted(set(covered_elsewhere().values())))
 def test_a_test_that_is_named_instead_exists(test: str) -> None:
     file, name = test.split("::")
     assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")

@@ -23,6 +23,7 @@ FAMILIES: Mapping[str, str] = {
     "choosing": "Where",
     "clipping": "Clip",
     "column_to_image": "Col2Im",
+    "computed_axes": "Squeeze Unsqueeze",
     "control": "If Loop Scan",
     "cropping": "CenterCropPad",
     "cumulative": "CumProd CumSum",

@@ -19,7 +19,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__ = ["from_the_front", "input_rank"]
+__all__ = ["counted_axes", "from_the_front", "input_rank"]
 
 _Rank = Callable[[NodeProto, Scope], int]
 
@@ -95,6 +95,12 @@ for _op_type, _attribute, _rank_of in _AXES:
 lowers("Flatten", 11)(_lowers_axis("axis", input_rank, end=True))
 
 
+def counted_axes(body: Writer, axes: str, rank: str, element_type: int = TensorProto.INT64) -> str:
+    """Append what counts computed axes from the front, of a rank that is a tensor of one number of their type."""
+    below = body.add("Less", axes, body.constant([0], element_type, "zero"), tail="is_negative")
+    return body.add("Where", below, body.add("Add", axes, rank, tail="from_the_end"), axes, tail="counted")
+
+
 @lowers("Slice", 11)
 def _lower_slice(node: NodeProto, scope: Scope) -> Outcome:
     """The axes are an input."""
@@ -103,10 +109,11 @@ def _lower_slice(node: NodeProto, scope: Scope) -> Outcome:
         return False
     axes: Any = scope.constant(name)
     if axes is None:
-        raise RefusedError(
-            "its axes are computed at run time and may be negative, which came with opset 11",
-            f"make {name!r} a constant",
-        )
+        body = Writer(node, scope)
+        element_type = scope.needed_element_type(name)
+        rank_of = body.constant([scope.needed_rank(node.input[0])], element_type, "rank")
+        node.input[3] = counted_axes(body, name, rank_of, element_type)
+        return [*body.nodes, node]
     if (axes >= 0).all():
         return False
     rank = scope.needed_rank(node.input[0])

@@ -11,16 +11,17 @@ https://onnx.ai/onnx/operators/onnx__ScatterND.html (11, 16, 18).
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto
+from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.shaping import without_batches
 from reducelower.adapters.ops.slicing import ramp
-from reducelower.adapters.registry import Outcome, lowers
+from reducelower.adapters.registry import Outcome, Rewrite, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
+from reducelower.model.build import make_node
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -34,15 +35,9 @@ def _scatter(node: NodeProto, scope: Scope) -> list[NodeProto]:
     return Writer(node, scope).yields("ScatterElements", *node.input, axis=int(value_of(node, "axis", 0)))
 
 
-@expresses("ScatterElements", opset=9)
+@expresses("ScatterElements", opset=9, reads=11)
 def _scatter_elements(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """Scatter is its old name; its axis and indices are counted from the front."""
-    reduction = value_of(node, "reduction", "none")
-    if reduction != "none":
-        raise RefusedError(
-            f"it uses reduction={reduction}, which Scatter does not have",
-            f"opset {16 if reduction in ('add', 'mul') else 18} is the oldest that has it",
-        )
     body = Writer(node, scope)
     data, indices, updates = node.input
     axis = int(value_of(node, "axis", 0))
@@ -74,11 +69,19 @@ def _not_negative(body: Writer, data: str, indices: str, axis: int) -> str:
 
 @expresses("GatherElements", opset=12)
 def _gather_elements(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """Each element's place in the data written out in one row: the index along the axis, its own place along others."""
     body = Writer(node, scope)
-    data, indices = node.input
+    row = _places(body)
+    return body.yields("Gather", body.add("Reshape", node.input[0], body.number(-1), tail="flat"), row, axis=0)
+
+
+def _places(body: Writer) -> str:
+    """Where in the data, written out in one row, the elements are that GatherElements or ScatterElements name.
+
+    The index counts along the axis, and the place of the index itself along others.
+    """
+    scope, (data, indices) = body.scope, body.node.input[:2]
     rank = scope.needed_rank(data)
-    axis = from_the_front(int(value_of(node, "axis", 0)), rank)
+    axis = from_the_front(int(value_of(body.node, "axis", 0)), rank)
     sizes = _sizes(body, data)
     extents = _sizes(body, indices)
     place = _not_negative(body, data, indices, axis)
@@ -97,8 +100,7 @@ def _gather_elements(node: NodeProto, scope: Scope) -> list[NodeProto]:
             continue
         size = body.add("Gather", sizes, body.number(other), tail=f"size_{other}", axis=0)
         row = body.add("Add", body.add("Mul", row, size, tail="ahead"), along, tail="row")
-    flat = body.add("Reshape", data, body.number(-1), tail="flat")
-    return body.yields("Gather", flat, row, axis=0)
+    return row
 
 
 @expresses("GatherND", opset=11)
@@ -145,25 +147,81 @@ def _scatter_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
     body = Writer(node, scope)
     if shape is not None and 0 in shape:
         return body.yields("Identity", node.input[0])
-    row, sizes, rest = _rows(body)
-    # The places of the elements that an index names lie side by side.
-    extents = body.add("Concat", body.number(1), rest, tail="extents", axis=0)
-    count = body.add("ReduceProd", extents, tail="count", axes=[0], keepdims=1)
-    first = body.add("Mul", body.add("Reshape", row, body.constant([-1, 1], _INT64, "column")), count, tail="first")
-    places = body.add("Add", first, ramp(body, count), tail="places")
+    places, sizes = _places_of_rows(body)
     places, data, updates = (
         body.add("Reshape", name, body.number(-1), tail="flat") for name in (places, node.input[0], node.input[2])
     )
     return body.yields("Reshape", body.add("Scatter", data, places, updates, tail="scattered", axis=0), sizes)
 
 
-def _lower_reduction(node: NodeProto, scope: Scope) -> Outcome:
-    """The largest and the smallest of what is scattered cannot be said with sums and products."""
-    reduction = value_of(node, "reduction", "none")
-    if reduction in ("max", "min"):
-        raise RefusedError(f"it uses reduction={reduction}", "opset 18 is the oldest that has it")
-    return False
+def _places_of_rows(body: Writer) -> tuple[str, str]:
+    """Where in the data, written out in one row, the elements are that ScatterND names; and the data's shape."""
+    row, sizes, rest = _rows(body)
+    # The places of the elements that an index names lie side by side.
+    extents = body.add("Concat", body.number(1), rest, tail="extents", axis=0)
+    count = body.add("ReduceProd", extents, tail="count", axes=[0], keepdims=1)
+    first = body.add("Mul", body.add("Reshape", row, body.constant([-1, 1], _INT64, "column")), count, tail="first")
+    return body.add("Add", first, ramp(body, count), tail="places"), sizes
 
 
-lowers("ScatterElements", 18)(_lower_reduction)
-lowers("ScatterND", 18)(_lower_reduction)
+_STEPS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
+
+
+def _lower_reduction(*reductions: str) -> Rewrite:
+    """A rewrite for reductions that the older version has not."""
+
+    def lower(node: NodeProto, scope: Scope) -> Outcome:
+        reduction = value_of(node, "reduction", "none")
+        return _one_by_one(node, scope, _STEPS[reduction]) if reduction in reductions else False
+
+    return lower
+
+
+for _op_type in ("ScatterElements", "ScatterND"):
+    lowers(_op_type, 18)(_lower_reduction("max", "min"))
+    lowers(_op_type, 16)(_lower_reduction("add", "mul"))
+
+
+def _one_by_one(node: NodeProto, scope: Scope, step: str) -> Outcome:
+    """A Scan over the updates, each combined with what stands at its place by then; none goes over nothing."""
+    body = Writer(node, scope)
+    data, _, updates = node.input
+    element_type = scope.needed_element_type(data)
+    shape = scope.shape(updates)
+
+    def scanned() -> str:
+        places = _places(body) if node.op_type == "ScatterElements" else _places_of_rows(body)[0]
+        column = body.constant([-1, 1], _INT64, "column")
+        places, given = (body.add("Reshape", name, column, tail="one_by_one") for name in (places, updates))
+        flat = body.add("Reshape", data, body.number(-1), tail="flat")
+        graph = _step_graph(body, step, element_type)
+        found = body.add("Scan", flat, places, given, tail="combined", body=graph, num_scan_inputs=2)
+        return body.add("Reshape", found, _sizes(body, data), tail="scattered")
+
+    if shape is not None and 0 in shape:
+        return body.yields("Identity", data)
+    if shape is None or None in shape:
+        return body.yields_either(body.is_empty(updates), lambda: data, scanned, element_type)
+    scanned()
+    return body.yields_last()
+
+
+def _step_graph(body: Writer, step: str, element_type: int) -> GraphProto:
+    """The data so far, a place and an update in; the data with both combined out."""
+    stem = body.node.name or body.node.output[0]
+    before, place, update, there, combined, after = (
+        body.scope.fresh(stem, f"/{body.node.op_type}/{tail}")
+        for tail in ("before", "place", "update", "there", "sum", "after")
+    )
+    nodes = [
+        make_node("Gather", [before, place], [there], axis=0),
+        make_node(step, [there, update], [combined]),
+        make_node("ScatterElements", [before, place, combined], [after], axis=0),
+    ]
+    inputs = [
+        helper.make_tensor_value_info(name, kind, [size])
+        for name, kind, size in ((before, element_type, None), (place, _INT64, 1), (update, element_type, 1))
+    ]
+    return helper.make_graph(
+        nodes, f"{stem}_step", inputs, [helper.make_tensor_value_info(after, element_type, [None])]
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto, defs, helper
 
-from reducelower.adapters.builder import Writer
+from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.casts import Fitted, cast_exactly, refusal, retypes
 from reducelower.adapters.ops.clipping import limited
 from reducelower.model.attributes import value_of
@@ -113,5 +113,35 @@ def _equal(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema
             differ = body.add("Or", differ, nothing, tail="differ_or_nan")
         return body.yields("Not", differ), None, []
     if element_type == TensorProto.STRING:
-        raise refusal(node, scope, element_type)
+        if scope.target_opset < 11:
+            raise refusal(node, scope, element_type)
+        return _equal_strings(Writer(node, scope)), None, []
     return cast_exactly(node, scope, element_type, goal)
+
+
+def _equal_strings(body: Writer) -> list[NodeProto]:
+    """Strings that are equal have one number among the different ones of both operands, in one row."""
+    scope, operands = body.scope, list(body.node.input)
+    shapes = [scope.shape(name) for name in operands]
+
+    def compared() -> str:
+        flat = [body.add("Reshape", name, body.number(-1), tail="flat") for name in operands]
+        row = body.add("Concat", *flat, tail="row", axis=0)
+        numbers = body.add_many("Unique", [row], ["different", "", "numbers"])[2]
+        middle = body.add("Reshape", body.add("Size", operands[0]), body.number(1), tail="middle")
+        bounds = ((body.number(0), middle), (middle, body.number(TO_THE_END)))
+        return body.add("Equal", *(
+            body.add("Reshape", body.add("Slice", numbers, *bound), body.add("Shape", name), tail="numbers_of")
+            for name, bound in zip(operands, bounds, strict=True)
+        ))  # fmt: skip
+
+    def of_nothing() -> str:
+        return body.add("Equal", *(body.add("ConstantOfShape", body.add("Shape", name)) for name in operands))
+
+    if all(shape is not None and None not in shape for shape in shapes):
+        of_nothing() if any(0 in (shape or ()) for shape in shapes) else compared()
+        return body.yields_last()
+    # No Unique goes over nothing, and a Reshape takes 0 for a size that the data has.
+    counts = [body.add("Size", name, tail="count") for name in operands]
+    nothing = body.add("Equal", body.add("Mul", *counts), body.constant(0, TensorProto.INT64, "none"), tail="is_empty")
+    return body.yields_either(nothing, of_nothing, compared, TensorProto.BOOL)

@@ -8,17 +8,18 @@ Source: https://onnx.ai/onnx/operators/onnx__Pad.html (1, 2, 11, 18, 19).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.casts import refusal
-from reducelower.adapters.ops.axes import from_the_front
+from reducelower.adapters.ops.axes import counted_axes, from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
-from reducelower.model.build import copy_marks
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -33,49 +34,15 @@ def _axes(body: Writer, rank: int) -> list[int]:
     axes = body.constant_input(3)
     if axes is None:
         raise RefusedError(
-            "the axes it pads are computed at run time, and opset 17 pads all of them",
-            "opset 18 is the oldest that has the input axes",
+            "it uses mode=wrap on axes that are computed at run time", "opset 19 is the oldest that has the mode"
         )
     return [from_the_front(axis, rank) for axis in axes.reshape(-1).tolist()]
 
 
 @lowers("Pad", 19)
 def _lower_wrap(node: NodeProto, scope: Scope) -> Outcome:
-    """Wrapping takes elements from the other end: the places are known where sizes and pads are."""
-    if value_of(node, "mode", "constant") != "wrap":
-        return False
-    body = Writer(node, scope)
-    data = node.input[0]
-    shape, pads = scope.shape(data), body.constant_input(1)
-    if shape is None or pads is None:
-        raise RefusedError(
-            "it uses mode=wrap with pads or a shape that are not known, which no other operator can do",
-            "opset 19 is the oldest that has the mode",
-        )
-    axes = _axes(body, len(shape))
-    counts = pads.reshape(-1).tolist()
-    padded = [
-        (axis, before, after)
-        for axis, before, after in zip(axes, counts, counts[len(axes) :], strict=False)
-        if before or after
-    ]
-    for axis, before, after in padded:
-        size = shape[axis]
-        if not size or min(before, after) < 0 < max(before, after):
-            raise RefusedError(
-                f"it uses mode=wrap on axis {axis}, whose size is not known, or by cropping one end of it",
-                "opset 19 is the oldest that has the mode",
-            )
-        places = body.constant(np.arange(-before, size + after) % size, _INT64, "places")
-        data = body.add("Gather", data, places, tail=f"wrapped_{axis}", axis=axis)
-    for name in node.input[1:]:
-        scope.release(name)
-    if not body.nodes:
-        return body.yields("Identity", data)
-    last = body.nodes[-1]
-    last.output[0] = node.output[0]
-    copy_marks(node, last)
-    return body.nodes
+    """Wrapping takes elements from the other end."""
+    return _gathered(node, scope) if value_of(node, "mode", "constant") == "wrap" else False
 
 
 @lowers("Pad", 18)
@@ -85,25 +52,34 @@ def _lower_axes(node: NodeProto, scope: Scope) -> Outcome:
     if not body.input(3):
         return False
     rank = scope.needed_rank(node.input[0])
-    axes = _axes(body, rank)
     pads = body.constant_input(1)
-    count = len(axes)
-    # Where each of the two pads of every dimension stands among those given, or one past them.
-    places = [axes.index(axis) if axis in axes else 2 * count for axis in range(rank)]
-    places += [axes.index(axis) + count if axis in axes else 2 * count for axis in range(rank)]
-    scope.release(node.input[3])
-    value = node.input[2]
-    if pads is not None:
-        scope.release(node.input[1])
-        known = [*pads.reshape(-1).tolist(), 0]
-        node.input[1] = body.constant([known[place] for place in places], _INT64, "pads")
+    if body.constant_input(3) is None:
+        node.input[1] = _pads_of_all(body, rank)
     else:
-        extended = body.add("Concat", node.input[1], body.constant([0], _INT64, "pads_0"), tail="extended", axis=0)
-        node.input[1] = body.add("Gather", extended, body.constant(places, _INT64, "places"), tail="pads", axis=0)
-    del node.input[2:]
-    if value:
-        node.input.append(value)
+        axes = _axes(body, rank)
+        count = len(axes)
+        # Where each of the two pads of every dimension stands among those given, or one past them.
+        places = [axes.index(axis) if axis in axes else 2 * count for axis in range(rank)]
+        places += [axes.index(axis) + count if axis in axes else 2 * count for axis in range(rank)]
+        scope.release(node.input[3])
+        if pads is not None:
+            scope.release(node.input[1])
+            known = [*pads.reshape(-1).tolist(), 0]
+            node.input[1] = body.constant([known[place] for place in places], _INT64, "pads")
+        else:
+            extended = body.add("Concat", node.input[1], body.constant([0], _INT64, "pads_0"), tail="extended", axis=0)
+            node.input[1] = body.add("Gather", extended, body.constant(places, _INT64, "places"), tail="pads", axis=0)
+    del node.input[3:]
     return [*body.nodes, node] if body.nodes else True
+
+
+def _pads_of_all(body: Writer, rank: int) -> str:
+    """The pads of every axis, where those that are named are computed at run time."""
+    axes = body.add("Cast", body.input(3), tail="axes", to=_INT64)
+    axes = counted_axes(body, axes, body.number(rank))
+    places = body.add("Concat", axes, body.add("Add", axes, body.number(rank), tail="ends"), tail="places", axis=0)
+    zeros = body.constant([0] * 2 * rank, _INT64, "no_pads")
+    return body.add("ScatterElements", zeros, places, body.input(1), tail="pads")
 
 
 _OLD_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
@@ -118,36 +94,57 @@ def _gathered(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The node as one Gather an axis; places and pads may be known at run time only."""
     body = Writer(node, scope)
     data = node.input[0]
-    rank = scope.needed_rank(data)
+    axes = _axes(body, scope.needed_rank(data))
+    sizes = scope.shape(data) or (None,) * scope.needed_rank(data)
     known = body.constant_input(1)
     counts = None if known is None else known.reshape(-1).tolist()
     mode = value_of(node, "mode", "constant")
-    for name in node.input[1:]:
-        if name:
-            scope.release(name)
-    for axis in range(rank):
-        if counts is not None and not counts[axis] and not counts[axis + rank]:
+    for name in filter(None, node.input[1:]):
+        scope.release(name)
+    for number, axis in enumerate(axes):
+        positions = (number, number + len(axes))
+        before, after = (None, None) if counts is None else (int(counts[position]) for position in positions)
+        size = sizes[axis]
+        if before == after == 0:
             continue
-        before, after = (
-            body.number(counts[place]) if counts is not None
-            else body.add("Gather", node.input[1], body.number(place), tail="pad", axis=0)
-            for place in (axis, axis + rank)
-        )  # fmt: skip
-        shape = body.add("Shape", data, tail="sizes")
-        size = body.add("Gather", shape, body.number(axis), tail="size", axis=0)
-        length = body.add("Add", body.add("Add", size, before, tail="longer"), after, tail="length")
-        place = body.add("Sub", ramp(body, length), before, tail="place")
-        if mode == "constant":
-            data, place = _with_value(body, data, shape, axis), _or_last(body, place, size)
+        shape = body.add("Shape", data, tail="sizes") if mode == "constant" or None in (before, after, size) else ""
+        if before is None or after is None:
+            pads = [body.add("Gather", node.input[1], body.number(at), tail="pad", axis=0) for at in positions]
+            place = _computed_places(body, shape, axis, mode, *pads)
+        elif mode == "wrap" and min(before, after) < 0 < max(before, after):
+            raise RefusedError(
+                f"it uses mode=wrap on axis {axis} and crops one end of it", "opset 19 is the oldest that has the mode"
+            )
+        elif size is None:
+            place = _computed_places(body, shape, axis, mode, body.number(before), body.number(after))
         else:
-            place = _clamped(body, place, size) if mode == "edge" else _folded(body, place, size)
+            place = body.constant(_PLACES[mode](np.arange(-before, size + after), size), _INT64, "places")
+        if mode == "constant":
+            data = _with_value(body, data, shape, axis)
         data = body.add("Gather", data, place, tail=f"padded_{axis}", axis=axis)
-    if not body.nodes:
-        return body.yields("Identity", data)
-    last = body.nodes[-1]
-    last.output[0] = node.output[0]
-    copy_marks(node, last)
-    return body.nodes
+    return body.yields_last() if body.nodes else body.yields("Identity", data)
+
+
+def _reflected(places: np.ndarray, size: int) -> np.ndarray:
+    found: np.ndarray = size - 1 - np.abs(np.abs(places) % max(2 * size - 2, 1) - (size - 1))
+    return found
+
+
+_PLACES: Mapping[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "constant": lambda places, size: np.where((places < 0) | (places > size), size, places),
+    "edge": lambda places, size: np.clip(places, 0, size - 1),
+    "reflect": _reflected,
+    "wrap": lambda places, size: places % size,
+}
+"""What stands for places before the first element and behind the last; for a value, the place behind the last."""
+
+
+def _computed_places(body: Writer, shape: str, axis: int, mode: str, before: str, after: str) -> str:
+    """The same at run time, along an axis of data whose sizes are computed."""
+    size = body.add("Gather", shape, body.number(axis), tail="size", axis=0)
+    length = body.add("Add", body.add("Add", size, before, tail="longer"), after, tail="length")
+    place = body.add("Sub", ramp(body, length), before, tail="place")
+    return _COMPUTED_PLACES[mode](body, place, size)
 
 
 def _with_value(body: Writer, data: str, shape: str, axis: int) -> str:
@@ -193,6 +190,17 @@ def _folded(body: Writer, place: str, size: str) -> str:
     times = body.add("Mul", body.add("Div", far, period, tail="times"), period, tail="whole")
     rest = body.add("Abs", body.add("Sub", last, body.add("Sub", far, times, tail="rest"), tail="off"), tail="back")
     return body.add("Sub", last, rest, tail="reflected")
+
+
+def _wrapped(body: Writer, place: str, size: str) -> str:
+    rest = body.add("Sub", place, body.add("Mul", body.add("Div", place, size, tail="times"), size), tail="rest")
+    below = body.add("Less", rest, body.number(0), tail="is_before")
+    return body.add("Where", below, body.add("Add", rest, size, tail="from_the_end"), rest, tail="wrapped")
+
+
+_COMPUTED_PLACES: Mapping[str, Callable[[Writer, str, str], str]] = {
+    "constant": _or_last, "edge": _clamped, "reflect": _folded, "wrap": _wrapped,
+}  # fmt: skip
 
 
 @lowers("Pad", 11)

@@ -35,9 +35,6 @@ def _lower_allowzero(node: NodeProto, scope: Scope) -> Outcome:
     shape = scope.constant(node.input[1])
     body = Writer(node, scope)
     if shape is None:
-        known = scope.shape(node.input[0])
-        if known is not None and all(known):
-            return True
         return body.yields_reshaped(node.input[0], node.input[1], scope.needed_element_type(node.input[0]))
     zeros = int((shape == 0).sum())
     if zeros == 0:

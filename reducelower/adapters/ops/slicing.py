@@ -5,10 +5,12 @@ Source: https://onnx.ai/onnx/operators/onnx__Slice.html (1, 10).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from reducelower.adapters.builder import Writer
+from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
@@ -24,10 +26,11 @@ def _lower(node: NodeProto, scope: Scope) -> Outcome:
     """Constant bounds become attributes; other steps and computed bounds become a Gather of the places they name."""
     body = Writer(node, scope)
     starts, ends, axes, steps = (body.constant_input(index) for index in (1, 2, 3, 4))
-    for index, value, said in ((3, axes, "axes"), (4, steps, "steps")):
-        if body.input(index) and value is None:
-            raise RefusedError(f"its {said} are computed at run time", "opset 10 is the oldest that takes them so")
-    plain = steps is None or (steps == 1).all()
+    if body.input(4) and steps is None:
+        raise RefusedError("its steps are computed at run time", "opset 10 is the oldest that takes them so")
+    plain = steps is None or bool((steps == 1).all())
+    if body.input(3) and axes is None:
+        return _along_computed_axes(body, is_plain=plain)
     if starts is not None and ends is not None and plain:
         if body.input(4):
             scope.release(node.input[4])
@@ -37,19 +40,41 @@ def _lower(node: NodeProto, scope: Scope) -> Outcome:
     count = _count(node, scope, starts, ends, axes)
     where = list(range(count)) if axes is None else axes.reshape(-1).tolist()
     by = [1] * count if steps is None else steps.reshape(-1).tolist()
-    data = node.input[0]
-    for number, (axis, step) in enumerate(zip(where, by, strict=True)):
-        bounds = [_bound(body, number, index, value) for index, value in ((1, starts), (2, ends))]
-        last = number == count - 1
-        places = _places(body, data, axis, bounds, step)
-        if last:
-            body.yields("Gather", data, places, axis=axis)
-        else:
-            data = body.add("Gather", data, places, tail=f"cut_{number}", axis=axis)
+    bounds = [(_bound(body, number, 1, starts), _bound(body, number, 2, ends)) for number in range(count)]
     for name in node.input[1:]:
         if name and scope.constant(name) is not None:
             scope.release(name)
-    return body.nodes if count else body.yields("Identity", data)
+    return _cut(body, where, by, bounds)
+
+
+def _cut(
+    body: Writer, axes: Sequence[int], steps: Sequence[int], bounds: Sequence[tuple[int | str, int | str]]
+) -> list[NodeProto]:
+    """One Gather an axis."""
+    data = body.node.input[0]
+    for number, (axis, step, ends) in enumerate(zip(axes, steps, bounds, strict=True)):
+        data = body.add("Gather", data, _places(body, data, axis, ends, step), tail=f"cut_{number}", axis=axis)
+    return body.yields_last() if axes else body.yields("Identity", data)
+
+
+def _along_computed_axes(body: Writer, *, is_plain: bool) -> list[NodeProto]:
+    """A cut along every axis, of which those that are not named keep everything."""
+    node, scope = body.node, body.scope
+    if not is_plain:
+        raise RefusedError(
+            "its axes are computed at run time and its steps are not 1", "opset 10 is the oldest that takes them so"
+        )
+    rank = scope.needed_rank(node.input[0])
+    axes, *given = (body.add("Cast", node.input[index], tail="int64", to=_INT64) for index in (3, 1, 2))
+    bounds = [
+        body.add("Scatter", body.constant([nothing] * rank, _INT64, "uncut"), axes, bound, tail="bounds", axis=0)
+        for nothing, bound in zip((0, TO_THE_END), given, strict=True)
+    ]
+    each = [
+        tuple(body.add("Gather", name, body.number(axis), tail=f"bound_{axis}", axis=0) for name in bounds)
+        for axis in range(rank)
+    ]
+    return _cut(body, range(rank), [1] * rank, [(start, end) for start, end in each])
 
 
 def _count(node: NodeProto, scope: Scope, *values: np.ndarray | None) -> int:
@@ -80,7 +105,7 @@ def ramp(body: Writer, length: str) -> str:
     return body.add("Reshape", body.add("NonZero", ones), body.number(-1), tail="ramp")
 
 
-def _places(body: Writer, data: str, axis: int, bounds: list[int | str], step: int) -> str:
+def _places(body: Writer, data: str, axis: int, bounds: tuple[int | str, int | str], step: int) -> str:
     """The places along an axis that a slice takes, as the specification clamps them."""
     shape = body.scope.shape(data)
     size = None if shape is None else shape[from_the_front(axis, len(shape))]
