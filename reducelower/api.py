@@ -79,6 +79,14 @@ def legalize(
     Raises:
         ConversionError: something cannot be made legal; it holds every reason, and the model is unchanged.
         ValueError: the target or a setting makes no sense.
+
+    Example:
+        >>> import onnx, reducelower
+        >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL2 (x) }'
+        >>> model = onnx.parser.parse_model(text)
+        >>> made = reducelower.legalize(model, reducelower.Target(13, without={"ReduceL2"}))
+        >>> made.plan
+        Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 left unchanged)
     """
     check_arguments(model=model, target=target, rules=rules, ir_version=ir_version)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
@@ -120,9 +128,20 @@ def convert_version(
         validate: see `legalize`.
         in_place: change and return the model itself rather than a copy.
 
+    Returns:
+        The converted model: a new one, unless `in_place` is true.
+
     Raises:
         ConversionError: something cannot be expressed at that opset version; it holds every reason.
         ValueError: there is no such opset version.
+
+    Example:
+        >>> import onnx, reducelower
+        >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL2 (x) }'
+        >>> model = onnx.parser.parse_model(text)
+        >>> older = reducelower.convert_version(model, 13)
+        >>> older.opset_import[0].version, older.ir_version
+        (13, 7)
     """
     check_arguments(model=model, target_version=target_version, without=without, without_types=without_types)
     check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks, base_dir=base_dir)
@@ -160,8 +179,18 @@ def expand(
         validate: see `legalize`.
         in_place: change and return the model itself rather than a copy.
 
+    Returns:
+        The model without these operators: a new one, unless `in_place` is true.
+
     Raises:
         ConversionError: a node cannot be replaced; it holds every reason.
+
+    Example:
+        >>> import onnx, reducelower
+        >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL2 (x) }'
+        >>> model = onnx.parser.parse_model(text)
+        >>> [node.op_type for node in reducelower.expand(model, rules="core").graph.node][:2]
+        ['Abs', 'ReduceMax']
     """
     check_arguments(model=model, ops=ops, rules=rules, without_types=without_types)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
@@ -211,10 +240,21 @@ def convert_bytes(
         base_dir: folder that external data locations are relative to.
         validate: see `legalize`.
 
+    Returns:
+        The converted model as bytes.
+
     Raises:
         ConversionError: something cannot be expressed at that opset version; it holds every reason.
         UnreadableModelError: the bytes are no model.
         ValueError: there is no such opset version.
+
+    Example:
+        >>> import onnx, reducelower
+        >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL2 (x) }'
+        >>> model = onnx.parser.parse_model(text)
+        >>> older = reducelower.convert_bytes(model.SerializeToString(), 13)
+        >>> onnx.load_from_string(older).opset_import[0].version
+        13
     """
     check_arguments(serialized=serialized, target_version=target_version, without=without, without_types=without_types)
     check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks, base_dir=base_dir)
@@ -248,9 +288,20 @@ def expand_bytes(
         base_dir: folder that external data locations are relative to.
         validate: see `legalize`.
 
+    Returns:
+        The model without these operators, as bytes.
+
     Raises:
         ConversionError: a node cannot be replaced; it holds every reason.
         UnreadableModelError: the bytes are no model.
+
+    Example:
+        >>> import onnx, reducelower
+        >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL1 (x) }'
+        >>> model = onnx.parser.parse_model(text)
+        >>> made = reducelower.expand_bytes(model.SerializeToString(), rules="core")
+        >>> [node.op_type for node in onnx.load_from_string(made).graph.node]
+        ['Abs', 'ReduceSum']
     """
     check_arguments(serialized=serialized, ops=ops, rules=rules, without_types=without_types)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
@@ -290,6 +341,15 @@ def check(
     Raises:
         ConversionError: the model is not valid, and the engine stumbled over it.
         ValueError: the target makes no sense.
+
+    Example:
+        >>> import onnx, reducelower
+        >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL2 (x) }'
+        >>> model = onnx.parser.parse_model(text)
+        >>> reducelower.check(model, target=reducelower.Target(13, without={"ReduceL2"}))
+        Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 left unchanged)
+        >>> [refusal.reason for refusal in reducelower.check(model, 13).refusals]
+        []
     """
     check_arguments(model=model, target_version=target_version, rules=rules, ir_version=ir_version)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)

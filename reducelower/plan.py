@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from reducelower.errors import Refusal
+from reducelower.notebook import InNotebooks
 from reducelower.options import Target
 
 __all__ = ["Label", "Plan", "Site"]
@@ -56,8 +57,8 @@ class Site:
     raised_from: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(InNotebooks):
     """What happened to a model: rewritten sites, nodes carried over as they are, and refusals.
 
     Attributes:
@@ -84,6 +85,24 @@ class Plan:
     unmended: tuple[str, ...] = ()
     as_it_is: Plan | None = None
 
+    def __repr__(self) -> str:
+        """One line: versions, and how much is rewritten."""
+        refused = f", {_nodes(len(self.refusals))} refused" if self.refusals else ""
+        return f"Plan({self.versions}: {_nodes(len(self.sites))} rewritten, {self.carried} left unchanged{refused})"
+
+    def __str__(self) -> str:
+        """A line per operator and rule, or per refusal, below what `repr` says."""
+        rewritten = sorted(self.rewritten.items())
+        lines = [f"{count}  {operator}  by {rule}" for (operator, rule), count in rewritten]
+        lines += [f"refused: {refusal}" for refusal in self.refusals]
+        return "\n  ".join([repr(self).removeprefix("Plan(").removesuffix(")"), *lines, *self.notes])
+
+    @property
+    def versions(self) -> str:
+        """The opset and IR versions before and after."""
+        opset = _change("opset", self.source_opset, self.target.opset or self.source_opset)
+        return f"{opset}, {_change('IR version', *self.ir_version)}"
+
     @property
     def changes_nothing(self) -> bool:
         """Whether the model is legal as it is."""
@@ -103,3 +122,11 @@ class Plan:
     def reasons(self) -> Counter[str]:
         """How many sites each fact about the runtime is the reason of."""
         return Counter(site.because for site in self.sites if site.because)
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' * (count != 1)}"
+
+
+def _change(name: str, before: int, after: int) -> str:
+    return f"{name} {before}" if before == after else f"{name} {before} -> {after}"

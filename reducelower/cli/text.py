@@ -35,7 +35,7 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
     plan = outcome.plan
     if plan is None:
         return ""
-    lines = [f"{shown(outcome.source)}: {describe_versions(plan)}{_warned(outcome)}"]
+    lines = [f"{shown(outcome.source)}: {plan.versions}{_warned(outcome)}"]
     count = len(plan.sites)
     lines.append(f"  rewritten     {nodes(count)}")
     if verbose:
@@ -90,12 +90,6 @@ def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
     return [(name, str(number)) for name, number in rows]
 
 
-def describe_versions(plan: Plan) -> str:
-    """The opset and IR versions before and after."""
-    opset = _change("opset", plan.source_opset, plan.target.opset or plan.source_opset)
-    return f"{opset}, {_change('IR version', *plan.ir_version)}"
-
-
 def describe_plan(plan: Plan) -> list[str]:
     """What a conversion rewrites, a line per operator and rule, and why where a runtime is the reason."""
     lines = _counts(plan)
@@ -148,10 +142,6 @@ def paragraph(name: str, text: str) -> list[str]:
 
 def _counts(plan: Plan) -> list[str]:
     return columns((str(count), operator, rule) for (operator, rule), count in sorted(plan.rewritten.items()))
-
-
-def _change(name: str, before: int, after: int) -> str:
-    return f"{name} {before}" if before == after else f"{name} {before} -> {after}"
 
 
 def check_text(models: Sequence[ModelReport], *, verbose: bool) -> str:

@@ -56,6 +56,18 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
 
     Returns:
         The model and what was done. It need not be valid: what cannot be mended stays as it is.
+
+    Raises:
+        TypeError: it is no ModelProto.
+
+    Example:
+        >>> import onnx, reducelower
+        >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[3] y) { y = Neg (z) z = Abs (x) }'
+        >>> mended = reducelower.repair(onnx.parser.parse_model(text))
+        >>> [node.op_type for node in mended.model.graph.node]
+        ['Abs', 'Neg']
+        >>> mended.done
+        ("put 2 nodes of graph 'g' in order, each behind those it reads from",)
     """
     if what_is_wrong_with_calls(model):
         return Repaired(model, ())  # inference would follow the calls without end

@@ -28,6 +28,13 @@ class Tolerance:
     absolute: float = 0.0
     reason: str = ""
 
+    def __str__(self) -> str:
+        """The bounds in words."""
+        bounds = [f"{self.ulp} ULP"] if self.ulp else []
+        bounds += [f"{self.relative:g} of the value"] if self.relative else []
+        bounds += [f"{self.absolute:g}"] if self.absolute else []
+        return " or ".join(bounds) or "no difference at all"
+
 
 APART = 8.0
 """Factor on tolerances across runtimes: two approximate exp, erf and tanh differently, by a few ULP each."""

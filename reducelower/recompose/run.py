@@ -71,6 +71,14 @@ def raise_reductions(
     Raises:
         ConversionError: the model imports no opset version that the installed onnx knows, or is not valid.
         ValueError: there are no forms for an operator of `ops`, or there is no such element type.
+
+    Example:
+        >>> import onnx, reducelower
+        >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL2 (x) }'
+        >>> model = onnx.parser.parse_model(text)
+        >>> spelled = reducelower.expand(model, rules="core")
+        >>> [node.op_type for node in reducelower.raise_reductions(spelled).graph.node]
+        ['ReduceL2']
     """
     check_arguments(model=model, ops=ops, books=rules, element_types=element_types, ranks=ranks, base_dir=base_dir)
     return raise_with_plan(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reducelower.verification import RuntimeComparison, Verification
     from reducelower.verification.difference import Difference
 
-__all__ = ["Command", "ModelReport", "Report", "Verdict", "versions"]
+__all__ = ["Command", "ModelReport", "Report", "Verdict"]
 
 Command = Literal["convert", "expand", "check", "verify", "diff", "raise", "repair"]
 
@@ -98,9 +98,9 @@ class ModelReport:
         if self.verdict == "legal" and plan is not None:
             return f"legal as it is (opset {plan.source_opset})"
         if self.verdict == "rewrite" and plan is not None:
-            return f"would be converted ({versions(plan)}): {_nodes(len(plan.sites))} rewritten"
+            return f"would be converted ({plan.versions}): {_nodes(len(plan.sites))} rewritten"
         if self.verdict == "converted" and plan is not None:
-            return f"converted ({versions(plan)}): {_nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
+            return f"converted ({plan.versions}): {_nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
         if self.verdict == "kept":
             return "converted by an earlier run, of the same model and options"
         if self.verdict == "different":
@@ -153,16 +153,6 @@ class Report:
     def verdicts(self) -> Mapping[Verdict, int]:
         """How many models have each verdict."""
         return Counter(model.verdict for model in self.models)
-
-
-def versions(plan: Plan) -> str:
-    """The opset and IR versions before and after."""
-    opset = _change("opset", plan.source_opset, plan.target.opset or plan.source_opset)
-    return f"{opset}, {_change('IR version', *plan.ir_version)}"
-
-
-def _change(name: str, before: int, after: int) -> str:
-    return f"{name} {before}" if before == after else f"{name} {before} -> {after}"
 
 
 def _nodes(count: int) -> str:

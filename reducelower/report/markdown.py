@@ -135,12 +135,20 @@ def _findings(findings: Sequence[SiteVerification]) -> str:
             _code(finding.rule),
             str(len(finding.nodes)),
             finding.status,
-            str(finding.max_ulp) if finding.cases else "",
+            _distance(finding) if finding.cases else "",
             _text(finding.reason),
         )
         for finding in order
     ]
     return _table(("rewrite", "rule", "nodes", "verified", "max ULP", ""), rows)
+
+
+def _distance(finding: SiteVerification) -> str:
+    """How far a rewrite is off, with the limit that it is within."""
+    if not finding.max_ulp and finding.status == "equal":
+        return "bit-exact"
+    limit = f" (within {finding.limit})" if finding.limit and finding.status == "equal" else ""
+    return f"{finding.max_ulp}{limit}"
 
 
 def _outputs(outputs: Sequence[OutputComparison]) -> str:
@@ -152,11 +160,12 @@ def _outputs(outputs: Sequence[OutputComparison]) -> str:
             output.verdict,
             str(output.max_ulp),
             f"{output.max_relative:.3g}",
+            output.limit,
             _text(output.reason),
         )
         for output in order
     ]
-    return _table(("output", "type", "verdict", "max ULP", "max relative error", ""), rows)
+    return _table(("output", "type", "verdict", "max ULP", "max relative error", "equal within", ""), rows)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -15,9 +15,9 @@ from reducelower import __version__
 from reducelower.model.text import shown
 from reducelower.report import picture, plot
 from reducelower.report.details import Details, DistinctRewrite, Fate, NodeRow
-from reducelower.report.facts import ModelReport, Report, versions
+from reducelower.report.facts import ModelReport, Report
 
-__all__ = ["render"]
+__all__ = ["environment", "render"]
 
 _MOST_ROWS = 12_000
 _MOST_PICTURES = 240
@@ -64,28 +64,37 @@ class _Section:
 
 def render(report: Report) -> str:
     """The report as HTML text."""
-    environment = Environment(
+    folder = files(__package__) / "templates"
+    style, script = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            report=report,
+            sections=list(_sections(report)),
+            version=__version__,
+            style=Markup(style),
+            script=Markup(script),
+            policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'",
+            marks=_MARKS,
+            headline=_headline(report),
+            warnings=_warnings(report),
+            good=_GOOD,
+        )
+    )
+
+
+def environment() -> Environment:
+    """What the templates of reports are rendered with."""
+    found = Environment(
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.finalize = _finalize
-    folder = files(__package__) / "templates"
-    style, script = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js"))
-    return environment.get_template("page.html").render(
-        report=report,
-        sections=list(_sections(report)),
-        version=__version__,
-        style=Markup(style),
-        script=Markup(script),
-        policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'",
-        marks=_MARKS,
-        headline=_headline(report),
-        warnings=_warnings(report),
-        good=_GOOD,
-    )
+    found.finalize = _finalize
+    return found
 
 
 def _finalize(value: object) -> object:
@@ -122,7 +131,7 @@ def _sections(report: Report) -> Iterator[_Section]:
         yield _Section(
             number,
             model,
-            versions(model.plan) if model.plan is not None else "",
+            model.plan.versions if model.plan is not None else "",
             tuple(
                 _rewrite(item, at < picture_limit, at < _OPEN) for at, item in enumerate(_worst_first(details.rewrites))
             ),

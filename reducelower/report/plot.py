@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from reducelower.verification.result import INFINITE
+
 __all__ = ["draw"]
 
 _BOUNDS = (0, 1, 2, 4, 8, 16, 64, 256, 1024, 2**20)
@@ -17,14 +19,18 @@ def draw(ulps: Sequence[int]) -> Markup:
     """A bar per range of ULP distances.
 
     Args:
-        ulps: the largest distance in each set of inputs.
+        ulps: the largest distance in each set of inputs; `INFINITE` gets a bar of its own.
     """
+    finite = [distance for distance in ulps if distance != INFINITE]
     counts = [0] * (len(_BOUNDS) + 1)
-    for distance in ulps:
+    for distance in finite:
         counts[next((at for at, bound in enumerate(_BOUNDS) if distance <= bound), len(_BOUNDS))] += 1
     last = max([at for at, count in enumerate(counts) if count] + [_ALWAYS - 1])
     counts = counts[: last + 1]
     names = [_name(at) for at in range(len(counts))]
+    if len(finite) < len(ulps):
+        counts.append(len(ulps) - len(finite))
+        names.append("∞")
     highest = max(counts) or 1
     bars = Markup("").join(
         _bar(at, name, count, _HEIGHT * count / highest)

@@ -80,8 +80,20 @@ def load_runtime(name: str | os.PathLike[str]) -> Runtime:
     A name may be followed by ``@`` and a version that the file has an entry for, such as ``onnxruntime@1.10``; a
     release of that version, such as 1.10.0, is taken for it.
 
+    Args:
+        name: name of a target, in any case, or path of a file.
+
+    Returns:
+        The runtime, for `Target(runtime=...)`.
+
     Raises:
         TargetError: there is no such target, or the file is not one.
+
+    Example:
+        >>> import reducelower
+        >>> runtime = reducelower.load_runtime("onnxruntime@1.16")
+        >>> str(runtime), 20 in runtime.reads
+        ('onnxruntime 1.16', False)
     """
     text = os.fspath(name)
     base, at, version = text.partition("@") if not text.endswith(SUFFIX) else (text, "", "")

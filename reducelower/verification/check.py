@@ -19,7 +19,7 @@ from reducelower.verification.judge import Sight, judge, judge_raised
 from reducelower.verification.limits import Limits, limits_of
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import Pair, small_models
-from reducelower.verification.result import SiteStatus, SiteVerification
+from reducelower.verification.result import INFINITE, SiteStatus, SiteVerification
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.source import CannotRunError, Source
 from reducelower.verification.trials import Definition, cases, reduction_of
@@ -38,6 +38,8 @@ _SEVERITY: Mapping[SiteStatus, int] = {
 }
 _CHOSEN = "spec/"
 """Part of the names of rules whose bodies are the specification's own, range and all; a caller chooses the book."""
+_OF_RANGE = ("improved", "overflow", "loses range")
+_BY_DEFINITION = "the rounding that computing it by its definition allows"
 _ORDINARY = 100.0  # magnitude of inputs
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
 _SHOWN = 400  # characters of inputs in a finding
@@ -61,6 +63,7 @@ class _Tally:
     kept: list[float] = field(default_factory=list)
     lost: list[float] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
+    limits: dict[str, None] = field(default_factory=dict)
 
     def note(self, status: SiteStatus, reason: str, case: Case | None = None) -> None:
         """Keep the worst status, with the first reason for it."""
@@ -103,7 +106,7 @@ def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
         tally.runtime,
         tally.cases,
         tally.values,
-        max(tally.case_ulps, default=0),
+        max(tally.case_ulps, default=0) if any(distance > 0 for distance in tally.case_ulps) else 0,
         float(np.percentile(ulps, 99)) if ulps.any() else 0.0,
         float(ulps.mean()) if ulps.any() else 0.0,
         tally.max_absolute,
@@ -113,6 +116,7 @@ def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
         tuple(tally.notes),
         _holds(tally) if tally.status == "loses range" else "",
         _CHOSEN in pair.site.rule,
+        "; ".join(tally.limits),
     )
 
 
@@ -265,6 +269,7 @@ def _add(tally: _Tally, found: _Tally) -> None:
     tally.kept += found.kept
     tally.lost += found.lost
     tally.notes |= found.notes
+    tally.limits |= found.limits
 
 
 def _load(model: ModelProto, runtimes: Sequence[str], *, is_result: bool) -> tuple[str, Session]:
@@ -348,7 +353,7 @@ class _Seen:
 
 
 def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
-    worst = 0
+    worst, overflowed = 0, False
     pair, case = setup.pair, seen.case
     moves: list[Mapping[str, Move]] = []
     for at, (before, after) in enumerate(zip(seen.expected, seen.results, strict=True)):
@@ -386,14 +391,17 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
         if status != "equal" and tolerance.absolute and _magnitude(case) > _ORDINARY:
             continue  # an absolute bound is meant for the scale of the caller's outputs
         tally.note(status, reason, case)
+        overflowed |= status in _OF_RANGE and is_float(before) and bool((np.isinf(before) | np.isinf(after)).any())
         (tally.lost if status == "loses range" else tally.kept).append(_magnitude(case))
         tally.values += before.size
         tally.max_absolute = max(tally.max_absolute, found.max_absolute)
         tally.max_relative = max(tally.max_relative, found.max_relative)
+        if found.ulps.any():
+            tally.limits[str(tolerance) if truth is None else _BY_DEFINITION] = None
         if found.ulps.size:
             tally.ulps.append(found.ulps)
             worst = max(worst, int(found.ulps.max()))
-    tally.case_ulps.append(worst)
+    tally.case_ulps.append(INFINITE if overflowed else worst)
 
 
 def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:

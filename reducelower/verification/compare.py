@@ -105,6 +105,7 @@ def _compare(
         tells=_tells(before),
         loses_range=difference.loses_range,
         gains_range=difference.gains_range,
+        limit=str(tolerance),
     )
 
 

@@ -6,10 +6,25 @@ import math
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal
 
-__all__ = ["Coverage", "OutputComparison", "SiteStatus", "SiteVerification", "Verdict", "Verification", "to_plain"]
+from reducelower.notebook import InNotebooks
+
+__all__ = [
+    "INFINITE",
+    "Coverage",
+    "OutputComparison",
+    "SiteStatus",
+    "SiteVerification",
+    "Verdict",
+    "Verification",
+    "distance",
+    "to_plain",
+]
 
 Verdict = Literal["equivalent", "different", "not shown"]
 """What a comparison of two models came to; ``not shown`` where something that matters was not seen."""
+
+INFINITE = -1
+"""Stands for a distance where one side, or both against the definition, came out infinite."""
 
 OutputVerdict = Literal["equal", "different", "not compared"]
 SiteStatus = Literal["equal", "improved", "overflow", "departs", "loses range", "different", "not run"]
@@ -32,6 +47,7 @@ class OutputComparison:
         tells: whether anything was there to compare: a value that is neither NaN nor infinite.
         loses_range: whether all that differs is finite before, and infinite, NaN or zero after.
         gains_range: whether all that differs is infinite or NaN before, and finite after.
+        limit: what counts as equal, in words; rounding that the source amplifies is allowed for besides.
     """
 
     name: str
@@ -49,6 +65,7 @@ class OutputComparison:
     tells: bool = True
     loses_range: bool = False
     gains_range: bool = False
+    limit: str = ""
 
     def merged(self, other: OutputComparison) -> OutputComparison:
         """The worse of two comparisons of one output, with the largest distances of both."""
@@ -65,8 +82,8 @@ class OutputComparison:
         )
 
 
-@dataclass(frozen=True)
-class SiteVerification:
+@dataclass(frozen=True, repr=False)
+class SiteVerification(InNotebooks):
     """One distinct rewrite, verified by itself: the original node and its replacement as two small models.
 
     Attributes:
@@ -85,11 +102,12 @@ class SiteVerification:
         values: how many values were compared.
         max_ulp, p99_ulp, mean_ulp: ULP distances between finite values where the source is right.
         max_absolute, max_relative: largest errors over the same values.
-        ulps: largest ULP distance of each case, for a plot.
+        ulps: largest ULP distance of each case, for a plot; `INFINITE` where a result overflowed that need not.
         example_inputs: the inputs that show the difference, as text; empty when equal.
         notes: what else a reader should know.
         holds: of a region that loses range, the magnitudes between which it does not.
         is_chosen: whether the caller chose a form that loses range, such as the specification's own body.
+        limit: what counts as equal, in words; empty where nothing but the same bits was seen.
     """
 
     op_type: str
@@ -111,6 +129,16 @@ class SiteVerification:
     notes: tuple[str, ...] = ()
     holds: str = ""
     is_chosen: bool = False
+    limit: str = ""
+
+    def __repr__(self) -> str:
+        """One line: where it stands, and what came of it."""
+        return f"SiteVerification({self})"
+
+    def __str__(self) -> str:
+        """One sentence: where it stands, what came of it, and why."""
+        ran = f" on {self.cases} sets of values, {distance(self.max_ulp)}" if self.cases else ""
+        return f"{self.place}: {self.status}{ran}{': ' * bool(self.reason)}{self.reason}"
 
     @property
     def ok(self) -> bool:
@@ -149,8 +177,8 @@ class Coverage:
     outputs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(InNotebooks):
     """Whether two models give the same numbers, and what that rests on.
 
     Attributes:
@@ -225,6 +253,11 @@ class Verification:
             found.append(f"not shown to be equivalent: {self._why()}")
         return tuple(found)
 
+    def __repr__(self) -> str:
+        """One line: the verdict, and how much it rests on."""
+        ran = f"{len(self.outputs)} outputs on {self.cases} sets of inputs" if self.ran else "the whole was not run"
+        return f"Verification({self.label}: {ran}, {len(self.sites)} distinct regions)"
+
     def __str__(self) -> str:
         """One paragraph: the verdict, what it rests on, and every mismatch."""
         return " ".join([self._headline(), *self._mismatches(), *self._unseen(), *self.notes])
@@ -239,7 +272,7 @@ class Verification:
             compared = sum(output.verdict == "equal" for output in self.outputs)
             headline = (
                 f"Equivalent: {compared} output{'s' * (compared != 1)} equal on {self.cases} "
-                f"set{'s' * (self.cases != 1)} of inputs in {self.runtime}, at most {worst} ULP apart."
+                f"set{'s' * (self.cases != 1)} of inputs in {self.runtime}, {distance(worst)}."
             )
         for site in self.losing:
             headline = f"Loses range at {site.place}{': ' + site.holds if site.holds else ''}. {headline}"
@@ -277,6 +310,11 @@ class Verification:
         more = {"equivalent": self.equivalent, "warnings": list(self.warnings)}
         plain: dict[str, Any] = {**more, **to_plain(self)}
         return plain
+
+
+def distance(ulp: int) -> str:
+    """How far apart results are at most, in words."""
+    return f"at most {ulp:,} ULP apart" if ulp else "bit-exact"
 
 
 def to_plain(value: Any) -> Any:

@@ -131,6 +131,14 @@ def verify(
         UnreadableModelError: a path is missing or not an ONNX model.
         ValueError: there is no runtime, provider, input or symbolic dimension of a given name, a given value does not
             fit its input, or onnxruntime is not installed.
+
+    Example:
+        >>> import onnx, reducelower
+        >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL2 (x) }'
+        >>> model = onnx.parser.parse_model(text)
+        >>> found = reducelower.verify(model, reducelower.expand(model, rules="stable"))
+        >>> found.equivalent
+        True
     """
     source, result = Source.of(before, base_dir), Source.of(after, base_dir)
     if "onnxruntime" in runtimes:

@@ -1,0 +1,31 @@
+"""Results as pieces of the page, for notebooks: a paragraph, its numbers, and what it rests on, folded."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from markupsafe import Markup
+
+from reducelower.plan import Plan
+from reducelower.report import plot
+from reducelower.report.page import environment
+from reducelower.verification import SiteVerification, Verification
+
+__all__ = ["html"]
+
+
+def html(result: object) -> str:
+    """A plan or what a verification found as HTML that stands in another page, light or dark."""
+    style = (files(__package__) / "templates" / "notebook.css").read_text("utf-8")
+    return (
+        environment()
+        .get_template("notebook.html")
+        .render(kind=_KINDS[type(result)], result=result, plot_of=_plot_of, style=Markup(style))
+    )
+
+
+_KINDS = {Plan: "plan", Verification: "verification", SiteVerification: "site"}
+
+
+def _plot_of(site: SiteVerification) -> Markup | None:
+    return plot.draw(site.ulps) if any(site.ulps) else None

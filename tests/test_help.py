@@ -1,0 +1,77 @@
+"""`help()` of what is public says what to pass, what comes back and what is raised, with an example that runs."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import reducelower
+from reducelower.report import pieces  # noqa: F401 (what notebooks ask for can be imported)
+
+FUNCTIONS = [name for name in reducelower.__all__ if inspect.isfunction(getattr(reducelower, name))]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_help_says_everything(name: str) -> None:
+    function = getattr(reducelower, name)
+    text = inspect.getdoc(function) or ""
+    for heading in ("Args:", "Returns:", "Raises:", "Example:"):
+        assert f"\n{heading}\n" in text, heading
+    arguments = text.partition("\nArgs:\n")[2].partition("\n\n")[0]
+    for parameter in inspect.signature(function).parameters:
+        assert re.search(rf"\b{parameter}\b[\w, ]*:", arguments), parameter
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_examples_run_and_give_what_they_show(name: str) -> None:
+    examples = doctest.DocTestFinder(recurse=False).find(getattr(reducelower, name), name, globs={})
+    assert sum(len(item.examples) for item in examples) >= 3
+    for item in examples:
+        failed = doctest.DocTestRunner().run(item)
+        assert failed.failed == 0
+
+
+def results(models: Path) -> tuple[reducelower.Plan, reducelower.Verification]:
+    import onnx
+
+    model = onnx.load(models / "skl_gmm_20.onnx")
+    expanded = reducelower.legalize(model, reducelower.Target(without=frozenset({"ReduceLogSumExp"})), rules="spec")
+    return expanded.plan, reducelower.verify(model, expanded.model, plan=expanded.plan)
+
+
+def test_results_are_short_in_a_shell_and_readable_when_printed(models: Path) -> None:
+    plan, found = results(models)
+    assert repr(plan) == "Plan(opset 20, IR version 9: 1 node rewritten, 12 left unchanged)"
+    assert str(plan).splitlines()[1] == "  1  ReduceLogSumExp  by spec/ReduceLogSumExp"
+    assert repr(found).startswith("Verification(equivalent, loses range at 1 node: 2 outputs on ")
+    (site,) = found.sites
+    assert repr(site).startswith(
+        "SiteVerification(graph: ReduceLogSumExp 'Re_ReduceLogSumExp' (spec/ReduceLogSumExp): loses range on "
+    )
+    assert all("\n" not in repr(item) and len(repr(item)) < 300 for item in (plan, found))
+
+
+def test_notebooks_show_results_as_reports_do(models: Path) -> None:
+    from lxml import html
+
+    plan, found = results(models)
+    for result in (plan, found, *found.sites):
+        text = result._repr_html_()
+        page = html.fromstring(text)
+        assert page.get("class") == "reducelower"
+        assert "<script" not in text
+    shown = html.fromstring(found._repr_html_())
+    assert shown.xpath("//table") and shown.xpath("//details[@open]//svg")
+    assert "∞" in shown.xpath("string(//details[@open]//svg)")
+    assert "ReduceLogSumExp" in html.fromstring(plan._repr_html_()).text_content()
+
+
+def test_names_become_no_markup_in_notebooks() -> None:
+    refusal = reducelower.Refusal("graph", "<img src=x onerror=alert(1)>", "Relu", "<b>why</b>", "")
+    plan = reducelower.Plan(18, reducelower.Target(13), refusals=(refusal,))
+    assert "<img" not in plan._repr_html_()
+    assert "<b>" not in plan._repr_html_()
