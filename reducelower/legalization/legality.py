@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from reducelower.adapters.registry import Crossing, crossings
 from reducelower.legalization.occurring_types import dropped_types
+from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import first_version, is_deprecated, is_runtime_name, schema, versions, withdrawn_at_once
 from reducelower.options import Target
 
 if TYPE_CHECKING:
     from reducelower.runtimes import Fact, Runtime
 
-__all__ = ["HOLDING_GRAPHS", "Treatment", "Treatments"]
+__all__ = ["Treatment", "Treatments"]
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,6 @@ class Treatments(dict[str, "Treatment | None"]):
             return Treatment()
         path = tuple(step for step in crossings(op_type, source_opset, goal_opset) if not step.is_plain)
         return Treatment(path, dropped=dropped_types(source, goal))
-
-
-HOLDING_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-"""The operators of the default domain that have graphs among their attributes."""
 
 
 def _unknown(op_type: str, opset: int) -> str:

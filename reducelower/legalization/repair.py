@@ -16,6 +16,7 @@ from onnx import (
     ModelProto,
     NodeProto,
     TypeProto,
+    ValueInfoProto,
     helper,
 )
 
@@ -25,7 +26,7 @@ from reducelower.model.inference import infer, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.validate import what_is_wrong_with_calls
 
-__all__ = ["Repaired", "drop_stale", "repair"]
+__all__ = ["Repaired", "drop_stale", "inferred_afresh", "mends_more", "repair"]
 
 _MOST_NAMES = 5
 
@@ -79,18 +80,25 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
     return Repaired(mended, done)
 
 
-def drop_stale(model: ModelProto) -> Repaired:
+def drop_stale(model: ModelProto, found: GraphProto | None = None) -> Repaired:
     """Drop the types that a model states of inner values and that contradict what its nodes yield.
 
     Nothing reads them, so the model is the same to every runtime that runs it. Without any such type the model comes
-    back as it is, and not a copy of it.
+    back as it is, and not a copy of it. `found` is what `inferred_afresh` gives, where that is known.
     """
-    found = _found(model)
+    found = inferred_afresh(model) if found is None else found
     if not any(_stale(graph, types) for graph, types in _graphs_of(model.graph, found)):
         return Repaired(model, ())
     mended = ModelProto()
     mended.CopyFrom(model)
     return Repaired(mended, tuple(_drop(mended, found)))
+
+
+def mends_more(model: ModelProto, found: GraphProto) -> bool:
+    """Whether `repair` would do more to a model than drop types of inner values; `found` as of `drop_stale`."""
+    bare = skeleton(model)
+    done = any(True for mend in (_add_imports, _fit_ir_version, _put_in_order) for _ in mend(bare))
+    return done or bool(_wrong_outputs(model, found))
 
 
 # Imports and IR version
@@ -194,15 +202,20 @@ def _order(nodes: Collection[NodeProto]) -> list[int] | None:
 
 def _drop_contradictions(model: ModelProto) -> Iterator[str]:
     """Drop the types stated of inner values that do not fit what inference finds without them; correct outputs."""
-    found = _found(model)
+    found = inferred_afresh(model)
     yield from _drop(model, found)
+    wrong = _wrong_outputs(model, found)
     types = _types(found)
-    wrong = [value for value in model.graph.output if _contradict(value.type, types.get(value.name))]
     for value in wrong:
         value.type.CopyFrom(types[value.name])
     if wrong:
         names = _listed([value.name for value in wrong])
         yield f"corrected the types it states of its outputs {names}, which are not what its nodes yield"
+
+
+def _wrong_outputs(model: ModelProto, found: GraphProto) -> list[ValueInfoProto]:
+    types = _types(found)
+    return [value for value in model.graph.output if _contradict(value.type, types.get(value.name))]
 
 
 def _drop(model: ModelProto, found: GraphProto) -> Iterator[str]:
@@ -216,7 +229,7 @@ def _drop(model: ModelProto, found: GraphProto) -> Iterator[str]:
         yield f"dropped the types it states of {_listed(dropped)}, which are not what its nodes yield"
 
 
-def _found(model: ModelProto) -> GraphProto:
+def inferred_afresh(model: ModelProto) -> GraphProto:
     """The main graph with what inference finds where nothing is stated."""
     bare = skeleton(model)
     _forget(bare.graph)

@@ -49,11 +49,12 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
     try:
         return _attempt(source, target, settings, report=report)
     except ContradictionError:
-        from reducelower.legalization.repair import drop_stale, repair
+        from reducelower.legalization.repair import drop_stale, inferred_afresh, mends_more
 
-        mended = drop_stale(source.message)
+        found = inferred_afresh(source.message)
+        mended = drop_stale(source.message, found)
         if not mended.done:
-            if repair(source.message).done:
+            if mends_more(source.message, found):
                 raise
             # What inference objects to is not what is stated; the model is taken as it is.
             return _attempt(source, target, settings, report=report, lenient=True)

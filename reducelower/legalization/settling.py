@@ -15,8 +15,8 @@ from reducelower.adapters import absent, casts
 from reducelower.adapters.dynamic_axes import BodyWantedError
 from reducelower.adapters.registry import Replacement, crossings
 from reducelower.errors import RefusedError
-from reducelower.legalization.legality import HOLDING_GRAPHS, Treatment, Treatments
-from reducelower.model.graph import subgraphs
+from reducelower.legalization.legality import Treatment, Treatments
+from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
 from reducelower.options import Target
 from reducelower.plan import Label

@@ -7,7 +7,24 @@ from itertools import chain
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
-__all__ = ["all_nodes", "bodies", "function_path", "inner_path", "read_by", "read_from_outside", "subgraphs", "walk"]
+from reducelower.model.schemas import DEFAULT_DOMAINS
+
+__all__ = [
+    "HOLDING_GRAPHS",
+    "all_nodes",
+    "bodies",
+    "function_path",
+    "inner_path",
+    "may_hold_graphs",
+    "read_by",
+    "read_from_outside",
+    "subgraphs",
+    "walk",
+]
+
+
+HOLDING_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+"""Operators of the default domain that have graphs among their attributes."""
 
 
 def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
@@ -21,6 +38,11 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
             for graph in attribute.graphs:
                 yield number, attribute.name, graph
                 number += 1
+
+
+def may_hold_graphs(node: NodeProto) -> bool:
+    """Whether a node may have graphs among its attributes, as one of an operator outside the default domain may."""
+    return node.op_type in HOLDING_GRAPHS or node.domain not in DEFAULT_DOMAINS
 
 
 def walk(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:

@@ -8,7 +8,6 @@ say, by the length of the shape or the axes it is given. What is found is right,
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Callable, Mapping, MutableMapping
 from math import prod
 from typing import TypeAlias
@@ -17,6 +16,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from reducelower.model.attributes import value_of
 from reducelower.model.contrib_types import CONTRIB, UNLISTED, of_product
+from reducelower.model.graph import may_hold_graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema_in_force, taken_types
 
 __all__ = ["complete"]
@@ -25,6 +25,22 @@ _SMALL = 64
 """Shapes and axes have no more elements than this; the values of longer constants are not looked at."""
 
 Types: TypeAlias = MutableMapping[str, TypeProto]
+
+
+class _Types(dict[str, TypeProto]):
+    """Types by name.
+
+    Attributes:
+        found: those that were added to what was known at first.
+    """
+
+    def __init__(self, known: Mapping[str, TypeProto]) -> None:
+        super().__init__(known)
+        self.found: dict[str, TypeProto] = {}
+
+    def __setitem__(self, name: str, found: TypeProto) -> None:
+        super().__setitem__(name, found)
+        self.found[name] = found
 
 
 def complete(model: ModelProto) -> None:
@@ -37,15 +53,13 @@ def complete(model: ModelProto) -> None:
         return
     imports = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in model.opset_import}
     local = {(function.domain, function.name) for function in model.functions}
-    _Completion(model, imports, local).graph(model.graph, ChainMap(), ChainMap())
+    _Completion(model, imports, local).graph(model.graph, {}, {})
 
 
 def _is_complete(graph: GraphProto) -> bool:
     """Whether the types of all that the nodes of a graph without graphs inside yield are known."""
-    known = {value.name for value in (*graph.value_info, *graph.output) if _is_known(value.type)}
-    return all(known.issuperset(filter(None, node.output)) for node in graph.node) and not any(
-        attribute.type == AttributeProto.GRAPH for node in graph.node for attribute in node.attribute
-    )
+    known = {value.name for value in (*graph.value_info, *graph.output) if _is_known(value.type)} | {""}
+    return not any(may_hold_graphs(node) or not known.issuperset(node.output) for node in graph.node)
 
 
 def _is_known(found: TypeProto | None) -> bool:
@@ -94,32 +108,30 @@ class _Completion:
     def graph(
         self,
         graph: GraphProto,
-        around: ChainMap[str, TypeProto],
-        constants_around: ChainMap[str, TensorProto],
+        around: Mapping[str, TypeProto],
+        constants_around: Mapping[str, TensorProto],
         handed: Mapping[str, TypeProto] | None = None,
     ) -> Types:
         """Complete the types of a graph, given those handed to it; returns all by name, with those around it."""
-        found: dict[str, TypeProto] = {}
-        types = around.new_child(_stated(graph)).new_child(found)
-        constants = constants_around.new_child({one.name: one for one in graph.initializer if prod(one.dims) <= _SMALL})
+        types = _Types({**around, **_stated(graph)})
+        small = {one.name: one for one in graph.initializer if prod(one.dims) <= _SMALL}
+        constants = {**constants_around, **small}
         for name, given in (handed or {}).items():
             types[name] = _merged(types.get(name), given)
         self._forward(graph, types, constants)
         is_open = any(not _has_type(types.get(name)) for node in graph.node for name in node.output if name)
         if is_open and self._backward(graph, types):
             self._forward(graph, types, constants)
-        _state(graph, found)
+        _state(graph, types.found)
         return types
 
     # Forward: from what a node reads to what it yields
 
-    def _forward(
-        self, graph: GraphProto, types: ChainMap[str, TypeProto], constants: ChainMap[str, TensorProto]
-    ) -> None:
+    def _forward(self, graph: GraphProto, types: Types, constants: dict[str, TensorProto]) -> None:
         for node in graph.node:
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS:
                 _note_constant(node, constants)
-            inner = self._inside(node, types, constants)
+            inner = self._inside(node, types, constants) if may_hold_graphs(node) else []
             if all(not name or _is_known(types.get(name)) for name in node.output):
                 continue
             for name, found in self._outputs(node, types, constants, inner):
@@ -127,7 +139,7 @@ class _Completion:
                     types[name] = _merged(types.get(name), found)
 
     def _inside(
-        self, node: NodeProto, types: ChainMap[str, TypeProto], constants: ChainMap[str, TensorProto]
+        self, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
     ) -> list[list[TypeProto | None]]:
         """The types of the outputs of every graph inside a node."""
         found = []
@@ -248,10 +260,14 @@ def _stated(graph: GraphProto) -> dict[str, TypeProto]:
     for value in (*graph.value_info, *graph.output, *graph.input):
         old = types.get(value.name)
         types[value.name] = value.type if old is None else _merged(old, value.type)
+    alike: dict[tuple[int, ...], TypeProto] = {}
     for tensor in graph.initializer:
-        types[tensor.name] = found = _tensor(tensor.data_type, len(tensor.dims))
-        for dim, size in zip(found.tensor_type.shape.dim, tensor.dims, strict=True):
-            dim.dim_value = size
+        kind = (tensor.data_type, *tensor.dims)
+        if kind not in alike:
+            alike[kind] = _tensor(tensor.data_type, len(tensor.dims))
+            for dim, size in zip(alike[kind].tensor_type.shape.dim, tensor.dims, strict=True):
+                dim.dim_value = size
+        types[tensor.name] = alike[kind]
     for sparse in graph.sparse_initializer:
         types[sparse.values.name] = _tensor(sparse.values.data_type, len(sparse.dims))
     return types
@@ -259,7 +275,7 @@ def _stated(graph: GraphProto) -> dict[str, TypeProto]:
 
 def _state(graph: GraphProto, types: Mapping[str, TypeProto]) -> None:
     """Write what was found into the value_info of the graph."""
-    known = {value.name: value for value in graph.value_info} if types else {}
+    known = {value.name: value for value in graph.value_info if value.name in types} if types else {}
     for name, found in types.items():
         value = known.get(name)
         if value is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import prod
 
@@ -18,7 +18,7 @@ from onnx import (
 )
 
 from reducelower.model.declared import declare
-from reducelower.model.graph import subgraphs, walk
+from reducelower.model.graph import may_hold_graphs, subgraphs, walk
 from reducelower.model.infer_ranks import complete
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
 
@@ -165,7 +165,7 @@ class Inference:
         # What a Scan hands to its body need not be stated there, and is known here.
         self._types[key] = {value.name: value.type for value in (*graph.input, *graph.output, *graph.value_info)}
         for index, node in enumerate(graph.node):
-            for number, _, inner in subgraphs(node):
+            for number, _, inner in subgraphs(node) if may_hold_graphs(node) else ():
                 self._collect(inner, (*key, index, number))
 
     def _collect_functions(self, model: ModelProto) -> None:
@@ -319,22 +319,26 @@ def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto:
 def drop_value_info(graph: GraphProto) -> None:
     """Remove the types stated in a graph, and in the graphs inside it, of what its nodes yield."""
     del graph.value_info[:]
-    for node in graph.node:
-        for _, _, inner in subgraphs(node):
-            drop_value_info(inner)
+    for inner in _inner_graphs(graph):
+        drop_value_info(inner)
 
 
 def _has_long_vector(graph: GraphProto) -> bool:
     for value in (*graph.input, *graph.value_info, *graph.output):
-        dims = value.type.tensor_type.shape.dim
-        integer = value.type.tensor_type.elem_type in (TensorProto.INT32, TensorProto.INT64)
-        if integer and len(dims) == 1 and dims[0].dim_value > _SMALL:
-            return True
-    return any(_has_long_vector(inner) for node in graph.node for _, _, inner in subgraphs(node))
+        tensor = value.type.tensor_type
+        if tensor.elem_type in (TensorProto.INT32, TensorProto.INT64):
+            dims = tensor.shape.dim
+            if len(dims) == 1 and dims[0].dim_value > _SMALL:
+                return True
+    return any(map(_has_long_vector, _inner_graphs(graph)))
+
+
+def _inner_graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    return (inner for node in graph.node if may_hold_graphs(node) for _, _, inner in subgraphs(node))
 
 
 # Their results are like their data, but their schemas have no inference.
-_WITHOUT_INFERENCE = {"": ("GroupNormalization", "MeanVarianceNormalization"), "ai.onnx.ml": ("Imputer",)}
+_WITHOUT_INFERENCE = {"GroupNormalization": "", "MeanVarianceNormalization": "", "Imputer": "ai.onnx.ml"}
 
 
 def _ease(graph: GraphProto, constants: set[str]) -> None:
@@ -342,18 +346,22 @@ def _ease(graph: GraphProto, constants: set[str]) -> None:
     constants = constants | {tensor.name for tensor in graph.initializer}
     constants |= {node.output[0] for node in graph.node if node.op_type == "Constant" and node.output}
     for node in graph.node:
-        if _keeps_rank_only(node, constants):
-            # Inference gives up on axes it does not know, though with keepdims=1 the rank is plain: a Slice says that.
-            node.op_type = "Slice"
-            node.input.append(node.input[1])
-            del node.attribute[:]
-        elif node.op_type in _WITHOUT_INFERENCE.get(node.domain, ()):
-            node.op_type, node.domain = "Identity", ""
-            del node.attribute[:], node.input[1:]
-        elif node.domain == "ai.onnx.ml":
-            _state_outputs(node, graph)
-        for _, _, inner in subgraphs(node):
-            _ease(inner, constants)
+        op_type = node.op_type
+        if op_type.startswith("Reduce"):
+            if _keeps_rank_only(node, constants):
+                # Inference gives up on unknown axes, though with keepdims=1 the rank is plain: a Slice says that.
+                node.op_type = "Slice"
+                node.input.append(node.input[1])
+                del node.attribute[:]
+        elif op_type in _WITHOUT_INFERENCE:
+            if node.domain == _WITHOUT_INFERENCE[op_type]:
+                node.op_type, node.domain = "Identity", ""
+                del node.attribute[:], node.input[1:]
+        elif may_hold_graphs(node):
+            if node.domain == "ai.onnx.ml":
+                _state_outputs(node, graph)
+            for _, _, inner in subgraphs(node):
+                _ease(inner, constants)
 
 
 def _state_outputs(node: NodeProto, graph: GraphProto) -> None:
@@ -370,8 +378,7 @@ def _state_outputs(node: NodeProto, graph: GraphProto) -> None:
 
 
 def _keeps_rank_only(node: NodeProto, constants: set[str]) -> bool:
-    is_reduction = node.op_type.startswith("Reduce") and node.domain in DEFAULT_DOMAINS
-    if not is_reduction or len(node.input) < 2 or not node.input[1] or node.input[1] in constants:
+    if node.domain not in DEFAULT_DOMAINS or len(node.input) < 2 or not node.input[1] or node.input[1] in constants:
         return False
     keepdims = next((attribute for attribute in node.attribute if attribute.name == "keepdims"), None)
     return keepdims is None or (keepdims.i == 1 and not keepdims.ref_attr_name)

@@ -13,11 +13,10 @@ from functools import cache
 from onnx import GraphProto, NodeProto, TensorProto, defs
 
 from reducelower.model.census import Census, Columns, graph_of
+from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import parse_element_type, schema, taken_types
 
 __all__ = ["reads_and_yields_one_type", "sole_element_type"]
-
-_HOLDING_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 
 
 def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | None:
@@ -29,7 +28,7 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
         opset: opset version its nodes are written for.
     """
     names = set(census.operators)
-    if not census.is_plain or not names.isdisjoint(_HOLDING_GRAPHS):
+    if not census.is_plain or not names.isdisjoint(HOLDING_GRAPHS):
         return None
     flowing: set[int | None] = set()
     for name in names - {"Constant"}:

@@ -87,6 +87,7 @@ class Writing:
         # A constant may be called after an operand: after that of the first node that reads it.
         real = _real_names(read)
         self._fixed = {name: _add(each, graph, real) for name, each in outcome.added}
+        self._derived = {name for _, _, name in outcome.derived}
         self._tails: dict[str, tuple[int, str]] = {}
         self._families: dict[int, tuple[str, frozenset[bytes]]] | None = self._find_families()
         self._pieces: list[list[_Piece]] | None = self._take_apart()
@@ -215,7 +216,7 @@ class Writing:
             return _coded(self._fixed[name])
         if name == NAME_BLANK:
             return self._name_at
-        if any(name == each for _, _, each in self.outcome.derived):
+        if name in self._derived:
             return name
         if not is_in_blanks(name):
             return _coded(name)
