@@ -14,12 +14,13 @@ from functools import cache
 from typing import TypeAlias
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, defs, helper
+from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
 
 from reducelower.adapters import ops
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute
+from reducelower.model.build import make_node
 from reducelower.model.schemas import parse_element_type, schema, versions
 from reducelower.scope.scope import Scope
 
@@ -185,6 +186,7 @@ class Crossing:
             RefusedError: the far side cannot express the node.
         """
         changed = False
+        before: list[NodeProto] = []
         if self.rewrite is not None:
             outcome = self.rewrite(node, scope)
             if isinstance(outcome, list):
@@ -196,13 +198,14 @@ class Crossing:
                 f"stay {'at or above' if self.down else 'below'} opset {self.boundary}",
             )
         for move in self.moves:
-            changed |= self._to_attribute(move, node, scope) if self.down else _to_input(move, node, scope)
+            changed |= self._to_attribute(move, node, scope) if self.down else _to_input(move, node, scope, before)
         if self.gone:
             changed |= self._drop_attributes(node)
         if self.changed_defaults:
             changed |= self._write_defaults(node)
         self._check_arity(node)
-        return self._name_needed_outputs(node, scope) or changed
+        changed |= self._name_needed_outputs(node, scope)
+        return [*before, node] if before else changed
 
     def _drop_attributes(self, node: NodeProto) -> bool:
         changed = False
@@ -318,12 +321,19 @@ def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
     return helper.make_attribute(move.attribute, [as_type(item) for item in plain], attr_type=move.attribute_type)
 
 
-def _to_input(move: Move, node: NodeProto, scope: Scope) -> bool:
+def _to_input(move: Move, node: NodeProto, scope: Scope, before: list[NodeProto]) -> bool:
+    """Let an input hold what an attribute did; nodes that it takes to make it are added to `before`."""
     attribute = attribute_of(node, move.attribute)
     if attribute is None:
         return False
     if attribute.ref_attr_name:
         name = scope.add_reference(attribute, _REFERRED[move.attribute_type], move.input_name)
+        if move.attribute_type == AttributeProto.FLOAT:
+            element_type = _element_type(move, node, scope)
+            if element_type != TensorProto.FLOAT:
+                cast = scope.fresh(node.name or node.output[0], f"/{node.op_type}/{move.input_name}")
+                before.append(make_node("Cast", [name], [cast], to=element_type))
+                name = cast
     else:
         if attribute.type != move.attribute_type:
             raise RefusedError(f"its attribute {move.attribute} is of the wrong type")
@@ -335,15 +345,18 @@ def _to_input(move: Move, node: NodeProto, scope: Scope) -> bool:
     return True
 
 
+def _element_type(move: Move, node: NodeProto, scope: Scope) -> int:
+    """The element type of the input; a bound such as Clip's takes that of the data it bounds."""
+    if move.input_type.startswith("tensor("):
+        return parse_element_type(move.input_type)
+    if move.attribute_type in (AttributeProto.INT, AttributeProto.INTS):
+        return TensorProto.INT64
+    return scope.needed_element_type(node.input[0])
+
+
 def _constant_input(move: Move, attribute: AttributeProto, node: NodeProto, scope: Scope) -> str:
     value = _READ[move.attribute_type](attribute)
-    if move.input_type.startswith("tensor("):
-        element_type = parse_element_type(move.input_type)
-    elif move.attribute_type in (AttributeProto.INT, AttributeProto.INTS):
-        element_type = parse_element_type("int64")
-    else:
-        # A bound such as Clip's takes the element type of the data it bounds.
-        element_type = scope.needed_element_type(node.input[0])
+    element_type = _element_type(move, node, scope)
     array = np.asarray(value, dtype=helper.tensor_dtype_to_np_dtype(element_type))
     if move.input_name == "K":  # TopK wants its scalar as a tensor of one element.
         array = array.reshape(1)

@@ -125,3 +125,14 @@ def test_attributes_become_inputs_of_the_data_type() -> None:
     data = X.astype(np.float64)
     made = one("Pad", {"x": data}, 10, pads=PADS.tolist(), value=2.0)
     assert_same(made, {"x": data}, 21, np.pad(data, EXPECTED, constant_values=2.0))
+
+
+def test_a_value_that_a_call_states_becomes_an_input_of_the_data_type() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 7, "local" : 1]>
+        g (double[3] x) => (double[n] y) { y = local.Padded<v: float = 0.5>(x) }
+        <domain: "local", opset_import: ["" : 7]> Padded <v>(x) => (y)
+        { y = Pad<pads: ints = [1, 0], value: float = @v>(x) }"""
+    )
+    data = floats(3).astype(np.float64)
+    assert_same(model, {"x": data}, 21, np.pad(data, (1, 0), constant_values=0.5))

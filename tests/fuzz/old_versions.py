@@ -118,6 +118,10 @@ def _global_lp_pool(x: np.ndarray, p: float = 2) -> np.ndarray:
     return (powers.sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1 / float(p))).astype(x.dtype)
 
 
+def _global_max_pool(x: np.ndarray) -> np.ndarray:
+    return x.max(axis=tuple(range(2, x.ndim)), keepdims=True)
+
+
 def _selu(x: np.ndarray, alpha: float, gamma: float, **_: Any) -> np.ndarray:
     wide = x.astype(np.float64)
     return (gamma * np.where(wide > 0, wide, alpha * np.expm1(np.minimum(wide, 0)))).astype(x.dtype)
@@ -188,6 +192,7 @@ _MEANINGS: tuple[tuple[str, int, int, _Meaning], ...] = (
     ("BatchNormalization", 1, 13, _batch_normalization),
     ("PRelu", 1, 6, _prelu),
     ("GlobalLpPool", 1, 99, _global_lp_pool),
+    ("GlobalMaxPool", 1, 99, _global_max_pool),
     ("Selu", 1, 5, _selu),
     ("Tile", 1, 5, _tile),
     ("Reshape", 1, 4, _reshape),
