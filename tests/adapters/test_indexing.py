@@ -40,6 +40,14 @@ def test_one_index_gathers_one_part_below_11(index: list[int], given: str) -> No
     assert_same(made, feeds, 9, X[tuple(index)])
 
 
+@pytest.mark.parametrize("ranked", [[], ["x"]])
+@pytest.mark.parametrize("count", [1, 2])
+def test_parts_of_nothing_are_gathered_below_11(count: int, ranked: list[str]) -> None:
+    feeds = {"x": np.zeros((2, 3, 0), np.float32), "i": np.array([[[0, 1], [1, 2]]])[..., :count]}
+    expected = feeds["x"][tuple(np.moveaxis(feeds["i"], -1, 0))]
+    assert_same(one("GatherND", feeds, 13, ranked=ranked), feeds, 9, expected)
+
+
 @pytest.mark.parametrize("target", [10, 9])
 @pytest.mark.parametrize("given", ["constants", "computed"])
 @pytest.mark.parametrize("count", [1, 2, 3])

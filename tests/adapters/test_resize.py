@@ -113,6 +113,51 @@ def test_the_aspect_ratio_is_kept(policy: str, height: int) -> None:
     np.testing.assert_allclose(yields(result, {"x": DATA})[0], yields(model, {"x": DATA})[0], rtol=1e-5, atol=1e-6)
 
 
+def test_a_size_that_the_aspect_ratio_rounds_up_is_written_out() -> None:
+    model = model_of(
+        "Resize",
+        {"x": DATA, "_roi": NONE, "_scales": NONE, "sizes": np.array([3, 4])},
+        opset=18,
+        constants=["sizes"],
+        outputs={"y": (TensorProto.FLOAT, [1, 2, 3, 4])},
+        axes=[2, 3],
+        mode="linear",
+        keep_aspect_ratio_policy="not_larger",
+    )  # 4 / 6 of a height of 4 is 2.67
+    np.testing.assert_allclose(
+        yields(converted(model, 13), {"x": DATA})[0], yields(model, {"x": DATA})[0], rtol=1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 9)])
+@pytest.mark.parametrize("attributes", [{"mode": "linear"}, {"mode": "cubic"}, {"mode": "cubic", "exclude_outside": 1}])
+def test_antialiasing_is_a_product_with_a_wider_kernel(attributes: Any, sizes: tuple[int, int]) -> None:
+    model = by_sizes(*sizes, opset=18, antialias=1, **attributes)
+    expected = yields(model, {"x": DATA})[0]
+    for target in (17, 9):
+        np.testing.assert_allclose(yields(converted(model, target), {"x": DATA})[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_antialiasing_does_nothing_where_the_nearest_is_taken() -> None:
+    plain, marked = (by_sizes(2, 3, opset=18, mode="nearest", **more) for more in ({}, {"antialias": 1}))
+    np.testing.assert_array_equal(yields(converted(marked, 17), {"x": DATA})[0], yields(plain, {"x": DATA})[0])
+
+
+def test_a_roi_of_some_axes_may_be_computed() -> None:
+    inputs = {"x": DATA, "roi": np.array([0.2, 0.1, 0.7, 0.9], np.float32), "_s": NONE, "sizes": np.array([3, 5])}
+    model = model_of(
+        "Resize",
+        inputs,
+        opset=18,
+        constants=["sizes"],
+        outputs={"y": (TensorProto.FLOAT, [1, 2, 3, 5])},
+        axes=[2, 3],
+        mode="linear",
+        coordinate_transformation_mode="tf_crop_and_resize",
+    )
+    np.testing.assert_allclose(yields(converted(model, 13), inputs)[0], yields(model, inputs)[0], rtol=1e-5, atol=1e-6)
+
+
 def test_tf_half_pixel_goes_by_another_name_since_13() -> None:
     model = by_scales(
         2, 2, opset=11, mode="nearest", coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode="floor"

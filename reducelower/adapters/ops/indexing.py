@@ -109,9 +109,29 @@ def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if value_of(node, "batch_dims", 0):
         return without_batches(node, scope)
     body = Writer(node, scope)
-    row, _, rest = _rows(body)
-    shape_of_rows = body.add("Concat", body.number(-1), rest, tail="rows", axis=0)
-    return body.yields("Gather", body.add("Reshape", body.input(0), shape_of_rows, tail="flat"), row, axis=0)
+    data, indices = node.input
+    shape, places = scope.shape(data), scope.shape(indices)
+    if places is not None and places[-1] == 1:
+        return body.yields("Gather", data, _rows(body)[0], axis=0)
+
+    def gathered() -> str:
+        row, _, rest = _rows(body)
+        rows = body.add("Reshape", data, body.add("Concat", body.number(-1), rest, tail="rows", axis=0), tail="flat")
+        return body.add("Gather", rows, row, tail="gathered", axis=0)
+
+    if shape is not None and all(shape):
+        gathered()
+        return body.yields_last()
+    element_type = scope.needed_element_type(data)
+
+    def nothing() -> str:
+        _, _, rest = _rows(body)
+        ahead = body.add("Slice", _sizes(body, indices), body.number(0), body.number(-1), tail="ahead")
+        zero = body.constant("" if element_type == TensorProto.STRING else 0, element_type, "nothing")
+        return body.add("Expand", zero, body.add("Concat", ahead, rest, tail="shape", axis=0), tail="empty")
+
+    # A Reshape takes 0 for a size that the data has.
+    return body.yields_either(body.is_empty(data), nothing, gathered, element_type)
 
 
 def _rows(body: Writer) -> tuple[str, str, str]:

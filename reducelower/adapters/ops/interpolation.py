@@ -9,6 +9,7 @@ Source: https://onnx.ai/onnx/operators/onnx__Resize.html (11 to 19).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -82,9 +83,8 @@ def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodePro
     mode = value_of(node, "mode", "nearest")
     transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
     coordinates = _COORDINATES.get(transformation)
-    if coordinates is None or value_of(node, "antialias", 0):
-        what = "antialias=1" if coordinates is not None else transformation
-        raise RefusedError(f"it uses {what}, which opset {scope.target_opset} does not have")
+    if coordinates is None:
+        raise RefusedError(f"it uses {transformation}, which opset {scope.target_opset} does not have")
     element_type = scope.needed_element_type(node.input[0])
     if mode != "nearest" and element_type not in _FLOATS:
         raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")
@@ -104,13 +104,7 @@ def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodePro
             data = _multiply(body, data, matrix, axis, rank, TensorProto.FLOAT if wide else element_type)
     if wide:
         return body.yields("Cast", data, to=element_type)
-    if not body.nodes:
-        return body.yields("Identity", data)
-    body.nodes[-1].output[0] = node.output[0]
-    last = body.nodes.pop()
-    made = body.yields(last.op_type, *last.input)
-    made[-1].attribute.extend(last.attribute)
-    return made
+    return body.yields_last() if body.nodes else body.yields("Identity", data)
 
 
 def _gather(node: NodeProto, body: Writer, data: str, axis: Axis, places: Floats, exact: Floats) -> str:
@@ -133,33 +127,34 @@ def _gather(node: NodeProto, body: Writer, data: str, axis: Axis, places: Floats
 
 
 def _matrix(node: NodeProto, mode: str, axis: Axis, places: Floats) -> NDArray[np.float64]:
-    """The weight of every element (column) in every result (row)."""
+    """The weight of every element (column) in every result (row).
+
+    With antialias=1 the kernel is as much wider as the scale is smaller than 1.
+    """
     if axis.before * axis.after > _LARGEST_MATRIX:
         raise RefusedError(f"axis {axis.place} is too long to be interpolated by a matrix")
     matrix = np.zeros((axis.after, axis.before))
-    linear = mode == "linear"
-    where = np.clip(places, 0, axis.before - 1).astype(np.float64) if linear else places.astype(np.float64)
-    first = np.floor(where)
-    fraction = where - first
+    antialias, exclude = (bool(value_of(node, name, 0)) for name in ("antialias", "exclude_outside"))
+    narrow = min(axis.scale, 1.0) if antialias else 1.0
+    reach = math.ceil((1 if mode == "linear" else 2) / narrow)
+    where = places.astype(np.float64)
     coefficient = float(value_of(node, "cubic_coeff_a", -0.75))
-    taps = {0: 1 - fraction, 1: fraction} if linear else _cubic(fraction, coefficient)
-    exclude = not linear and bool(value_of(node, "exclude_outside", 0))
-    for tap, weights in taps.items():
-        index = (first + tap).astype(np.int64)
+    for tap in range(1 - reach, reach + 1):
+        index = (np.floor(where) + tap).astype(np.int64)
+        distance = np.abs(index - where) * narrow
+        weights = np.maximum(1 - distance, 0) if mode == "linear" else _cubic(distance, coefficient)
         inside = (index >= 0) & (index < axis.before)
         kept = np.where(inside, weights, 0.0) if exclude else weights
         np.add.at(matrix, (np.arange(axis.after), np.clip(index, 0, axis.before - 1)), kept)
-    return matrix / matrix.sum(axis=1, keepdims=True) if exclude else matrix
+    return matrix / matrix.sum(axis=1, keepdims=True) if exclude or antialias else matrix
 
 
-def _cubic(t: NDArray[np.float64], a: float) -> dict[int, NDArray[np.float64]]:
-    """Keys' convolution kernel at the four neighbours; https://ieeexplore.ieee.org/document/1163711."""
-    return {
-        -1: ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a,
-        0: ((a + 2) * t - (a + 3)) * t * t + 1,
-        1: ((a + 2) * (1 - t) - (a + 3)) * (1 - t) * (1 - t) + 1,
-        2: ((a * (2 - t) - 5 * a) * (2 - t) + 8 * a) * (2 - t) - 4 * a,
-    }
+def _cubic(distance: NDArray[np.float64], a: float) -> NDArray[np.float64]:
+    """Keys' convolution kernel; https://ieeexplore.ieee.org/document/1163711."""
+    near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
+    far = ((distance - 5) * distance + 8) * distance * a - 4 * a
+    found: NDArray[np.float64] = np.where(distance <= 1, near, np.where(distance < 2, far, 0))
+    return found
 
 
 def _multiply(body: Writer, data: str, matrix: NDArray[np.float64], axis: Axis, rank: int, element_type: int) -> str:

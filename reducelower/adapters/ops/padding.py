@@ -153,9 +153,8 @@ def _with_value(body: Writer, data: str, shape: str, axis: int) -> str:
     element_type = scope.needed_element_type(body.input(0))
     value = body.input(2)
     if not value:
-        empty = "" if element_type == TensorProto.STRING else 0
-        array = np.array([empty], object if element_type == TensorProto.STRING else None)
-        value = scope.add_constant(array, "empty") if empty == "" else body.constant([0], element_type, "zero")
+        is_text = element_type == TensorProto.STRING
+        value = body.constant([""] if is_text else [0], element_type, "empty" if is_text else "zero")
     parts = []
     if axis:
         parts.append(body.add("Slice", shape, body.number(0), body.number(axis), tail="sizes_before"))

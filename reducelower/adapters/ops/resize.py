@@ -147,14 +147,16 @@ def _plain(node: NodeProto) -> bool:
 @lowers("Resize", 18)
 def _lower_axes(node: NodeProto, scope: Scope) -> Outcome:
     """Axes that are not named keep their size: scale 1, or the size they have; antialias and the policy go."""
-    if value_of(node, "antialias", 0):
-        raise RefusedError("it uses antialias=1, and opset 18 is the oldest that has it")
-    changed = drop_attribute(node, "antialias")
+    antialias = bool(value_of(node, "antialias", 0)) and value_of(node, "mode", "nearest") != "nearest"
+    changed = False if antialias else drop_attribute(node, "antialias")
     axes = value_of(node, "axes")
     added: list[NodeProto] = []
     scales, sizes = _given(node, 2, scope), _given(node, 3, scope)
     if not _plain(node):
-        scales, sizes, changed = *_with_policy(node, scope, sizes), True
+        found = _with_policy(node, scope, sizes)
+        if isinstance(found, list):
+            return interpolate(node, scope, found)
+        scales, sizes, changed = *found, True
     elif axes is not None:
         rank = scope.needed_rank(node.input[0])
         body = Writer(node, scope)
@@ -166,19 +168,17 @@ def _lower_axes(node: NodeProto, scope: Scope) -> Outcome:
             sizes = _spread(body, sizes, "", places, TensorProto.INT64)
         roi = _given(node, 1, scope)
         if roi:
-            value = scope.constant(roi)
-            if value is None:
-                raise RefusedError("its roi is computed at run time for some axes only, which came with opset 18")
-            whole = np.concatenate([np.zeros(rank), np.ones(rank)])
-            whole[[*places, *(place + rank for place in places)]] = value.reshape(-1)
-            node.input[1] = body.constant(whole, scope.needed_element_type(roi), "roi")
+            whole = body.constant([0] * rank + [1] * rank, scope.needed_element_type(roi), "whole")
+            both = body.constant([*places, *(place + rank for place in places)], TensorProto.INT64, "roi_places")
+            node.input[1] = body.add("ScatterElements", whole, both, roi, tail="roi", axis=0)
         added = body.nodes
     drop_attribute(node, "axes")
     drop_attribute(node, "keep_aspect_ratio_policy")
-    if axes is None and not changed:
-        return False
-    _set_inputs(node, [node.input[0], _given(node, 1, scope), scales, sizes])
-    return [*added, node] if added else True
+    if axes is not None or changed:
+        _set_inputs(node, [node.input[0], _given(node, 1, scope), scales, sizes])
+    if antialias:
+        return [*added, *_written_out(node, scope, "it uses antialias=1, and opset 18 is the oldest that has it")]
+    return [*added, node] if added else changed or axes is not None
 
 
 def _spread(body: Writer, name: str, base: str, places: list[int], element_type: int) -> str:
@@ -195,8 +195,12 @@ def _spread(body: Writer, name: str, base: str, places: list[int], element_type:
     return body.add("ScatterElements", base or body.add("Shape", body.input(0)), indices, name, axis=0)
 
 
-def _with_policy(node: NodeProto, scope: Scope, sizes: str) -> tuple[str, str]:
-    """Scales or sizes that do what keep_aspect_ratio_policy says, as names of constants; one of them is empty."""
+def _with_policy(node: NodeProto, scope: Scope, sizes: str) -> tuple[str, str] | list[Axis]:
+    """What keep_aspect_ratio_policy comes down to.
+
+    Returns:
+        The names of scales and sizes, of which one is empty; or the axes where neither says it.
+    """
     value = scope.constant(sizes) if sizes else None
     shape = scope.shape(node.input[0])
     if value is None or shape is None:
@@ -214,11 +218,15 @@ def _with_policy(node: NodeProto, scope: Scope, sizes: str) -> tuple[str, str]:
         whole = np.array(shape)
         whole[axes] = rounded
         return "", scope.add_constant(whole.astype(np.int64), "sizes")
-    if np.array_equal(np.floor(scaled), rounded):
+    if np.array_equal(np.floor(scaled), rounded) and not value_of(node, "antialias", 0):
         factors = np.ones(len(shape), np.float32)
         factors[axes] = scale
         return scope.add_constant(factors, "scales"), ""
-    raise RefusedError("it keeps the aspect ratio and rounds a size up, which came with opset 18")
+    return [
+        Axis(place, size or 0, int(after), scale)
+        for place, size, after in zip(axes, before, rounded, strict=True)
+        if size != after
+    ]
 
 
 @lowers("Resize", 13)
