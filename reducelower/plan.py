@@ -9,7 +9,11 @@ from reducelower.errors import Refusal
 from reducelower.notebook import InNotebooks
 from reducelower.options import Target
 
-__all__ = ["Label", "Plan", "Site"]
+__all__ = ["CHOSEN", "Label", "Plan", "Site"]
+
+
+CHOSEN = "spec/"
+"""Part of the names of rules whose bodies are the specification's own, range and all; a caller chooses the book."""
 
 
 class Label(str):
@@ -73,6 +77,7 @@ class Plan(InNotebooks):
             mended there.
         as_it_is: with a runtime for which another opset version was chosen, what would have to be done at the model's
             own; its sites and refusals are the nodes that come out wrong as the model is.
+        losses: where the form that was asked for loses range, as sentences, in a plan that nobody verified.
     """
 
     source_opset: int
@@ -84,6 +89,7 @@ class Plan(InNotebooks):
     notes: tuple[str, ...] = field(default=())
     unmended: tuple[str, ...] = ()
     as_it_is: Plan | None = None
+    losses: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """One line: versions, and how much is rewritten."""

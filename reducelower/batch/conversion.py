@@ -14,7 +14,7 @@ from reducelower.batch.axes import what_is_wrong_with_an_axis
 from reducelower.batch.backup import keep_backup
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
 from reducelower.batch.input_values import read_data_sets
-from reducelower.batch.task import Task
+from reducelower.batch.task import OnStep, Step, Task
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
@@ -23,10 +23,9 @@ from reducelower.legalization.repair import Repaired, drop_stale, repair
 from reducelower.model.document import Document
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Settings, Target
-from reducelower.plan import Plan
+from reducelower.plan import CHOSEN, Plan
 
 if TYPE_CHECKING:
-    from reducelower.batch.verifying import OnProgress
     from reducelower.report.details import Details
     from reducelower.verification import Verification
 
@@ -63,6 +62,17 @@ class Outcome:
     kept: bool = False
     seconds: float = 0.0
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must not miss though there is an output."""
+        if self.verification is not None:
+            return self.verification.warnings
+        return self.plan.losses if self.plan is not None else ()
+
+
+def _nobody(step: Step, done: int, total: int) -> None:
+    """Nobody wants to know."""
+
 
 def converter(settings: Settings) -> Callable[[Task], Outcome]:
     """What a worker does with each of its tasks; what this takes is imported at once, for workers that are forked."""
@@ -71,9 +81,7 @@ def converter(settings: Settings) -> Callable[[Task], Outcome]:
     return partial(convert_file, settings=settings)
 
 
-def convert_file(
-    task: Task, settings: Settings, *, on_progress: OnProgress | None = None, on_copied: OnProgress | None = None
-) -> Outcome:
+def convert_file(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
     """Convert one model; whatever goes wrong is in the outcome, and then there is no output.
 
     An output is on disk before it has its name; that its name is, too, is seen to by whoever runs many.
@@ -81,37 +89,34 @@ def convert_file(
     Args:
         task: the model and where its output goes.
         settings: what holds for every model of the run.
-        on_progress: called with (done, total) distinct rewrites that were verified.
-        on_copied: called with (done, total) bytes of weights that were copied.
+        on_step: called with the step that begins, and while it goes on: with (done, total) distinct rewrites that were
+            verified, or bytes of weights that were copied.
     """
     start = time.monotonic()
-    outcome = _convert_wherever(task, settings, on_progress, on_copied)
+    outcome = _convert_wherever(task, settings, on_step)
     return replace(outcome, seconds=time.monotonic() - start)
 
 
-def _convert_wherever(
-    task: Task, settings: Settings, on_progress: OnProgress | None, on_copied: OnProgress | None
-) -> Outcome:
+def _convert_wherever(task: Task, settings: Settings, on_step: OnStep | None) -> Outcome:
     try:
         if is_url(task.source) or is_url(task.output):
             from reducelower.batch.staging import convert_staged
 
-            return convert_staged(task, settings, on_progress=on_progress, on_copied=on_copied)
+            return convert_staged(task, settings, on_step=on_step)
         if task.record:
             from reducelower.batch.resuming import convert_unless_done
 
-            return convert_unless_done(task, settings, on_progress=on_progress, on_copied=on_copied)
+            return convert_unless_done(task, settings, on_step=on_step)
     except Exception as error:
         return failed(task, error)
-    return convert_here(task, settings, on_progress=on_progress, on_copied=on_copied)
+    return convert_here(task, settings, on_step=on_step)
 
 
 def convert_here(
     task: Task,
     settings: Settings,
     *,
-    on_progress: OnProgress | None = None,
-    on_copied: OnProgress | None = None,
+    on_step: OnStep | None = None,
     on_complete: Callable[[int, LoadedModel], object] | None = None,
 ) -> Outcome:
     """As `convert_file`, for a model of this machine, whatever a record says.
@@ -119,15 +124,16 @@ def convert_here(
     Args:
         task: the model and where its output goes.
         settings: what holds for every model of the run.
-        on_progress: called with (done, total) distinct rewrites that were verified.
-        on_copied: called with (done, total) bytes of weights that were copied.
+        on_step: as of `convert_file`.
         on_complete: called with the descriptor of the complete output before it has its name, and the model it was
             made from.
     """
     source = None
+    begin = on_step or _nobody
     try:
+        begin("read", 0, 0)
         source = read_model(task.source)
-        return _convert(task, settings, source, on_progress, on_copied, on_complete)
+        return _convert(task, settings, source, begin, on_complete)
     except Exception as error:
         outcome = failed(task, error)
         if outcome.status == FAULT and source is not None and (odd := what_is_odd(source.model)):
@@ -148,8 +154,7 @@ def _convert(
     task: Task,
     settings: Settings,
     source: LoadedModel,
-    on_progress: OnProgress | None,
-    on_copied: OnProgress | None,
+    on_step: OnStep,
     on_complete: Callable[[int, LoadedModel], object] | None,
 ) -> Outcome:
     rights: dict[str, Any] = {
@@ -166,7 +171,9 @@ def _convert(
         source, notes = _repaired(source, repair(source.model))
     if wrong := what_is_wrong_with_source(source.document, external=external):
         return _refused(task, wrong + _what_would_help(source, settings))
+    on_step("rewrite", 0, 0)
     made, plan = _legalized(source, settings)
+    on_step("check", 0, 0)
     wrong = what_is_wrong(made, external=external, full=True)
     if wrong and (mended := drop_stale(source.model)).done:
         # What it states of inner values is read by nobody, so it runs as it is.
@@ -177,23 +184,31 @@ def _convert(
         return _invalid_result(task, settings, source, made, wrong)
     plan = replace(plan, notes=(*notes, *plan.notes))
     verification = None
+    on_step("verify", 0, 0)
     if settings.verify:
         from reducelower.batch.verifying import verify_models
 
-        verification = verify_models(source, made, settings, data_sets, plan=plan, on_progress=on_progress)
+        verification = verify_models(
+            source, made, settings, data_sets, plan=plan, on_progress=partial(on_step, "verify")
+        )
+    elif any(site.rule.startswith(CHOSEN) for site in plan.sites):
+        from reducelower.verification.sites import losses
+
+        plan = replace(plan, losses=losses(source.model, made.message, plan))
     outcome = Outcome(task.source, plan=plan, verification=verification)
     outcome = _with_details(outcome, settings, source, made)
     if verification is not None and _stops(verification, strict=settings.strict):
         what = "does not compute the same" if verification.verdict == "different" else _SHORT_OF[verification.verdict]
         problem = f"{task.source}: the converted model {what}, so it was not written: {verification}"
         return replace(outcome, status=REFUSED, problems=(problem,))
+    on_step("write", 0, 0)
     if settings.backup:
         keep_backup(Path(task.source))
     written = write_model(
         made,
         task.output,
         external_data=settings.external_data,
-        on_copied=on_copied,
+        on_copied=partial(on_step, "write"),
         on_complete=on_complete,
         **rights,
     )

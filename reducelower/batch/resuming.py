@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from reducelower.batch.conversion import Outcome, convert_here
 from reducelower.batch.records import Content, Record, content_of, external_facts, origin_of, read_record, write_record
-from reducelower.batch.task import Task
+from reducelower.batch.task import OnStep, Task
 from reducelower.errors import UnreadableModelError
 from reducelower.files import LoadedModel
 from reducelower.files.writing import is_there
@@ -25,8 +25,7 @@ def convert_unless_done(
     task: Task,
     settings: Settings,
     *,
-    on_progress: Callable[[int, int], None] | None = None,
-    on_copied: Callable[[int, int], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> Outcome:
     """Convert one model of this machine, unless its output is there and came of the same model and settings.
 
@@ -58,7 +57,7 @@ def convert_unless_done(
 
     # Whether an output, and data beside it, may be replaced is known once the replacement is.
     allowed = replace(settings, overwrite=True)
-    return convert_here(task, allowed, on_progress=on_progress, on_copied=on_copied, on_complete=record)
+    return convert_here(task, allowed, on_step=on_step, on_complete=record)
 
 
 def _has_weights(task: Task, earlier: Record, settings: Settings) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from reducelower.batch.conversion import Outcome, convert_file, convert_here
 from reducelower.batch.records import Record, content_of, external_facts, origin_of, read_record, write_record
-from reducelower.batch.task import Task
+from reducelower.batch.task import OnStep, Task
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import DONE
 from reducelower.files import read_model
@@ -52,8 +52,7 @@ def convert_staged(
     task: Task,
     settings: Settings,
     *,
-    on_progress: Callable[[int, int], None] | None = None,
-    on_copied: Callable[[int, int], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> Outcome:
     """Convert one model, of which source or output or both are behind a URL.
 
@@ -63,10 +62,10 @@ def convert_staged(
     """
     with at_hand(task.source) as source:
         if is_url(task.output):
-            outcome = _convert_to_url(task, source, settings, on_progress, on_copied)
+            outcome = _convert_to_url(task, source, settings, on_step)
         else:
             local = replace(task, source=source)
-            outcome = convert_file(local, settings, on_progress=on_progress, on_copied=on_copied)
+            outcome = convert_file(local, settings, on_step=on_step)
         return replace(outcome, source=task.source, problems=renamed(outcome.problems, source, task.source))
 
 
@@ -74,8 +73,7 @@ def _convert_to_url(
     task: Task,
     source: str,
     settings: Settings,
-    on_progress: Callable[[int, int], None] | None,
-    on_copied: Callable[[int, int], None] | None,
+    on_step: OnStep | None,
 ) -> Outcome:
     size = remote_size(task.output)
     earlier = read_record(task.record) if task.record else None
@@ -90,9 +88,7 @@ def _convert_to_url(
         raise occupied
     with TemporaryDirectory(prefix="reducelower-") as folder:
         made = Path(folder) / PurePosixPath(task.output).name
-        outcome = convert_here(
-            Task(source, str(made)), replace(settings, in_place=False), on_progress=on_progress, on_copied=on_copied
-        )
+        outcome = convert_here(Task(source, str(made)), replace(settings, in_place=False), on_step=on_step)
         if outcome.status != DONE:
             return replace(outcome, problems=renamed(outcome.problems, str(made), task.output))
         # A run that ended between output and record left what this one makes.

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-__all__ = ["Task"]
+__all__ = ["OnStep", "Step", "Task"]
+
+Step = Literal["read", "rewrite", "check", "verify", "write"]
+"""What is done with a model, in this order."""
+
+OnStep: TypeAlias = Callable[[Step, int, int], None]
+"""Called with the step, and with how much of it is done and how much there is; both 0 where nothing is counted."""
 
 
 @dataclass(frozen=True)

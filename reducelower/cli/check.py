@@ -102,7 +102,7 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
     if not options["quiet"]:
         text = _answer(options["form"], facts, verbose=options["verbose"])
         if text:
-            console.result(text)
+            (console.result if options["form"] == "text" else console.data_result)(text)
     write_reports("check", facts, options["reports"])
     return max(found.status for found in checked)
 

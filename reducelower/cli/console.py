@@ -54,8 +54,11 @@ def result(text: str) -> None:
 
 
 def data_result(text: str) -> None:
-    """Print a result for programs, which standard output is kept free for."""
-    _print(text, sys.stdout)
+    """Print a result for programs, which standard output is kept free for; it is never broken into lines."""
+    try:
+        sys.stdout.write(text + "\n")
+    except BrokenPipeError:
+        _silence(sys.stdout)
 
 
 def binary_result(data: bytes) -> None:
@@ -74,7 +77,7 @@ def width() -> int:
         return _WIDEST
     from shutil import get_terminal_size
 
-    return max(min(get_terminal_size((_WIDEST, 24)).columns, _WIDEST), 40)
+    return max(min(get_terminal_size((_WIDEST, 24)).columns, _WIDEST), 30)
 
 
 def message(text: str) -> None:
@@ -102,10 +105,25 @@ def finish() -> None:
 
 
 def _print(text: str, stream: TextIO) -> None:
+    if stream.isatty():
+        text = "\n".join(map(_fitted, text.split("\n")))
     try:
         stream.write(text + "\n")
     except BrokenPipeError:
         _silence(stream)
+
+
+def _fitted(line: str) -> str:
+    """A line broken between words where the terminal ends, what follows further in than it begins."""
+    from shutil import get_terminal_size
+
+    columns = get_terminal_size((_WIDEST, 24)).columns
+    if len(line) <= columns:
+        return line
+    import textwrap
+
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(line, columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _silence(stream: TextIO) -> None:

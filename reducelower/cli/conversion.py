@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -14,7 +13,7 @@ from reducelower.batch.running import run_all, workers
 from reducelower.batch.task import Task
 from reducelower.batch.verifying import require_runtimes
 from reducelower.cli import console
-from reducelower.cli.progress import progress
+from reducelower.cli.progress import progress, steps
 from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
 from reducelower.cli.text import show, show_summary
 from reducelower.failures import SettingError
@@ -68,8 +67,8 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
         if as_text:
             for problem in outcome.problems:
                 console.problem(problem)
-            if quiet and outcome.output and outcome.verification is not None:
-                for warning in outcome.verification.warnings:
+            if quiet and outcome.output:
+                for warning in outcome.warnings:
                     console.warning(f"{outcome.source}: {warning}")
             if not quiet and not as_json and (outcome.output or verbose):
                 show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
@@ -117,14 +116,14 @@ def _report(command: ConversionCommand, outcomes: Sequence[Outcome], reports: Se
         from reducelower.cli.text import github_annotations
 
         if text := github_annotations(facts):
-            console.result(text)
+            console.data_result(text)
     write_reports(command, facts, reports)
 
 
 def _outcomes(
     tasks: Sequence[Task], settings: Settings, jobs: int, scheduler: str | None, *, quiet: bool
 ) -> Iterator[Outcome]:
-    """What came of each model, with a bar for the models, or for the rewrites of the only one."""
+    """What came of each model, with a bar for many of them, or the steps of the only one."""
     if len(tasks) == 1 and not scheduler:
         yield _convert_one(tasks[0], settings, quiet=quiet)
         return
@@ -136,16 +135,6 @@ def _outcomes(
 
 
 def _convert_one(task: Task, settings: Settings, *, quiet: bool) -> Outcome:
-    """Convert the only model, with a bar for the rewrites that are verified and then one for what is copied."""
-    with ExitStack() as bars:
-        verified = bars.enter_context(progress("rewrites", None, quiet=quiet))
-        show: Callable[[int, int], None] | None = None
-
-        def copied(done: int, total: int) -> None:
-            nonlocal show
-            if show is None:
-                bars.close()
-                show = bars.enter_context(progress("MiB copied", None, quiet=quiet))
-            show(done >> 20, total >> 20)
-
-        return convert_file(task, settings, on_progress=verified, on_copied=copied)
+    """Convert the only model, and show on a terminal which step of the work takes how long."""
+    with steps(quiet=quiet) as on_step:
+        return convert_file(task, settings, on_step=on_step)

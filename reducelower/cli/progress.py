@@ -1,49 +1,144 @@
-"""A progress bar for long work on a terminal; elsewhere nothing, and nothing imported."""
+"""What long work is at, on a terminal; elsewhere nothing, and nothing imported."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from threading import Timer
+from time import monotonic
+from typing import Any
 
-__all__ = ["progress"]
+from reducelower.batch.task import OnStep, Step
+
+__all__ = ["progress", "steps"]
 
 _FEW = 4
+_SOON = 0.5
+"""Seconds that nobody waits for: what takes no longer shows nothing."""
+
+_WORDS: dict[Step, str] = {
+    "read": "reading",
+    "rewrite": "rewriting",
+    "check": "checking",
+    "verify": "verifying",
+    "write": "writing",
+}
 
 
 @contextmanager
-def progress(what: str, total: int | None, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show how far the work is, where there is enough of it.
+def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show how far the work on many things is, at what rate, and how long it will take, where there are enough.
 
     Args:
         what: what is counted, such as ``models``.
-        total: how many there are; None where only the work itself will tell.
+        total: how many there are.
         quiet: show nothing.
 
     Yields:
         A function to call with (done, total).
     """
-    with ExitStack() as stack:
-        update: Callable[[int], None] | None = None
+    if total < _FEW or not _is_shown(quiet):
+        yield lambda done, total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    rate = TextColumn("{task.fields[rate]}")
+    with _bars(BarColumn(), MofNCompleteColumn(), rate, TimeElapsedColumn(), TimeRemainingColumn()) as bars:
+        start, bar = monotonic(), bars.add_task(what, total=total, rate="")
 
         def advance(done: int, total: int) -> None:
-            nonlocal update
-            if update is None and total >= _FEW and not quiet and sys.stderr.isatty():
-                update = stack.enter_context(_bar(what, total))
-            if update is not None:
-                update(done)
+            seconds = max(monotonic() - start, 1e-6)
+            bars.update(bar, completed=done, rate=f"{done / seconds:.3g} {what}/s" if done else "")
 
-        if total is not None:
-            advance(0, total)
         yield advance
 
 
 @contextmanager
-def _bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+def steps(*, quiet: bool) -> Iterator[OnStep]:
+    """Show which step the work on one model is at and for how long; afterwards, of long work, what each step took.
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=True) as bars:
-        bar = bars.add_task(what, total=total)
-        yield lambda done: bars.update(bar, completed=done)
+    Args:
+        quiet: show nothing.
+    """
+    if not _is_shown(quiet):
+        yield lambda step, done, total: None
+        return
+    shown = _Steps()
+    try:
+        yield shown.on_step
+    finally:
+        shown.close()
+
+
+class _Steps:
+    """The steps so far; they come on the terminal once the work has taken a while."""
+
+    def __init__(self) -> None:
+        self._started: dict[Step, float] = {}
+        self._counts = (0, 0)
+        self._stack = ExitStack()
+        self._show: Callable[[], None] | None = None
+        self._timer = Timer(_SOON, self._open)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def on_step(self, step: Step, done: int, total: int) -> None:
+        """Take note of a step that begins, or goes on."""
+        self._started.setdefault(step, monotonic())
+        self._counts = done, total
+        if self._show is not None:
+            self._show()
+
+    def _open(self) -> None:
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+
+        bars = self._stack.enter_context(_bars(BarColumn(), TextColumn("{task.fields[count]}"), TimeElapsedColumn()))
+        rows: dict[Step, Any] = {}
+
+        def show() -> None:
+            for step in list(self._started):
+                if step not in rows:
+                    for row in rows.values():
+                        bars.update(row, visible=False)
+                    rows[step] = bars.add_task(_WORDS[step], total=None, count="")
+            done, total = self._counts
+            if rows:
+                bars.update(list(rows.values())[-1], completed=done, total=total or None, count=_count(done, total))
+
+        self._show = show
+        show()
+
+    def close(self) -> None:
+        """Take the steps off the terminal, and say what each of them took where that was long."""
+        self._timer.cancel()
+        self._timer.join()
+        self._stack.close()
+        if self._show is None:
+            return
+        ends = [*list(self._started.values())[1:], monotonic()]
+        took = [(step, end - start) for (step, start), end in zip(self._started.items(), ends, strict=True)]
+        from reducelower.cli.console import message
+
+        message("  " + ", ".join(f"{step} {seconds:.1f} s" for step, seconds in took))
+
+
+def _count(done: int, total: int) -> str:
+    """How much of a step is done; bytes as such."""
+    if not total:
+        return ""
+    return f"{done}/{total}" if total < 1 << 20 else f"{done >> 20}/{total >> 20} MiB"
+
+
+def _is_shown(quiet: bool) -> bool:
+    return not quiet and sys.stderr.isatty()
+
+
+def _bars(*columns: Any) -> Any:
+    """Bars on standard error, which go when the work is done."""
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+
+    return Progress(
+        TextColumn("{task.description}"), *columns, console=Console(stderr=True), transient=True, redirect_stdout=True
+    )

@@ -63,14 +63,14 @@ def short_report(outcome: Outcome) -> str:
         return ""
     rewritten = f"{nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
     checked = outcome.verification
-    verdict = "" if checked is None else f", {checked.label}"
+    loses = ", not verified, loses range" if plan.losses else ""
+    verdict = loses if checked is None else f", {checked.label}"
     return f"{shown(outcome.source)} -> {shown(outcome.output)}: {rewritten}{verdict}"
 
 
 def _warned(outcome: Outcome) -> str:
     """What stands in the first line because a reader must not miss it."""
-    warnings = outcome.verification.warnings if outcome.verification is not None else ()
-    return f"; WARNING: {shown('; '.join(warnings))}" if warnings else ""
+    return f"; WARNING: {shown('; '.join(outcome.warnings))}" if outcome.warnings else ""
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
@@ -161,7 +161,7 @@ def github_annotations(models: Sequence[ModelReport]) -> str:
     lines = []
     for model in models:
         place = _escaped_property(model.path)
-        for warning in model.verification.warnings if model.verification is not None else ():
+        for warning in model.caveats:
             lines.append(f"::warning file={place},title=reducelower::{_escaped(shown(warning))}")
         if model.passed:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,6 +59,7 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
     from reducelower.batch.input_values import read_data_sets
     from reducelower.batch.verifying import require_runtimes, verify_models
     from reducelower.cli import console
+    from reducelower.cli.progress import steps
     from reducelower.files import read_model
     from reducelower.options import Target
 
@@ -78,7 +80,12 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
         complete = complete or not settings.strict
     else:
         data_sets = read_data_sets(settings, source.model)
-        found = verify_models(source, read_model(paths[1]), settings, data_sets, seed=options["seed"])
+        with steps(quiet=options["quiet"]) as on_step:
+            on_step("read", 0, 0)
+            result = read_model(paths[1])
+            on_step("verify", 0, 0)
+            counted = partial(on_step, "verify")
+            found = verify_models(source, result, settings, data_sets, seed=options["seed"], on_progress=counted)
         same, complete = found.verdict != "different", found.equivalent
         if settings.strict:
             complete = complete and not (found.departing or found.departs)

@@ -82,8 +82,14 @@ class ModelReport:
     @property
     def sentence(self) -> str:
         """The verdict in words, with what a reader must not miss."""
-        warnings = self.verification.warnings if self.verification is not None else ()
-        return "; ".join([self._verdict_in_words, *warnings])
+        return "; ".join([self._verdict_in_words, *self.caveats])
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What a reader must not miss, whatever the verdict."""
+        if self.verification is not None:
+            return self.verification.warnings
+        return self.plan.losses if self.plan is not None else ()
 
     @property
     def _verdict_in_words(self) -> str:
@@ -116,6 +122,9 @@ class ModelReport:
         if self.verdict == "not verified":
             found.append("it could not be verified")
         checked = self.verification
+        if checked is None and self.plan is not None and self.plan.losses:
+            count = len(self.plan.losses)
+            found.append(f"{count} rewrite{'s' * (count != 1)}: loses range")
         if checked is not None:
             if not checked.ran and self.verdict != "not verified":
                 found.append(f"the whole model was not run: {checked.reason or 'no reason is known'}")

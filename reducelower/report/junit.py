@@ -107,9 +107,11 @@ def _cases(model: ModelReport) -> Iterator[_Case]:
         outcome = _WRONG.get(model.verdict, "failure") if wrong else ""
         yield _Case("conversion", "model", outcome, model.verdict, model.sentence, model.problems, model.seconds)
     verification = model.verification
+    for warning in model.caveats:
+        yield _Case(
+            "verdict", "warning", "skipped", "not verified" if verification is None else verification.label, warning
+        )
     if verification is not None:
-        for warning in verification.warnings:
-            yield _Case("verdict", "warning", "skipped", verification.label, warning)
         yield from _sites(verification.sites)
         yield from _outputs(verification.outputs)
         if not verification.ran:

@@ -59,6 +59,7 @@ def _model(model: ModelReport) -> Mapping[str, Any]:
         "sites": [],
         "refusals": [asdict(refusal) for refusal in model.refusals],
         "notes": [],
+        "warnings": list(model.caveats),
         "verification": None if model.verification is None else model.verification.to_dict(),
         "comparisons": [comparison.to_dict() for comparison in model.comparisons],
         "difference": None if model.difference is None else model.difference.to_dict(),

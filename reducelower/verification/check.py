@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from reducelower.numerics.measure import Array, element_type_of, identical, is_float
 from reducelower.numerics.tolerance import Tolerance, element_type_name, tolerance_for
+from reducelower.plan import CHOSEN
 from reducelower.verification.battery import Case
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import Move, moved_by
@@ -36,8 +37,6 @@ _SEVERITY: Mapping[SiteStatus, int] = {
     "loses range": 5,
     "different": 6,
 }
-_CHOSEN = "spec/"
-"""Part of the names of rules whose bodies are the specification's own, range and all; a caller chooses the book."""
 _OF_RANGE = ("improved", "overflow", "loses range")
 _BY_DEFINITION = "the rounding that computing it by its definition allows"
 _ORDINARY = 100.0  # magnitude of inputs
@@ -115,7 +114,7 @@ def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
         tally.example,
         tuple(tally.notes),
         _holds(tally) if tally.status == "loses range" else "",
-        _CHOSEN in pair.site.rule,
+        CHOSEN in pair.site.rule,
         "; ".join(tally.limits),
     )
 

@@ -146,6 +146,12 @@ class SiteVerification(InNotebooks):
         return self.status != "different" and (self.status != "loses range" or self.is_chosen)
 
     @property
+    def loss(self) -> str:
+        """That it loses range, as a sentence without a full stop."""
+        holds = f"; {self.holds}" if self.holds else ""
+        return f"{self.place} loses range: what is finite before is infinite, NaN or zero after{holds}"
+
+    @property
     def place(self) -> str:
         """Where it stands, for a reader: graph path, operator, node, and what rewrote it."""
         graph, node = self.nodes[0] if self.nodes else ("graph", "")
@@ -240,11 +246,7 @@ class Verification(InNotebooks):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss though the model may be good enough, as sentences without a full stop."""
-        found = [
-            f"{site.place} loses range: what is finite before is infinite, NaN or zero after"
-            f"{'; ' + site.holds if site.holds else ''}"
-            for site in self.losing
-        ]
+        found = [site.loss for site in self.losing]
         found += [f"{site.place}: {site.reason}" for site in self.departing]
         if self.departs:
             names = ", ".join(map(repr, self.departs))

@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto
 from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.tolerance import Tolerance
-from reducelower.plan import Plan, Site
+from reducelower.plan import CHOSEN, Plan, Site
 from reducelower.verification.align import Alignment, Claim, align
 from reducelower.verification.bounded import bounded, moved
 from reducelower.verification.check import check, describe
@@ -24,7 +24,7 @@ from reducelower.verification.regions import Region, cut_region
 from reducelower.verification.result import Coverage, SiteVerification
 from reducelower.verification.source import CannotRunError
 
-__all__ = ["Regions", "verify_regions", "verify_sites"]
+__all__ = ["Regions", "losses", "verify_regions", "verify_sites"]
 
 _ROUNDS = 4
 _RINGS = 3
@@ -136,6 +136,26 @@ def verify_regions(
             break  # a conversion keeps names
     assert first is not None
     return first
+
+
+def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
+    """Where the forms that a caller chose lose range, of a conversion that is not verified: one sentence each.
+
+    Args:
+        before, after: the models.
+        plan: what the conversion did.
+    """
+    chosen = [site for site in plan.sites if site.rule.startswith(CHOSEN)]
+    places = find_places(before, after, {site.graph for site in chosen})
+    groups: dict[object, _Group] = {}
+    for site in chosen:
+        try:
+            pair = cut(site, *places[site.graph])
+        except (KeyError, CannotRunError):
+            continue
+        groups.setdefault(pair.key, _Group(pair)).sites.append(site)
+    findings = [finding for group in groups.values() for finding, _ in _check_group([group], 0, None)]
+    return tuple(finding.loss for finding in findings if finding.status == "loses range")
 
 
 _Judged = list[tuple[SiteVerification, list[Region]]]

@@ -1,0 +1,80 @@
+"""A form that loses range is said to do so wherever an outcome is told, verified or not."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+LOSES = "loses range"
+VERIFIED = pytest.mark.parametrize("verify", ["--verify", "--no-verify"])
+
+
+@pytest.fixture
+def model(models: Path, tmp_path: Path) -> Path:
+    """One LogSumExp, which overflows in the specification's body, and two sums of squares, which do not."""
+    shutil.copy(models / "skl_gmm_20.onnx", tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+@VERIFIED
+def test_the_first_line_says_so(verify: str, cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("expand", model, "-o", tmp_path / "out.onnx", verify)
+    assert ran.status == 0, ran.err
+    assert LOSES in ran.out.splitlines()[0]
+    assert ran.out.splitlines()[0].count("ReduceLogSumExp") >= 1
+    assert "ReduceSumSquare" not in ran.out.splitlines()[0]
+
+
+@VERIFIED
+def test_quiet_runs_warn(verify: str, cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("expand", model, "-o", tmp_path / "out.onnx", verify, "-q")
+    assert (ran.status, ran.out) == (0, "")
+    assert re.match(r"warning: .*loses range.*\n$", ran.err)
+
+
+@VERIFIED
+def test_the_line_of_each_of_many_models_says_so(verify: str, cli: Cli, model: Path, tmp_path: Path) -> None:
+    shutil.copy(model, tmp_path / "other.onnx")
+    ran = cli("expand", tmp_path / "model.onnx", tmp_path / "other.onnx", "--output-dir", tmp_path / "out", verify)
+    assert [LOSES in line for line in ran.out.splitlines()[:2]] == [True, True]
+
+
+@VERIFIED
+def test_annotations_say_so(verify: str, cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("expand", model, "-o", tmp_path / "out.onnx", verify, "--format", "github")
+    assert re.match(r"::warning file=.*loses range", ran.out)
+
+
+@VERIFIED
+def test_json_says_so(verify: str, cli: Cli, model: Path, tmp_path: Path) -> None:
+    found = json.loads(cli("expand", model, "-o", tmp_path / "out.onnx", verify, "--json").out)
+    assert LOSES in found["warnings"][0]
+
+
+@VERIFIED
+@pytest.mark.parametrize(
+    ("form", "place"),
+    [
+        ("html", r'<header class="verdict warned">.*loses range.*</header>'),
+        ("md", r"^## [^\n]*loses range"),
+        ("xml", r'<skipped message="[^"]*loses range'),
+        ("json", r'"warnings": \[\s*"[^"]*loses range'),
+    ],
+)
+def test_reports_say_so(verify: str, form: str, place: str, cli: Cli, model: Path, tmp_path: Path) -> None:
+    cli("expand", model, "-o", tmp_path / "out.onnx", verify, "--report", tmp_path / f"report.{form}")
+    assert re.search(place, (tmp_path / f"report.{form}").read_text("utf-8"), re.S)
+
+
+@pytest.mark.parametrize("rules", ["stable", "core"])
+def test_a_form_that_keeps_range_is_not_accused(rules: str, cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("expand", model, "-o", tmp_path / "out.onnx", "--no-verify", "--rules", rules)
+    assert LOSES not in ran.out
