@@ -18,6 +18,7 @@ __all__ = ["Accepts", "fed"]
 _LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 _MAXIMUM = 4_000_000
 _WIDE = 50.0
+_MANY = 400  # values along all free dimensions
 _TRUTHS = 3  # bool inputs of which every combination is tried
 
 Accepts = Callable[[Mapping[str, Any]], bool]
@@ -59,19 +60,22 @@ def fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts)
             yield Case(f"{kind} values, {[list(shape) for shape in shapes.values()]}", feeds, kind in _SPECIAL)
         if not position:
             yield from _truths(specs, shapes, makers, where, limits, seed)
+            yield from _special_alone(specs, shapes, makers, where, limits, seed)
 
 
 _SPECIAL = frozenset({"infinity", "NaN", "one NaN", "negative infinity"})
 
 
 def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int]]:
-    """Sizes for free dimensions: distinct ones first, one and zero among them."""
+    """Sizes for free dimensions: distinct ones first, one and zero among them, many where values are cut to steps."""
     for at, sizes in enumerate(bindings(specs)):
         yield sizes
         if at == 1 and sizes and limits.takes_empty:
             yield dict.fromkeys(sizes, 0)
         if at == 3:
-            return
+            break
+    if sizes and limits.has_steps:
+        yield dict.fromkeys(sizes, max(2, round(_MANY ** (1 / len(sizes)))))
 
 
 def _shape(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -86,7 +90,7 @@ def _kinds(makers: Mapping[str, Mapping[str, Maker]], *, small: bool, large: boo
             kind for kind in ("random", "mixed", "wide", "NaN", "infinity", "limits", "false", "true") if kind in every
         ]
     if not small:
-        return [kind for kind in ("random", "mixed", "wide", "negative") if kind in every]
+        return [kind for kind in ("random", "mixed", "wide", "negative", "off steps") if kind in every]
     return every
 
 
@@ -156,6 +160,28 @@ def _truths(
             yield Case(f"{kind} values, {truths}", feeds, kind in _SPECIAL)
 
 
+def _special_alone(
+    specs: Sequence[InputSpec],
+    shapes: Mapping[str, tuple[int, ...]],
+    makers: Mapping[str, Mapping[str, Maker]],
+    where: Mapping[str, Values],
+    limits: Limits,
+    seed: int,
+) -> Iterator[Case]:
+    """NaN in one of several inputs: in all of them, they may hide each other."""
+    special = [spec.name for spec in specs if "NaN" in makers[spec.name]]
+    for at, name in enumerate(special if len(specs) > 1 else ()):
+        rng = np.random.default_rng([seed, 2000, at])
+        feeds = {}
+        for spec in specs:
+            if spec.name in where:
+                feeds[spec.name] = _where(spec, shapes, limits, where[spec.name], rng)
+            else:
+                kind = "NaN" if spec.name == name else "random"
+                feeds[spec.name] = makers[spec.name][kind](shapes[spec.name], rng)
+        yield Case(f"NaN in {name!r}", feeds, is_special=True)
+
+
 def _makers(spec: InputSpec, limits: Limits) -> dict[str, Maker]:
     """Ways to fill one input, by what they try; ``random`` first."""
     if spec.element_type == TensorProto.STRING:
@@ -220,6 +246,8 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, Maker]:
         "zeros": made(lambda shape, rng: np.zeros(shape)),
         "ones": made(lambda shape, rng: np.ones(shape)),
     }
+    if limits.has_steps:
+        found["off steps"] = made(_off_steps(limits.constants))
     if near:
         found["around constants"] = made(lambda shape, rng: rng.choice(np.array(near), shape))
     for constant in limits.constants[:4]:
@@ -246,6 +274,17 @@ def _floats(dtype: np.dtype[Any], limits: Limits) -> dict[str, Maker]:
 def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
     """Values up to an end in every element, so that sums and means are on one side of a constant too."""
     return lambda shape, rng: rng.uniform(least, 1.0, shape) * end
+
+
+def _off_steps(constants: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    """Values on either side of halves of steps, at distances of a tenth to a millionth of their own size."""
+    steps = np.array([1.0, *(abs(constant) for constant in constants if constant and abs(constant) < _WIDE)])
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        distance = 10.0 ** rng.uniform(-6, -1, shape) * rng.choice([-1.0, 1.0], shape)
+        return rng.integers(-9, 10, shape) / 2 * rng.choice(steps, shape) * (1 + distance)
+
+    return draw
 
 
 def _near(constants: Sequence[float], dtype: np.dtype[Any]) -> list[float]:

@@ -65,6 +65,14 @@ _TAKES_EMPTY = frozenset(
     }
 )  # fmt: skip
 
+# What they give jumps where what they are given changes little.
+_STEPS = frozenset(
+    {
+        "Ceil", "DynamicQuantizeLinear", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod",
+        "QuantizeLinear", "Round",
+    }
+)  # fmt: skip
+
 _INTEGERS = frozenset(
     getattr(TensorProto, name)
     for name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "INT4", "UINT4")
@@ -84,6 +92,7 @@ class Limits:
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
         constants: the numbers that either side holds, to try values on either side of.
         takes_empty: whether empty tensors may be fed.
+        has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
     """
 
     where: set[str] = field(default_factory=set)
@@ -93,6 +102,7 @@ class Limits:
     rounds_to_integers: bool = False
     constants: tuple[float, ...] = ()
     takes_empty: bool = True
+    has_steps: bool = False
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -144,6 +154,7 @@ def _note(node: NodeProto, limits: Limits) -> None:
         limits.rounds_to_integers = True
     if node.op_type in ("CastLike", "QLinearConv", "QLinearMatMul"):
         limits.rounds_to_integers = True
+    limits.has_steps |= node.op_type in _STEPS or limits.rounds_to_integers
     if node.op_type in ("Gather", "GatherElements"):
         axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
         limits.indexes[node.input[1]] = node.input[0], axis
