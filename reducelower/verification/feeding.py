@@ -39,7 +39,7 @@ def fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts)
     found = False
     for position, sizes in enumerate(_sizes(specs, limits)):
         shapes = {spec.name: _shape(spec, sizes) for spec in specs}
-        count = max(int(np.prod(shape, dtype=np.int64)) for shape in shapes.values())
+        count = _count(specs, sizes)
         if count > _MAXIMUM and found:
             continue
         makers = {spec.name: _makers(spec, limits) for spec in specs}
@@ -74,8 +74,14 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
             yield dict.fromkeys(sizes, 0)
         if at == 3:
             break
-    if sizes and limits.has_steps:
-        yield dict.fromkeys(sizes, max(2, round(_MANY ** (1 / len(sizes)))))
+    many = dict.fromkeys(sizes, max(2, round(_MANY ** (1 / max(len(sizes), 1)))))
+    if sizes and limits.has_steps and _count(specs, many) <= _LARGE:
+        yield many
+
+
+def _count(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> int:
+    """Elements of the largest input."""
+    return max(int(np.prod(_shape(spec, sizes), dtype=np.int64)) for spec in specs)
 
 
 def _shape(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
