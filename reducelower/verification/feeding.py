@@ -36,18 +36,18 @@ def fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts)
     if not specs:
         yield Case("no inputs", {})
         return
-    found = False
+    found, first = False, 0
     for position, sizes in enumerate(_sizes(specs, limits)):
         shapes = {spec.name: _shape(spec, sizes) for spec in specs}
         count = _count(specs, sizes)
-        if count > _MAXIMUM and found:
+        if found and count > (_LARGE if count > first else _MAXIMUM):
             continue
         makers = {spec.name: _makers(spec, limits) for spec in specs}
         where = _fitting(specs, shapes, makers, limits, [seed, position], accepts)
         if where is None:
             continue
         kinds = _kinds(makers, small=not position, large=count > _LARGE)
-        found = True
+        found, first = True, first or count
         for at, kind in enumerate(kinds):
             rng = np.random.default_rng([seed, position, at])
             feeds = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,13 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
+from reducelower.verification.elementwise import any_size, is_elementwise
 from reducelower.verification.numbering import captured, read_by
 from reducelower.verification.oracle import REDUCTIONS
 from reducelower.verification.places import Dims, Place
 from reducelower.verification.source import CannotRunError, plainly_spelled
 
-__all__ = ["FreeInput", "Pair", "cut", "key_of", "small_models"]
+__all__ = ["FreeInput", "Pair", "cut", "keyed", "small_models"]
 
 SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
 _REPLACEMENT_LIMIT = 400  # nodes
@@ -133,9 +134,7 @@ def cut(site: Site, before: Place, after: Place) -> Pair:
             inputs[name] = free_input(before, name)
     replacement = _complete(nodes, before, after, inputs, right)
     outputs = [name for name in node.output if name]
-    pair = Pair(site, [node], replacement, list(inputs.values()), (left, right), before, after, outputs)
-    pair.key = key_of(pair)
-    return pair
+    return keyed(Pair(site, [node], replacement, list(inputs.values()), (left, right), before, after, outputs))
 
 
 def _constant_before(place: Place, name: str, position: int, is_used_after: bool) -> Array | None:
@@ -195,7 +194,16 @@ def _complete(
             inputs[name] = free_input(after, name)
 
 
-def key_of(pair: Pair) -> tuple[Any, ...]:
+def keyed(pair: Pair) -> Pair:
+    """The pair with its key, and without sizes that mean nothing to it."""
+    if is_elementwise([*pair.nodes, *pair.replacement]):
+        held = [value for constants in pair.constants for value in constants.values()]
+        pair.inputs = [replace(item, dims=any_size(item.dims, held)) for item in pair.inputs]
+    pair.key = _key_of(pair)
+    return pair
+
+
+def _key_of(pair: Pair) -> tuple[Any, ...]:
     """What makes two sites the same up to names."""
     numbers: dict[str, int] = {}
 

@@ -19,7 +19,7 @@ from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.verification.align import Claim, Level
 from reducelower.verification.numbering import Numbers, read_by
-from reducelower.verification.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input, key_of
+from reducelower.verification.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input, keyed
 from reducelower.verification.places import Place
 from reducelower.verification.source import CannotRunError
 
@@ -112,9 +112,9 @@ def _pair(
     before, after = level.left, level.right
     if site is not None and site.raised_from:
         nodes, replacement, left, right, before, after = replacement, nodes, right, left, after, before
-    pair = Pair(site or _stand_in(claim, nodes), nodes, replacement, inputs, (left, right), before, after, outputs)
-    pair.key = key_of(pair)
-    return pair
+    return keyed(
+        Pair(site or _stand_in(claim, nodes), nodes, replacement, inputs, (left, right), before, after, outputs)
+    )
 
 
 def _stand_in(claim: Claim, nodes: Sequence[NodeProto]) -> Site:

@@ -189,9 +189,6 @@ SAME: dict[str, tuple[str, str, str]] = {
     "an absolute value": (FLOATS, "y = Abs (x)", "n = Neg (x)  y = Max (x, n)"),
     "twice is a sum": (FLOATS, "y = Mul (x, two)", "y = Add (x, x)"),
     "a half is a quotient": (FLOATS, "y = Mul (x, h)", "y = Div (x, two)"),
-    "a sigmoid by its tanh": (
-        FLOATS, "y = Sigmoid (x)", "a = Mul (x, h)  t = Tanh (a)  b = Mul (t, h)  y = Add (b, h)"
-    ),
     "what is not less": (TRUTHS, "y = Less (x, z)", "y = Greater (z, x)"),
     "by De Morgan": (
         TRUTHS, "a = Less (x, k)  b = Less (z, k)  y = And (a, b)",
