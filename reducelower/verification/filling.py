@@ -1,0 +1,225 @@
+"""How one input of a region is filled: ordinary and edge values of its type, and either side of every constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from reducelower.numerics.measure import Array, is_float, is_narrow_float, smallest_and_eps
+from reducelower.verification.battery import Maker
+from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, random_array
+from reducelower.verification.limits import Limits
+
+__all__ = ["WIDE", "Filling"]
+
+WIDE = 50.0
+"""Beyond what activations saturate at."""
+
+_KEPT = 2048  # elements of a tensor, which is made once for all regions that are fed it
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What decides which values an input is fed.
+
+    Attributes:
+        element_type: ONNX element type number.
+        constants: the numbers that the region holds.
+        rounds_to_integers, has_steps: as of `Limits`.
+        takes_special: whether NaN and infinities are fed.
+        divides: whether integers are divided in the region.
+        nonzero: whether this input is never zero.
+    """
+
+    element_type: int
+    constants: tuple[float, ...]
+    rounds_to_integers: bool
+    has_steps: bool
+    takes_special: bool
+    divides: bool
+    nonzero: bool
+
+    @staticmethod
+    def of(spec: InputSpec, limits: Limits) -> Filling:
+        """What limits leave for an input."""
+        return Filling(
+            spec.element_type,
+            limits.constants,
+            limits.rounds_to_integers,
+            limits.has_steps,
+            not limits.open_to_special,
+            bool(limits.divisors),
+            spec.name in limits.divisors,
+        )
+
+    @property
+    def kinds(self) -> Sequence[str]:
+        """What is tried, in words; ``random`` first."""
+        return tuple(_ways(self))
+
+    def values(self, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
+        """A tensor of a kind, or a random one where there is no such kind; not to be changed."""
+        return _made(self, kind, shape, seed) if prod(shape) <= _KEPT else _drawn(self, kind, shape, seed)
+
+
+def _drawn(filling: Filling, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
+    ways = _ways(filling)
+    return ways.get(kind, ways["random"])(shape, np.random.default_rng(seed))
+
+
+_made = lru_cache(maxsize=4096)(_drawn)
+
+
+@lru_cache(maxsize=256)
+def _ways(filling: Filling) -> Mapping[str, Maker]:
+    if filling.element_type == TensorProto.STRING:
+        return {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.element_type))
+    if dtype == np.bool_:
+        return {
+            "random": lambda shape, rng: rng.integers(0, 2, shape).astype(np.bool_),
+            "false": lambda shape, rng: np.zeros(shape, np.bool_),
+            "true": lambda shape, rng: np.ones(shape, np.bool_),
+        }
+    probe = np.zeros(0, dtype)
+    if is_float(probe):
+        return _floats(dtype, filling)
+    narrow = is_narrow_float(probe) or (dtype.itemsize == 1 and dtype.name not in ("int8", "uint8"))
+    if narrow or dtype.kind not in "iu":
+        return {values: _plain(filling.element_type, values) for values in STRATEGIES}
+    return _integers(dtype, filling)
+
+
+def _plain(element_type: int, values: Values) -> Maker:
+    return lambda shape, rng: random_array(element_type, shape, values, rng)
+
+
+def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
+    subnormal, eps, largest = smallest_and_eps(dtype)
+    tiny = subnormal / eps
+
+    def made(draw: Callable[[tuple[int, ...], np.random.Generator], Any]) -> Maker:
+        def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+            with np.errstate(all="ignore"):
+                return np.asarray(draw(shape, rng)).astype(dtype)
+
+        return make
+
+    def mixed(*pool: float) -> Maker:
+        def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+            ordinary = rng.standard_normal(shape)
+            return np.where(rng.random(shape) < 0.4, rng.choice(np.array(pool), shape), ordinary)
+
+        return made(draw)
+
+    def sprinkled(*specials: float) -> Maker:
+        def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+            values = rng.standard_normal(shape)
+            where = rng.random(shape) < 0.2
+            if where.size and not where.any():
+                where.flat[0] = True
+            return np.where(where, rng.choice(np.array(specials), shape), values)
+
+        return made(draw)
+
+    near = _near(filling.constants, dtype)
+    pool = [0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 1.0, -1.0, 6.5, -11.0, 37.0, -37.0, *near]
+    found: dict[str, Maker] = {
+        "random": made(lambda shape, rng: rng.standard_normal(shape)),
+        "mixed": mixed(*pool),
+        "wide": made(lambda shape, rng: rng.uniform(-WIDE, WIDE, shape)),
+        "positive": made(lambda shape, rng: rng.uniform(0.1, 1.0, shape)),
+        "negative": made(lambda shape, rng: -rng.uniform(0.1, 9.0, shape)),
+        "halves": made(lambda shape, rng: rng.integers(-9, 10, shape) / 2),
+        "zeros": made(lambda shape, rng: np.zeros(shape)),
+        "ones": made(lambda shape, rng: np.ones(shape)),
+    }
+    if filling.has_steps:
+        found["off steps"] = made(_off_steps(filling.constants))
+    if near:
+        found["around constants"] = made(lambda shape, rng: rng.choice(np.array(near), shape))
+    for constant in filling.constants[:4]:
+        step = abs(constant) / 2 + 1
+        if abs(constant) + step < largest:
+            found[f"at {constant:g}"] = made(_scaled(constant, least=1.0))
+            found[f"above {constant:g}"] = made(_scaled(constant + step))
+            found[f"below {constant:g}"] = made(_scaled(constant - step))
+    if not filling.rounds_to_integers:
+        decades = float(np.log10(largest)) * 0.45
+        found |= {
+            "small": made(lambda shape, rng: rng.choice([tiny, -tiny, 1e-3, subnormal * 3, tiny**0.5], shape)),
+            "mixed magnitudes": made(
+                lambda shape, rng: 10.0 ** rng.uniform(-decades, decades, shape) * rng.choice([-1.0, 1.0], shape)
+            ),
+            "large": made(lambda shape, rng: rng.standard_normal(shape) * min(1e3, largest**0.5 / 8)),
+            "huge": made(lambda shape, rng: rng.uniform(-0.75, 0.75, shape) * largest),
+        }
+        if filling.takes_special:
+            found |= {"infinity": sprinkled(np.inf, -np.inf), "NaN": sprinkled(np.nan)}
+    return found
+
+
+def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    """Values up to an end in every element, so that sums and means are on one side of a constant too."""
+    return lambda shape, rng: rng.uniform(least, 1.0, shape) * end
+
+
+def _off_steps(constants: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    """Values on either side of halves of steps, at distances of a tenth to a millionth of their own size."""
+    steps = np.array([1.0, *(abs(constant) for constant in constants if constant and abs(constant) < WIDE)])
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+        distance = 10.0 ** rng.uniform(-6, -1, shape) * rng.choice([-1.0, 1.0], shape)
+        return rng.integers(-9, 10, shape) / 2 * rng.choice(steps, shape) * (1 + distance)
+
+    return draw
+
+
+def _near(constants: Sequence[float], dtype: np.dtype[Any]) -> list[float]:
+    """Every constant, and values on either side of it."""
+    found: list[float] = []
+    _, eps, largest = smallest_and_eps(dtype)
+    for constant in constants:
+        if abs(constant) < largest / 4:
+            steps = abs(constant) * eps * 2, abs(constant) * 0.05 + 0.01, abs(constant) * 0.5 + 1
+            found += [constant, -constant, *(constant + sign * step for step in steps for sign in (-1, 1))]
+    return found
+
+
+def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
+    info = np.iinfo(dtype)
+    # The lowest integer has no negative, and dividing it by -1 ends some processes.
+    lowest, highest = (info.min + 1 if info.min and filling.divides else info.min), info.max
+
+    def drawn(least: int, most: int) -> Maker:
+        def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+            values = rng.integers(max(least, lowest), min(most, highest), shape, dtype=dtype, endpoint=True)
+            return np.where(values == 0, 1, values).astype(dtype) if filling.nonzero else values
+
+        return make
+
+    def chosen(*pool: int) -> Maker:
+        kept = [item for item in pool if lowest <= item <= highest and (item or not filling.nonzero)] or [1]
+        return lambda shape, rng: np.array(kept, dtype)[rng.integers(0, len(kept), shape)]
+
+    near = [round(constant) + step for constant in filling.constants for step in (-1, 0, 1) if abs(constant) < 2**53]
+    return {
+        "random": drawn(0, 9),
+        "mixed": chosen(*range(-4, 5), 100, -100, *near),
+        "wide": drawn(-100, 100),
+        "negative": drawn(-9, -1) if info.min else drawn(0, 9),
+        "zeros": chosen(0),
+        "ones": chosen(1),
+        **({"around constants": chosen(*near)} if near else {}),
+        **({f"at {constant:g}": chosen(round(constant)) for constant in filling.constants[:4]} if near else {}),
+        **({f"above {constant:g}": chosen(round(constant) + 1) for constant in filling.constants[:4]} if near else {}),
+        **({f"below {constant:g}": chosen(round(constant) - 1) for constant in filling.constants[:4]} if near else {}),
+        "limits": chosen(lowest, highest, 0, 1, lowest + 1, highest - 1),
+        "whole range": drawn(lowest, highest),
+    }
