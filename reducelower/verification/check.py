@@ -56,11 +56,12 @@ class _Tally:
     values: int = 0
     case_ulps: list[int] = field(default_factory=list)
     ulps: list[Array] = field(default_factory=list)
+    identical: int = 0
     max_absolute: float = 0.0
     max_relative: float = 0.0
     refused: list[str] = field(default_factory=list)
-    kept: list[float] = field(default_factory=list)
-    lost: list[float] = field(default_factory=list)
+    kept: list[Case] = field(default_factory=list)
+    lost: list[Case] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
     limits: dict[str, None] = field(default_factory=dict)
 
@@ -94,7 +95,7 @@ def check(
 
 def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
     tally.notes |= dict.fromkeys(limits_of(pair).assumptions if tally.cases else ())
-    ulps = np.concatenate(tally.ulps).astype(np.float64) if tally.ulps else np.zeros(0)
+    ulps = np.concatenate([*tally.ulps, np.zeros(tally.identical)]) if any(map(np.any, tally.ulps)) else np.zeros(0)
     return SiteVerification(
         pair.site.op_type,
         pair.site.rule,
@@ -106,8 +107,8 @@ def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
         tally.cases,
         tally.values,
         max(tally.case_ulps, default=0) if any(distance > 0 for distance in tally.case_ulps) else 0,
-        float(np.percentile(ulps, 99)) if ulps.any() else 0.0,
-        float(ulps.mean()) if ulps.any() else 0.0,
+        float(np.percentile(ulps, 99)) if ulps.size else 0.0,
+        float(ulps.mean()) if ulps.size else 0.0,
         tally.max_absolute,
         tally.max_relative,
         tuple(tally.case_ulps),
@@ -123,10 +124,11 @@ def _holds(tally: _Tally) -> str:
     """Between which magnitudes of the inputs nothing is lost, as far as it was tried."""
     if not tally.lost or not tally.kept:
         return ""
-    large = [top for top in tally.lost if top >= 1]
-    small = [top for top in tally.lost if 0 < top < 1]
-    above = max((top for top in tally.kept if top < min(large)), default=None) if large else None
-    below = min((top for top in tally.kept if top > max(small)), default=None) if small else None
+    lost, kept = [_magnitude(case) for case in tally.lost], [_magnitude(case) for case in tally.kept]
+    large = [top for top in lost if top >= 1]
+    small = [top for top in lost if 0 < top < 1]
+    above = max((top for top in kept if top < min(large)), default=None) if large else None
+    below = min((top for top in kept if top > max(small)), default=None) if small else None
     found = [f"holds up to magnitudes of {above:.2g}"] if above is not None else []
     found += [f"holds from magnitudes of {below:.2g}"] if below is not None else []
     return ", ".join(found)
@@ -262,6 +264,7 @@ def _add(tally: _Tally, found: _Tally) -> None:
     tally.values += found.values
     tally.case_ulps += found.case_ulps
     tally.ulps += found.ulps
+    tally.identical += found.identical
     tally.max_absolute = max(tally.max_absolute, found.max_absolute)
     tally.max_relative = max(tally.max_relative, found.max_relative)
     tally.refused += found.refused
@@ -359,12 +362,16 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
         if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
             _judge_parts(tally, setup, case, before, after)
             continue
+        if identical(before, after):
+            tally.values += before.size
+            tally.identical += before.size
+            tally.kept.append(case)
+            continue
         truth = None
         if seen.reduction is not None:
             data = case.feeds.get(pair.node.input[0], pair.constants[0].get(pair.node.input[0]))
-            # The formula costs more than both runs, so it is asked only where the sides are not the same at once.
             given = element_type_of(before) in (setup.tolerances or {})  # the caller's bounds go before the formula
-            if data is not None and not given and not identical(before, after):
+            if data is not None and not given:
                 truth = evaluate(seen.reduction, data)
 
         def move(number: int = at) -> Move | None:
@@ -391,7 +398,7 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
             continue  # an absolute bound is meant for the scale of the caller's outputs
         tally.note(status, reason, case)
         overflowed |= status in _OF_RANGE and is_float(before) and bool((np.isinf(before) | np.isinf(after)).any())
-        (tally.lost if status == "loses range" else tally.kept).append(_magnitude(case))
+        (tally.lost if status == "loses range" else tally.kept).append(case)
         tally.values += before.size
         tally.max_absolute = max(tally.max_absolute, found.max_absolute)
         tally.max_relative = max(tally.max_relative, found.max_relative)

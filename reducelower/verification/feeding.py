@@ -20,6 +20,7 @@ __all__ = ["Accepts", "fed"]
 _LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 _MAXIMUM = 4_000_000
 _MANY = 400  # values along all free dimensions
+_OF_CARRIED = 3  # sizes
 _TRUTHS = 3  # bool inputs of which every combination is tried
 
 Accepts = Callable[[Mapping[str, Any]], bool]
@@ -37,25 +38,27 @@ def fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts)
     if not specs:
         yield Case("no inputs", {})
         return
-    found, first = False, 0
+    tried, first = 0, 0
     fillings = {spec.name: Filling.of(spec, limits) for spec in specs}
     for position, sizes in enumerate(_sizes(specs, limits)):
         shapes = {spec.name: _shape(spec, sizes) for spec in specs}
         count = _count(specs, sizes)
-        if found and count > (_LARGE if count > first else _MAXIMUM):
+        if tried and count > (_LARGE if count > first else _MAXIMUM):
             continue
         feeder = _Feeder(specs, limits, fillings, shapes, (seed, position))
         where = feeder.fitting(accepts)
         if where is None:
             continue
-        kinds = _kinds(fillings, small=not position, large=count > _LARGE)
-        found, first = True, first or count
+        kinds = _kinds(fillings, small=not position, few=count > _LARGE or limits.is_carried)
+        tried, first = tried + 1, first or count
         for at, kind in enumerate(kinds):
             feeds = feeder.feeds(where, {}, kind, at)
             yield Case(f"{kind} values, {[list(shape) for shape in shapes.values()]}", feeds, kind in _SPECIAL)
         if not position:
             yield from _truths(feeder, where)
             yield from _special_alone(feeder, where)
+        if limits.is_carried and tried == _OF_CARRIED:
+            return
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ class _Feeder:
         return random_array(spec.element_type, self.shapes[spec.name], values, rng)
 
 
+_FEW = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
+_AT_OTHER_SIZES = ("random", "mixed", "wide", "negative", "off steps")
 _SPECIAL = frozenset({"infinity", "NaN", "one NaN", "negative infinity"})
 
 
@@ -134,15 +139,10 @@ def _shape(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(dim if isinstance(dim, int) else sizes[dim or f"axis {at}"] for at, dim in enumerate(dims))
 
 
-def _kinds(fillings: Mapping[str, Filling], *, small: bool, large: bool) -> list[str]:
-    every = list(dict.fromkeys(kind for filling in fillings.values() for kind in filling.kinds))
-    if large:
-        return [
-            kind for kind in ("random", "mixed", "wide", "NaN", "infinity", "limits", "false", "true") if kind in every
-        ]
-    if not small:
-        return [kind for kind in ("random", "mixed", "wide", "negative", "off steps") if kind in every]
-    return every
+def _kinds(fillings: Mapping[str, Filling], *, small: bool, few: bool) -> list[str]:
+    every = dict.fromkeys(kind for filling in fillings.values() for kind in filling.kinds)
+    chosen = _AT_OTHER_SIZES if not small else _FEW if few else every
+    return [kind for kind in chosen if kind in every]
 
 
 def _truths(feeder: _Feeder, where: Mapping[str, Values]) -> Iterator[Case]:

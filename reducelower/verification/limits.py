@@ -92,6 +92,8 @@ class Limits:
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
         constants: the numbers that either side holds, to try values on either side of.
         takes_empty: whether empty tensors may be fed.
+        is_carried: whether both sides are one node for two versions of its operator, so that less will show the
+            difference.
         has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
     """
 
@@ -103,6 +105,7 @@ class Limits:
     constants: tuple[float, ...] = ()
     takes_empty: bool = True
     has_steps: bool = False
+    is_carried: bool = False
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -137,6 +140,7 @@ def limits_of(pair: Pair) -> Limits:
     limits.divisors -= limits.where
     limits.takes_empty = takes_empty(_all([*pair.nodes, *pair.replacement]))
     limits.constants = _constants(pair)
+    limits.is_carried = pair.is_carried
     return limits
 
 

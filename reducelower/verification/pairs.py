@@ -91,6 +91,15 @@ class Pair:
         return bool(self.site.raised_from)
 
     @property
+    def is_carried(self) -> bool:
+        """Whether both sides are the same node, for other versions of its operator."""
+        if len(self.nodes) != 1 or len(self.replacement) != 1:
+            return False
+        one, other = self.nodes[0], self.replacement[0]
+        alike = (one.op_type, one.domain, list(one.input)) == (other.op_type, other.domain, list(other.input))
+        return alike and list(one.attribute) == list(other.attribute)
+
+    @property
     def is_reduction(self) -> bool:
         """Whether the node is one of the ten Reduce operators."""
         alone = len(self.nodes) == 1 and self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS

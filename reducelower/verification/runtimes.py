@@ -90,15 +90,15 @@ class OnnxRuntime:
 class _OnnxRuntimeSession:
     def __init__(self, session: Any) -> None:
         self._session = session
+        self._quiet = _quiet_run()
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
-        import onnxruntime
-
         for name, value in feeds.items():
-            if isinstance(value, np.ndarray) and (is_narrow_float(value) or value.dtype.name == "bfloat16"):
+            if not isinstance(value, np.ndarray) or value.dtype.kind in _PLAIN:
+                continue
+            if is_narrow_float(value) or value.dtype.name == "bfloat16":
                 raise CannotRunError(f"onnxruntime takes no {value.dtype.name} arrays ({name!r})", unsupported=True)
-        options = onnxruntime.RunOptions()
-        options.log_severity_level = 4
+        options = self._quiet if timeout is None else _quiet_run()  # one that was stopped stays so
         try:
             with terminated_after(options, timeout):
                 return list(self._session.run(None, dict(feeds), options))
@@ -106,6 +106,17 @@ class _OnnxRuntimeSession:
             if options.terminate:
                 raise OutOfTimeError(f"it did not finish within {timeout:.0f} s") from error
             raise _onnxruntime_error(error) from error
+
+
+_PLAIN = "biufcOSU"  # numpy's own kinds of types
+
+
+def _quiet_run() -> Any:
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.log_severity_level = 4
+    return options
 
 
 # What onnxruntime says of its own gaps. ``_inlfunc_`` names values of a function body that it put in a node's place,
