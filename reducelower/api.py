@@ -17,7 +17,6 @@ from reducelower.legalization.drafting import fits, legal, refused, suspecting
 from reducelower.legalization.oldest_fitting import name_oldest_fitting
 from reducelower.legalization.run import attempt, attempt_in_place, source_opset
 from reducelower.model.document import Document
-from reducelower.model.inference import skeleton
 from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.bodies import Rules
@@ -357,31 +356,30 @@ def check(
     check_arguments(target=goal)
     settings = Settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     with suspecting(Document.of_message(model)):
-        bare = skeleton(model)
-        goal = _with_opset(bare, goal, settings)
-        source = Document.of_message(bare)
+        source = Document.of_message(model).for_trials()
+        goal = _with_opset(source, goal, settings)
         plan = attempt(source, goal, settings, report=True)[1]
         if goal.runtime is not None and goal.opset != plan.source_opset and plan.source_opset in goal.runtime.reads:
             own = replace(goal, opset=plan.source_opset)
             plan = replace(plan, as_it_is=attempt(source, own, settings, report=True)[1])
-        return name_oldest_fitting(plan, fits(bare, goal, settings, plan.refusals)) if plan.refusals else plan
+        return name_oldest_fitting(plan, fits(source, goal, settings, plan.refusals)) if plan.refusals else plan
 
 
-def _with_opset(bare: ModelProto, target: Target, settings: Settings) -> Target:
+def _with_opset(source: Document, target: Target, settings: Settings) -> Target:
     """The target with the opset version that suits the runtime the model is for, if it is for one."""
     if target.runtime is None:
         return target
     from reducelower.runtimes.opsets import opset_for
 
-    source = Document.of_message(bare)
-    return opset_for(target, source_opset(bare), lambda goal: attempt(source, goal, settings, report=True)[1])
+    trials = source.for_trials()
+    return opset_for(target, source_opset(trials.message), lambda goal: attempt(trials, goal, settings, report=True)[1])
 
 
 def legalized(document: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
     """A legal model and the plan, where the model is at hand as a document; see `legalize`."""
     if target.runtime is not None:
         with suspecting(document):
-            target = _with_opset(skeleton(document.message), target, settings)
+            target = _with_opset(document, target, settings)
     return legal(document, target, settings, report=report)
 
 
@@ -392,8 +390,8 @@ def _legalize(model: ModelProto, target: Target, settings: Settings, *, in_place
         return Legalized(made.message, plan)
     with suspecting(document):
         if target.runtime is not None:
-            target = _with_opset(skeleton(model), target, settings)
+            target = _with_opset(document, target, settings)
         plan = attempt_in_place(model, target, settings, report=report)
         if plan.refusals:
-            raise refused(plan, model, target, settings)
+            raise refused(plan, document, target, settings)
         return Legalized(model, plan)

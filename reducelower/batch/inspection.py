@@ -98,7 +98,7 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
         return Inspected(**{**vars(found), "problem": wrong})
     bare = skeleton(model)
     opset = source_opset(bare)
-    is_legal = fits(bare, Target(), Settings())
+    is_legal = fits(source.document, Target(), Settings())
     reaches = tuple(number for number in range(1, latest_opset() + 1) if is_legal(number)) if opset else ()
     near = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)
     blocked = {number: _first_reason(bare, number) for number in sorted(near) if 1 <= number <= latest_opset()}

@@ -13,7 +13,7 @@ from reducelower.errors import ConversionError, Refusal, UnreadableModelError
 from reducelower.legalization.oldest_fitting import name_oldest_fitting
 from reducelower.legalization.run import attempt, refusing
 from reducelower.model.document import Document
-from reducelower.model.inference import ContradictionError, skeleton
+from reducelower.model.inference import ContradictionError
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -32,13 +32,13 @@ def legal(source: Document, target: Target, settings: Settings, *, report: bool)
     with suspecting(source):
         draft, plan = attempt(source, target, settings, report=report)
         if plan.refusals:
-            raise refused(plan, source.message, target, settings)
+            raise refused(plan, source, target, settings)
         return draft.document(), plan
 
 
-def refused(plan: Plan, model: ModelProto, target: Target, settings: Settings) -> ConversionError:
+def refused(plan: Plan, source: Document, target: Target, settings: Settings) -> ConversionError:
     """The error that holds the refusals of a plan, with the opset version at which they would vanish."""
-    return ConversionError(name_oldest_fitting(plan, fits(skeleton(model), target, settings, plan.refusals)).refusals)
+    return ConversionError(name_oldest_fitting(plan, fits(source, target, settings, plan.refusals)).refusals)
 
 
 @contextmanager
@@ -66,20 +66,20 @@ def _readable(source: Document) -> ModelProto:
 
 
 def fits(
-    bare: ModelProto, target: Target, settings: Settings, refusals: Sequence[Refusal] = ()
+    source: Document, target: Target, settings: Settings, refusals: Sequence[Refusal] = ()
 ) -> Callable[[int], bool]:
-    """Whether a model without weights can be made legal for the same target at another opset version.
+    """Whether a model can be made legal for the same target at another opset version.
 
     Args:
-        bare: the model.
+        source: the model.
         target: where it is going.
         settings: what else the run is told.
         refusals: what was refused at the target's own opset version; as long as that is, nothing else is looked at.
     """
-    source = Document.of_message(bare)
-    refuses = refusing(source, target, settings, refusals) if refusals else lambda opset: False
+    trials = source.for_trials()
+    refuses = refusing(trials, target, settings, refusals) if refusals else lambda opset: False
 
     def is_legal(opset: int) -> bool:
-        return not (refuses(opset) or attempt(source, replace(target, opset=opset), settings, report=False)[1].refusals)
+        return not (refuses(opset) or attempt(trials, replace(target, opset=opset), settings, report=False)[1].refusals)
 
     return is_legal

@@ -20,7 +20,7 @@ from reducelower.model.census import Census
 from reducelower.model.declared import undefined
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, subgraphs
-from reducelower.model.inference import ContradictionError, Inference, skeleton
+from reducelower.model.inference import ContradictionError, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.model.sole_type import sole_element_type
@@ -279,7 +279,7 @@ def _ground(
     ranks = settings.ranks or {}
     return Ground(
         Names(lambda: source.message, source.searchable),
-        Inference(lambda: source.message, sole_type, element_types, ranks, lenient=lenient),
+        source.inference(element_types, ranks, sole_type, lenient=lenient),
         opset=target.opset,
         element_types=element_types,
         ranks=ranks,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 
 from onnx import ModelProto
 
-from reducelower.model.inference import weight_bytes
+from reducelower.model.inference import Inference, skeleton, weight_bytes
 
 __all__ = ["Document"]
 
@@ -25,6 +26,8 @@ class Document:
         assert message is not None or data is not None
         self._message = message
         self._data = data
+        self._inferences: dict[Hashable, Inference] = {}
+        self._is_for_trials = False
 
     @classmethod
     def of_message(cls, message: ModelProto) -> Document:
@@ -35,6 +38,30 @@ class Document:
     def of_bytes(cls, data: bytes) -> Document:
         """A model that is at hand as bytes."""
         return cls(data=data)
+
+    def for_trials(self) -> Document:
+        """The model without weights, for attempts of which only the plan is wanted; its types are inferred once.
+
+        What is written may hang on whether types were at hand, so no other attempt begins with those of an earlier one.
+        """
+        trials = self if self._is_for_trials else Document(skeleton(self.message))
+        trials._is_for_trials = True
+        trials._inferences = self._inferences
+        return trials
+
+    def inference(
+        self,
+        element_types: Mapping[str, int],
+        ranks: Mapping[str, int],
+        sole_type: Callable[[], int | None],
+        *,
+        lenient: bool,
+    ) -> Inference:
+        """The types of the model, for one attempt; the arguments are those of `Inference`."""
+        key = frozenset(element_types.items()), frozenset(ranks.items()), lenient
+        if not self._is_for_trials or key not in self._inferences:
+            self._inferences[key] = Inference(lambda: self.message, sole_type, element_types, ranks, lenient=lenient)
+        return self._inferences[key]
 
     @property
     def message(self) -> ModelProto:

@@ -28,32 +28,37 @@ Types: TypeAlias = MutableMapping[str, TypeProto]
 
 
 class _Types(dict[str, TypeProto]):
-    """Types by name.
+    """Types by name, in one graph.
 
     Attributes:
         found: those that were added to what was known at first.
+        names: the names of all that were added, in any graph.
     """
 
-    def __init__(self, known: Mapping[str, TypeProto]) -> None:
+    def __init__(self, known: Mapping[str, TypeProto], names: set[str]) -> None:
         super().__init__(known)
         self.found: dict[str, TypeProto] = {}
+        self.names = names
 
     def __setitem__(self, name: str, found: TypeProto) -> None:
         super().__setitem__(name, found)
         self.found[name] = found
+        self.names.add(name)
 
 
-def complete(model: ModelProto) -> None:
+def complete(model: ModelProto, *, is_inferred: bool = False) -> None:
     """State in value_info what inference left open, in the main graph and the graphs inside it.
 
     Args:
-        model: a model that is only there for its types, after shape inference or without it.
+        model: a model that is only there for its types.
+        is_inferred: whether shape inference has gone through all of it, so that a node is worth another look only where
+            something was found since of what it reads.
     """
     if _is_complete(model.graph):
         return
     imports = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in model.opset_import}
     local = {(function.domain, function.name) for function in model.functions}
-    _Completion(model, imports, local).graph(model.graph, {}, {})
+    _Completion(model, imports, local, is_inferred).graph(model.graph, {}, {})
 
 
 def _is_complete(graph: GraphProto) -> bool:
@@ -99,8 +104,12 @@ def _length(found: TypeProto | None) -> int | None:
 class _Completion:
     """One walk over one model."""
 
-    def __init__(self, model: ModelProto, imports: Mapping[str, int], local: set[tuple[str, str]]) -> None:
+    def __init__(
+        self, model: ModelProto, imports: Mapping[str, int], local: set[tuple[str, str]], is_inferred: bool
+    ) -> None:
         self._imports = imports
+        self._is_inferred = is_inferred
+        self._names: set[str] = set()
         self._opset_imports = list(model.opset_import)
         self._ir_version = model.ir_version
         self._local = local
@@ -113,7 +122,7 @@ class _Completion:
         handed: Mapping[str, TypeProto] | None = None,
     ) -> Types:
         """Complete the types of a graph, given those handed to it; returns all by name, with those around it."""
-        types = _Types({**around, **_stated(graph)})
+        types = _Types({**around, **_stated(graph)}, self._names)
         small = {one.name: one for one in graph.initializer if prod(one.dims) <= _SMALL}
         constants = {**constants_around, **small}
         for name, given in (handed or {}).items():
@@ -168,8 +177,12 @@ class _Completion:
             return [] if domain else _contrib(node, types)
         if _refers(node):
             return _by_variables(schema, node, types)
-        found = self._inferred(schema, node, types, constants)
-        found += _by_variables(schema, node, types)
+        found: list[tuple[str, TypeProto]] = []
+        is_news = not self._is_inferred or not self._names.isdisjoint(node.input)
+        if is_news:
+            found = self._inferred(schema, node, types, constants)
+        if is_news or not all(_has_type(types.get(name)) for name in node.output if name):
+            found += _by_variables(schema, node, types)
         if self._knows_graphs(node):
             found += _by_graphs(node, inner)
         if not domain:

@@ -292,11 +292,15 @@ def infer(model: ModelProto, *, lenient: bool = True) -> ModelProto:
     """
     _ease(model.graph, set())
     inferred = _with_shapes(model, lenient=lenient)
-    complete(inferred)
+    if inferred is None:
+        complete(model)
+        return model
+    complete(inferred, is_inferred=True)
     return inferred
 
 
-def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto:
+def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto | None:
+    """The types that onnx's inference finds; None where it gives up."""
     try:
         inferred = shape_inference.infer_shapes(model, strict_mode=not lenient)
     except shape_inference.InferenceError:
@@ -306,7 +310,7 @@ def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto:
         try:
             inferred = shape_inference.infer_shapes(model)
         except shape_inference.InferenceError:
-            return model
+            return None
     # Data propagation keeps a record for every element of a vector of integers, however many there are.
     if _has_long_vector(inferred.graph):
         return inferred
