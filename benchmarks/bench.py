@@ -38,6 +38,7 @@ def _groups(folder: Path, *, quick: bool) -> Mapping[str, Callable[[], Iterator[
         "nodes": lambda: nodes.conversion(quick=quick),
         "linear": lambda: nodes.linearity(quick=quick),
         "expand": lambda: nodes.expansion(quick=quick),
+        "raise": lambda: nodes.raising(quick=quick),
         "command": lambda: commands.command(folder, quick=quick),
         "many": lambda: commands.many_models(folder, quick=quick),
         "inline": lambda: weights.inline(folder, quick=quick),

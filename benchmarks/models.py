@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper, parser, shape_inference
 
-__all__ = ["REDUCTIONS", "chain", "external_model", "inline_model", "reduction", "small_model", "transformer"]
+__all__ = [
+    "REDUCTIONS",
+    "chain",
+    "external_model",
+    "inline_model",
+    "reduction",
+    "small_model",
+    "spelled_out",
+    "transformer",
+]
 
 REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceL2", "ReduceLogSumExp")
 
@@ -118,6 +127,62 @@ def transformer(layers: int) -> bytes:
         mean = add("ReduceMean", [x, integers([-1])], [1, length, 1], keepdims=1, noop_with_empty_axes=0)
         x = add("Sub", [x, mean], flat)
     return _model(nodes, x, 20, flat, initializers, stated[:-1]).SerializeToString()
+
+
+_LAYER = """m = ReduceMean<axes = [-1]>(x) d = Sub(x, m) s = Pow(d, {power}) v = ReduceMean<axes = [-1]>(s)
+    e = {floor}(v, epsilon) r = Sqrt(e) n = Div(d, r) c = Mul(n, scale) y = Add(c, bias)"""
+_SPELLED = (
+    _LAYER.format(power="two", floor="Add"),
+    _LAYER.format(power="three", floor="Add"),  # no variance
+    _LAYER.format(power="two", floor="Max"),  # looks like one and is none
+    """s = Mul(x, x) v = ReduceMean<axes = [-1]>(s) e = Add(v, epsilon) r = Sqrt(e) i = Reciprocal(r)
+    n = Mul(x, i) y = Mul(scale, n)""",
+    "t = Div(x, root) e = Erf(t) p = Add(e, one) h = Mul(x, p) y = Mul(h, half)",
+    "t = Div(x, root) e = Erf(t) p = Sub(e, one) h = Mul(x, p) y = Mul(h, half)",  # no Gelu
+    """c = Pow(x, three) p = Mul(share, c) b = Add(x, p) i = Mul(factor, b) t = Tanh(i) o = Add(one, t)
+    h = Mul(half, x) y = Mul(h, o)""",
+    "m = ReduceMax<axes = [-1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, last) y = Div(e, s)",
+    "m = ReduceMax<axes = [-1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, last) l = Log(s) y = Sub(d, l)",
+    "n = ReduceL2<axes = [-1]>(x) y = Div(x, n)",
+    "e = Exp(x) s = ReduceSum(e, last) l = Log(s) y = Add(x, l)",
+    "q = Mul(x, x) s = ReduceSum(q, last) l = Sqrt(s) y = Add(x, l)",
+)
+"""Operators as exporters spell them out at opset 17, and what only looks like them."""
+
+_NUMBERS = {"two": 2, "three": 3, "epsilon": 1e-5, "root": 2**0.5, "one": 1, "half": 0.5, "share": 0.044715}
+_NUMBERS["factor"] = 0.7978845608028654
+
+
+def spelled_out(count: int) -> ModelProto:
+    """A model at opset 17 that spells out each of some operators as often as asked, everyday nodes between them.
+
+    Each has constants of its own, as exporters write them, and every value has its type stated.
+    """
+    nodes: list[NodeProto] = []
+    initializers = [numpy_helper.from_array(np.eye(8, dtype=np.float32), "weight")]
+    constants = {name: np.array(number, np.float32) for name, number in _NUMBERS.items()}
+    constants |= {"scale": np.ones(8, np.float32), "bias": np.zeros(8, np.float32), "last": _LAST_AXIS}
+    bodies = [parser.parse_graph(f"g (float[2, 8] x) => (float[2, 8] y) {{ {body} }}").node for body in _SPELLED]
+    current = "x"
+    for _ in range(count):
+        for body in bodies:
+            names = {"x": current}
+            for node in body:
+                made = NodeProto(op_type=node.op_type, attribute=node.attribute, name=f"node_{len(nodes)}")
+                for name in node.input:
+                    if name in constants and name not in names:
+                        names[name] = f"constant_{len(initializers)}"
+                        initializers.append(numpy_helper.from_array(constants[name], names[name]))
+                    made.input.append(names[name])
+                names[node.output[0]] = f"value_{len(nodes)}"
+                made.output.append(names[node.output[0]])
+                nodes.append(made)
+            for op_type, second in (("Relu", None), ("MatMul", "weight"), ("Add", names["y"])):
+                before = nodes[-1].output[0]
+                name = f"value_{len(nodes)}"
+                nodes.append(helper.make_node(op_type, [before, *([second] if second else [])], [name], name=name))
+            current = name
+    return shape_inference.infer_shapes(_model(nodes, current, 17, [2, 8], initializers))
 
 
 def _model(

@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from measuring import Line, at_least, at_most, duration, per_turn, take_turns
-from models import chain, transformer
+from models import chain, spelled_out, transformer
 from onnx import ModelProto
 
 import reducelower
 
-__all__ = ["conversion", "expansion", "exporters", "linearity"]
+__all__ = ["conversion", "expansion", "exporters", "linearity", "raising"]
 
 
 def _through(convert: Callable[[ModelProto], ModelProto], data: bytes) -> bytes:
@@ -149,3 +149,23 @@ def expansion(*, quick: bool) -> Iterator[Line]:
     yield at_least(f"{what}, stable", times["stable"], times["inliner"], "onnx.inliner", 3)
     for rules in ("spec", "stable", "core"):
         yield at_most(f"{what}, {rules}", times[rules], times["convert"], "convert 18 -> 13", 3)
+
+
+def raising(*, quick: bool) -> Iterator[Line]:
+    """Operators put together again: of each pattern 500, and what only looks like them, among everyday nodes."""
+    counts, rounds = ((2, 4), 1) if quick else ((50, 500), 3)
+    per_node = []
+    for count in counts:
+        model = spelled_out(count)
+        length = len(model.graph.node)
+        contenders: dict[str, Callable[[], object]] = {"raise": partial(reducelower.raise_reductions, model)}
+        contenders |= {f"to {to}": partial(reducelower.convert_version, model, to) for to in (9, 18)}
+        times = take_turns(contenders, rounds)
+        per_node.append(times["raise"] / length)
+    what = f"raise, {length:,} nodes, {count:,} of each pattern"
+    yield at_most(what, times["raise"], times["to 9"], "convert 17 -> 9", 3)
+    yield at_most(what, times["raise"], times["to 18"], "convert 17 -> 18", None)
+    ratio = max(per_node) / min(per_node)
+    times_per_node = " / ".join(map(duration, per_node))
+    what = f"time per node, raise, {count // 10 * length // count:,} to {length:,} nodes"
+    yield Line(what, times_per_node, "each other", ratio, "<= 1.3x", ratio <= 1.3)

@@ -7,12 +7,12 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from typing import Any, Protocol
 
 import numpy as np
-from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
-from reducelower.model.graph import read_by
+from reducelower.model.graph import read_by, read_outside_nodes
 from reducelower.model.nodelist import Replacement, nodes_of
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.scope import Scope
@@ -143,7 +143,7 @@ def _settled_in_one_graph(
     if not names:
         return ()
     names -= main.scope.node_list.reading(names)
-    _remove(names.difference(_read_outside_nodes(main.scope.holder)), main.scope, main, folded)
+    _remove(names.difference(read_outside_nodes(main.scope.holder)), main.scope, main, folded)
     return ()
 
 
@@ -155,17 +155,7 @@ def _read(edit: Edited) -> Iterator[str]:
         if not isinstance(replacement, bytes):
             for inner in replacement:
                 yield from read_by(inner)
-    yield from _read_outside_nodes(holder)
-
-
-def _read_outside_nodes(holder: GraphProto | FunctionProto) -> Iterator[str]:
-    if isinstance(holder, GraphProto):
-        yield from (value.name for value in holder.output)
-        for annotation in holder.quantization_annotation:
-            yield annotation.tensor_name
-            yield from (entry.value for entry in annotation.quant_parameter_tensor_names)
-    else:
-        yield from holder.output
+    yield from read_outside_nodes(holder)
 
 
 def _remove(

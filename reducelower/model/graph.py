@@ -18,6 +18,7 @@ __all__ = [
     "may_hold_graphs",
     "read_by",
     "read_from_outside",
+    "read_outside_nodes",
     "subgraphs",
     "walk",
 ]
@@ -93,6 +94,17 @@ def read_by(node: NodeProto) -> Iterator[str]:
         yield from (value.name for value in graph.output)
         for inner in graph.node:
             yield from read_by(inner)
+
+
+def read_outside_nodes(holder: GraphProto | FunctionProto) -> Iterator[str]:
+    """The values that a graph or function body yields, or that an annotation speaks of."""
+    if isinstance(holder, FunctionProto):
+        yield from holder.output
+        return
+    yield from (value.name for value in holder.output)
+    for annotation in holder.quantization_annotation:
+        yield annotation.tensor_name
+        yield from (entry.value for entry in annotation.quant_parameter_tensor_names)
 
 
 def read_from_outside(node: NodeProto) -> set[str]:

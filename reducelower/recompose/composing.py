@@ -1,23 +1,21 @@
-"""Finding normalizations and activations that one graph spells out, and deciding which of them to put together."""
+"""Finding operators that one graph spells out, and deciding which of them to put together."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from onnx import NodeProto
 
-from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.recompose.composites import Place, replacement
-from reducelower.recompose.expressions import Form, anchors, forms_of, known_composites
-from reducelower.recompose.matching import Surroundings
-from reducelower.recompose.unify import found_at
+from reducelower.recompose.composites import replacement
+from reducelower.recompose.expressions import Form
+from reducelower.recompose.place import Place
+from reducelower.recompose.surroundings import Surroundings
+from reducelower.recompose.unify import Finder
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["Composed", "FormTable", "Left", "compose"]
-
-_MOST = 64
-"""Values behind one anchor that may be the result of a form."""
+__all__ = ["Composed", "Left", "compose"]
 
 _SHARED = frozenset({"Cast", "Identity"})
 """What stays where something else reads it as well, and is no reason to leave the rest."""
@@ -42,153 +40,143 @@ class Left:
     by_opset: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Composed:
     """What becomes one operator.
 
     Attributes:
-        form: the form that it had.
+        place: where it stands.
         last: position of the node that yields the result.
-        spelled: positions of the nodes that it was spelled out with.
-        region: positions of those that go.
-        nodes: what comes in their place.
+        nodes: what comes in its place.
+        region: positions of the nodes that go.
     """
 
-    form: Form
+    place: Place
     last: int
-    spelled: frozenset[int]
-    region: frozenset[int]
     nodes: list[NodeProto] = field(repr=False)
+    region: frozenset[int]
+
+    @property
+    def form(self) -> Form:
+        """The form that it had."""
+        return self.place.form
+
+    @property
+    def spelled(self) -> frozenset[int]:
+        """Positions of the nodes that it was spelled out with, those included that stay for others."""
+        return self.place.found.nodes
 
 
-class FormTable:
-    """The forms that are looked for.
-
-    Attributes:
-        by_end: those whose result a node of an operator may yield.
-        anchors: operators without which there is no form.
-        inner: all operators that forms are made of.
-        farthest: the most nodes from an anchor to a result.
-    """
-
-    def __init__(self, ops: Collection[str] | None) -> None:
-        """Gather the forms of some operators; None means all."""
-        wanted = [op_type for op_type in known_composites() if ops is None or op_type in ops]
-        forms = [form for op_type in wanted for form in forms_of(op_type)]
-        self.by_end: dict[str, list[Form]] = {}
-        for form in forms:
-            for end in form.ends:
-                self.by_end.setdefault(end, []).append(form)
-        found = [anchors(form) for form in forms]
-        self.anchors = frozenset(op_type for each in found for op_type in each.operators)
-        self.inner = frozenset(op_type for each in found for op_type in each.inner)
-        self.farthest = max((each.farthest for each in found), default=0)
-
-
-def compose(scope: GraphScope, surroundings: Surroundings, table: FormTable) -> tuple[list[Composed], list[Left]]:
+def compose(
+    scope: GraphScope, surroundings: Surroundings, finder: Finder, taken: Collection[int] = ()
+) -> tuple[list[Composed], list[Left]]:
     """Find what is spelled out in one graph.
 
     Where several forms overlap the largest is taken, from the results back. A value that is read elsewhere as well
     keeps its form from being taken, unless all that read it go.
+
+    Args:
+        scope: the graph.
+        surroundings: who yields and reads what there.
+        finder: finds the forms that are looked for.
+        taken: positions of nodes that are spoken for.
     """
-    accepted: list[tuple[Place, Composed]] = []
+    accepted: list[Composed] = []
     refused: list[tuple[frozenset[int], Left]] = []
-    taken: set[int] = set()
+    spoken_for = set(taken)
     blocked: set[int] = set()
     lasts: set[int] = set()
-    for last in _results(surroundings, table):
-        if last in taken or last in blocked:
+    for last in finder.ends(surroundings):
+        if last in spoken_for or last in blocked:
             continue
-        chosen = _chosen(last, scope, surroundings, table, refused, blocked)
-        if chosen is not None and not lasts & chosen[1].region:
-            accepted.append(chosen)
-            lasts.add(last)
-            taken |= chosen[1].region
-    refused += _settle(accepted, scope, surroundings)
-    gone = {index for _, composed in accepted for index in composed.region}
-    for place, composed in accepted:
-        place.settle(composed.nodes)
-    return [composed for _, composed in accepted], _told(refused, gone)
+        places = [Place(found, last, scope, surroundings) for found in finder.found_at(last, surroundings, scope)]
+        for place in sorted(places, key=lambda place: len(place.found.nodes), reverse=True):
+            region = place.found.nodes
+            if not region.isdisjoint(taken) or not (place.is_told or surroundings.is_inside(region, last)):
+                continue
+            answer = replacement(place)
+            if answer.nodes:
+                if region.isdisjoint(lasts):
+                    accepted.append(Composed(place, last, answer.nodes, region))
+                    lasts.add(last)
+                    spoken_for |= region
+                break
+            if answer.why:
+                refused.append((region, _left(place, answer.why, by_opset=answer.by_opset)))
+            if answer.wholly:
+                blocked |= region
+    settled, given_up = _settle(accepted, surroundings)
+    refused += [(composed.region, _left(composed.place, why)) for composed, why in given_up]
+    for composed in settled:
+        composed.place.settle(composed.nodes)
+    return settled, _told(refused, {index for composed in settled for index in composed.region})
 
 
-def _results(surroundings: Surroundings, table: FormTable) -> list[int]:
-    """Positions of the nodes that may yield the result of a form, the last first."""
-    found: set[int] = set()
-    for index, node in enumerate(surroundings.nodes):
-        if node.op_type in table.anchors and node.domain in DEFAULT_DOMAINS:
-            found.update(_behind(index, surroundings, table))
-    return sorted((index for index in found if surroundings.nodes[index].op_type in table.by_end), reverse=True)
+def _left(place: Place, why: str, *, by_opset: bool = False) -> Left:
+    node = place.surroundings.nodes[place.last]
+    return Left(place.form.op_type, node.name or f"{node.op_type}#{place.last}", place.scope.path, why, by_opset)
 
 
-def _behind(anchor: int, surroundings: Surroundings, table: FormTable) -> Iterable[int]:
-    """Positions of what is made of the result of an anchor by operators of which forms are made."""
-    found, border = {anchor: None}, [anchor]
-    for _ in range(table.farthest):
-        names = [name for index in border for name in surroundings.nodes[index].output]
-        readers = {reader for name in names for reader in surroundings.readers.get(name, ())} - found.keys()
-        border = sorted(reader for reader in readers if surroundings.nodes[reader].op_type in table.inner)
-        found.update(dict.fromkeys(border))
-        if not border or len(found) > _MOST:
-            break
-    return found
+class _Reads:
+    """How often nodes that go read each value."""
 
+    def __init__(self, accepted: Sequence[Composed], surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._going: Counter[int] = Counter()
+        self.by_going: Counter[str] = Counter()
+        self.by_new = Counter(name for composed in accepted for node in composed.nodes for name in node.input)
+        self.owners: dict[int, list[Composed]] = {}
+        for composed in accepted:
+            for index in composed.region:
+                self.owners.setdefault(index, []).append(composed)
+                self._going[index] += 1
+                if self._going[index] == 1:
+                    self.by_going.update(surroundings.reads_of(index))
 
-def _chosen(
-    last: int,
-    scope: GraphScope,
-    surroundings: Surroundings,
-    table: FormTable,
-    refused: list[tuple[frozenset[int], Left]],
-    blocked: set[int],
-) -> tuple[Place, Composed] | None:
-    """The largest form that ends in a node and is the operator; the others are noted as refused."""
-    node = surroundings.nodes[last]
-    if node.domain not in DEFAULT_DOMAINS or len(node.output) != 1:
-        return None
-    places = [
-        Place(form, found, node.output[0], scope, surroundings)
-        for form in table.by_end[node.op_type]
-        for found in found_at(form.result, node.output[0], surroundings, scope)
-    ]
-    for place in sorted(places, key=lambda place: len(place.found.nodes), reverse=True):
-        answer = replacement(place)
-        if answer.nodes:
-            return place, Composed(place.form, last, place.found.nodes, place.found.nodes, answer.nodes)
-        refused.append((place.found.nodes, _left(place, last, answer.why, by_opset=answer.by_opset)))
-        if answer.wholly:
-            blocked.update(place.found.nodes)
-    return None
+    def keep(self, nodes: Collection[int]) -> Iterator[Composed]:
+        """Let nodes stay, as far as one that takes them is concerned; whom it touches."""
+        for index in nodes:
+            self._going[index] -= 1
+            if not self._going[index]:
+                read = self._surroundings.reads_of(index)
+                self.by_going.subtract(read)
+                for name in read:
+                    yield from self.owners.get(self._surroundings.producers.get(name, -1), ())
 
-
-def _left(place: Place, last: int, why: str, *, by_opset: bool = False) -> Left:
-    node = place.surroundings.nodes[last]
-    return Left(place.form.op_type, node.name or f"{node.op_type}#{last}", place.scope.path, why, by_opset)
+    def are_elsewhere(self, composed: Composed) -> frozenset[int]:
+        """Positions of the nodes of a region that yield what a node that stays reads, or the graph."""
+        around = self._surroundings
+        return frozenset(
+            index
+            for index in composed.region
+            if index != composed.last
+            for name in around.nodes[index].output
+            if name in around.named or self.by_new[name] or around.reads[name] > self.by_going[name]
+        )
 
 
 def _settle(
-    accepted: list[tuple[Place, Composed]], scope: GraphScope, surroundings: Surroundings
-) -> Iterator[tuple[frozenset[int], Left]]:
+    accepted: Sequence[Composed], surroundings: Surroundings
+) -> tuple[list[Composed], list[tuple[Composed, str]]]:
     """Give up what computes a value on the way that something reads which stays; keep casts that are read elsewhere."""
-    while True:
-        gone = {index for _, composed in accepted for index in composed.region}
-        needed = {name for _, composed in accepted for node in composed.nodes for name in node.input}
-        for at, (place, composed) in enumerate(accepted):
-            read = _read_elsewhere(composed, gone, needed, surroundings)
-            kept = frozenset(index for index in read if _may_stay(index, composed, surroundings))
-            if kept == read:
-                if kept:
-                    accepted[at] = (place, replace(composed, region=composed.region - kept))
-                    break
-                continue
-            del accepted[at]
-            name = surroundings.nodes[min(read - kept)].output[0]
-            yield (
-                composed.region,
-                _left(place, composed.last, f"{name!r}, which it computes on the way, is read elsewhere"),
-            )
-            break
-        else:
-            return
+    reads = _Reads(accepted, surroundings)
+    given_up: dict[int, tuple[Composed, str]] = {}
+    waiting = deque(accepted)
+    while waiting:
+        composed = waiting.popleft()
+        if id(composed) in given_up:
+            continue
+        read = reads.are_elsewhere(composed)
+        kept = frozenset(index for index in read if _may_stay(index, composed, surroundings))
+        if kept == read:
+            composed.region -= kept
+            waiting.extend(reads.keep(kept))
+            continue
+        name = surroundings.nodes[min(read - kept)].output[0]
+        given_up[id(composed)] = composed, f"{name!r}, which it computes on the way, is read elsewhere"
+        reads.by_new.subtract(name for node in composed.nodes for name in node.input)
+        waiting.extend(reads.keep(composed.region))
+    return [composed for composed in accepted if id(composed) not in given_up], list(given_up.values())
 
 
 def _may_stay(index: int, composed: Composed, surroundings: Surroundings) -> bool:
@@ -197,17 +185,7 @@ def _may_stay(index: int, composed: Composed, surroundings: Surroundings) -> boo
     return node.op_type in _SHARED and surroundings.producers.get(node.input[0]) not in composed.region
 
 
-def _read_elsewhere(composed: Composed, gone: set[int], needed: set[str], surroundings: Surroundings) -> frozenset[int]:
-    """Positions of the nodes of a region that yield what a node that stays reads, or the graph."""
-    return frozenset(
-        index
-        for index in composed.region - {composed.last}
-        for name in surroundings.nodes[index].output
-        if name in surroundings.named or name in needed or not surroundings.readers.get(name, set()) <= gone
-    )
-
-
-def _told(refused: list[tuple[frozenset[int], Left]], gone: set[int]) -> list[Left]:
+def _told(refused: Sequence[tuple[frozenset[int], Left]], gone: set[int]) -> list[Left]:
     """What to say was left: of what overlaps, what another opset version would make good, or else the largest.
 
     Nothing is said of what became part of something else.
@@ -215,7 +193,7 @@ def _told(refused: list[tuple[frozenset[int], Left]], gone: set[int]) -> list[Le
     told: list[Left] = []
     seen = set(gone)
     for region, left in sorted(refused, key=lambda item: (item[1].by_opset, len(item[0])), reverse=True):
-        if not region & seen:
+        if region.isdisjoint(seen):
             told.append(left)
             seen |= region
     return told

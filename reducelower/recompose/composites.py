@@ -5,75 +5,24 @@ Each function of the table answers for one operator: with the nodes, or with the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper
 
 from reducelower.model.schemas import element_type_name, schema, taken_types, versions
-from reducelower.recompose.expressions import Form
-from reducelower.recompose.matching import Surroundings
-from reducelower.recompose.unify import Found
-from reducelower.scope.graph import GraphScope
+from reducelower.recompose.place import Place
+from reducelower.recompose.reductions import reduction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.generic]
 
-__all__ = ["Answer", "Place", "replacement"]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Something that looks like an operator.
-
-    Attributes:
-        form: the form that it has.
-        found: where.
-        output: the value that it yields.
-        scope: the graph it stands in.
-        surroundings: who yields and reads what there.
-        constants: values to add, by what the nodes call them until it is settled that they come.
-        released: constants that the nodes no longer read.
-    """
-
-    form: Form
-    found: Found
-    output: str
-    scope: GraphScope
-    surroundings: Surroundings
-    constants: dict[str, tuple[Array, str]] = field(default_factory=dict)
-    released: list[str] = field(default_factory=list)
-
-    def constant(self, value: Array, name: str) -> str:
-        """What the nodes call a constant of this value, until `settle`."""
-        self.constants[f"\0{len(self.constants)}"] = (value, name.lower())
-        return f"\0{len(self.constants) - 1}"
-
-    def settle(self, nodes: Sequence[NodeProto]) -> None:
-        """Add the constants that the nodes read."""
-        for name in self.released:
-            self.scope.release(name)
-        for node in nodes:
-            for at, name in enumerate(node.input):
-                if name in self.constants:
-                    value, tail = self.constants[name]
-                    node.input[at] = self.scope.add_constant(value, numpy_helper.from_array(value), tail)
-
-    @property
-    def data(self) -> str:
-        """The value that the operator is applied to."""
-        return str(self.found.values[self.form.inputs[0]])
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        """What is reduced over; counted from the front where the rank is known."""
-        axes: tuple[int, ...] = self.found.values["axes"]
-        return axes
+__all__ = ["Answer", "replacement"]
 
 
 class _NotItError(Exception):
@@ -106,7 +55,11 @@ class Answer:
 
 
 def replacement(place: Place) -> Answer:
-    """The nodes to put in place of what was found, or what is in the way."""
+    """The nodes to put in place of what was found, or what is in the way; no sentence where it is not to be told."""
+    if place.is_ours and any(place.scope.element_type(name) != place.form.element_type for name in _ends(place)):
+        return Answer([])
+    if not place.is_told:
+        return Answer(reduction(place))
     try:
         _check(place)
         nodes = _OPERATORS[place.form.op_type](place)
@@ -114,6 +67,10 @@ def replacement(place: Place) -> Answer:
     except _NotItError as reason:
         return Answer([], str(reason), isinstance(reason, _TooOldError), isinstance(reason, _WrongVectorError))
     return Answer(nodes)
+
+
+def _ends(place: Place) -> tuple[str, str]:
+    return place.data, place.output
 
 
 def _check(place: Place) -> None:
@@ -148,18 +105,18 @@ def _check_version(place: Place) -> None:
 def _check_count(place: Place) -> None:
     """What a sum is divided by has to be the number of elements, and what it is multiplied by the inverse of that."""
     for name in ("count", "share"):
-        if name in place.found.values:
-            _check_number(place, place.found.values[name], inverse=name == "share")
+        if name in place.values:
+            _check_number(place, place.values[name], inverse=name == "share")
 
 
 def _check_number(place: Place, name: str, *, inverse: bool) -> None:
     value, shape = place.scope.constant(name), place.scope.shape(place.data)
-    if "group_shape" in place.found.values:
+    if "group_shape" in place.values:
         shape = None if shape is None or None in shape else _grouped(shape, place)
     sizes = None if shape is None else [shape[axis] for axis in place.axes]
     if value is None or value.size != 1 or sizes is None or any(not size for size in sizes):
         raise _NotItError("it is not known whether the sums are divided by the number of elements")
-    number, count = float(value.reshape(-1)[0]), prod(size or 0 for size in sizes)
+    number, count = float(value.reshape(-1)[0]), math.prod(size or 0 for size in sizes)
     precision = 2.0**-10 if value.dtype.itemsize == 2 else 2.0**-22
     wanted = 1 / count if inverse else count
     if abs(number - wanted) > precision * wanted:
@@ -170,17 +127,16 @@ def _check_number(place: Place, name: str, *, inverse: bool) -> None:
 def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
     """The shape of data by groups: batch, groups, and what is in a group."""
     groups = _groups(place, shape[1] or 1)
-    return shape[0] or 1, groups, prod(size or 1 for size in shape[1:]) // groups
+    return shape[0] or 1, groups, math.prod(size or 1 for size in shape[1:]) // groups
 
 
 # What the operators have in common
 
 
 def _epsilon(place: Place) -> float:
-    given = place.found.values["epsilon"]
-    if isinstance(given, float):
-        return given
-    value = place.scope.constant(given)
+    if "epsilon" in place.found.attributes:
+        return float(place.found.attributes["epsilon"])
+    value = place.scope.constant(place.values.get("epsilon") or place.values["root_epsilon"])
     if value is None or value.size != 1:
         raise _NotItError("its epsilon is no constant of one element")
     if value.ndim > (place.scope.rank(place.data) or 0):
@@ -188,14 +144,30 @@ def _epsilon(place: Place) -> float:
     number = float(value.reshape(()))
     if not number >= 0:
         raise _NotItError(f"its epsilon is {number:g}")
-    return number
+    return _squared(value) if "epsilon" not in place.values else number
+
+
+def _squared(root: Array) -> float:
+    """The number of which a value is the root, rounded: of those that are, the one with the fewest digits."""
+    square = np.float32(float(root.reshape(())) ** 2)
+    near = [square]
+    for direction in (np.inf, 0):
+        each = square
+        for _ in range(4096 if root.dtype.itemsize == 2 else 4):
+            each = np.nextafter(each, np.float32(direction))
+            near.append(each)
+    held = [each for each in near if np.array(math.sqrt(each)).astype(root.dtype) == root.reshape(())]
+    return float(min(held or [square], key=lambda each: (len(str(each)), abs(each - square))))
 
 
 def _no_double(place: Place) -> None:
+    if place.is_ours:
+        return
     kind = place.scope.element_type(place.data)
     widened = kind == TensorProto.FLOAT and any(
         place.scope.element_type(name) == TensorProto.DOUBLE
         for index in place.found.nodes
+        if place.surroundings.op_types[index] == "Cast"
         for name in place.surroundings.nodes[index].output
     )
     if kind == TensorProto.DOUBLE or widened:
@@ -232,7 +204,7 @@ def _vector(place: Place, name: str, shape: Sequence[int], around: int, neutral:
         neutral: one or zero.
         kind: its element type.
     """
-    value = place.found.values.get(name)
+    value = place.values.get(name)
     scope = place.scope
     if kind is None:
         raise _NotItError(f"the element type of {place.output!r} is not known")
@@ -282,7 +254,7 @@ def _by_layer(place: Place) -> list[NodeProto]:
     sizes = _sizes(place, range(-kept, 0) if kept else place.axes)
     kind = scope.element_type(place.output)
     vectors = [_vector(place, names[0], sizes, around, 1.0, kind)]
-    if len(names) > 1 and names[1] in place.found.values:
+    if len(names) > 1 and names[1] in place.values:
         vectors.append(_vector(place, names[1], sizes, around, 0.0, kind))
     if place.form.op_type == "LayerNormalization" and kind != scope.element_type(place.data):
         raise _NotItError("its result is of another type than its data")
@@ -308,15 +280,21 @@ def _channels(place: Place) -> tuple[int, int, int | None]:
     return rank, _sizes(place, [1])[0], place.scope.element_type(place.data)
 
 
+def _vectors(place: Place, names: tuple[str, str], channels: int, rank: int, kind: int | None) -> list[str]:
+    """Scale and bias by channel; a rule's body brings them to the rank of the data itself."""
+    around = 0 if place.is_ours else rank - 2
+    return [
+        _vector(place, name, [channels], around, neutral, kind) for name, neutral in zip(names, (1.0, 0.0), strict=True)
+    ]
+
+
 def _instance(place: Place) -> list[NodeProto]:
     rank, channels, kind = _channels(place)
     if place.axes != tuple(range(2, rank)):
         raise _NotItError(f"it goes over axes {list(place.axes)}, which are not those behind batch and channels")
-    if rank == 3 and "scale" not in place.found.values:
+    if rank == 3 and "scale" not in place.values:
         raise _NotItError("nothing tells it from a LayerNormalization along the last axis")
-    vectors = [
-        _vector(place, name, [channels], rank - 2, neutral, kind) for name, neutral in (("scale", 1.0), ("B", 0.0))
-    ]
+    vectors = _vectors(place, ("scale", "B"), channels, rank, kind)
     return [_node(place, [place.data, *vectors], epsilon=_epsilon(place))]
 
 
@@ -324,25 +302,23 @@ def _group(place: Place) -> list[NodeProto]:
     _no_double(place)
     rank, channels, kind = _channels(place)
     groups = _groups(place, channels)
-    if not _is_shape_of(place, place.found.values["shape"], place.data):
+    if "shape" in place.values and not _is_shape_of(place, place.values["shape"], place.data):
         raise _NotItError("what was brought to groups is not brought back to the shape it had")
-    if "axes" in place.found.values:
-        grouped = place.scope.constant(place.found.values["group_shape"])
+    if place.found.axes is not None:
+        grouped = place.scope.constant(place.values["group_shape"])
         if grouped is None or place.axes != tuple(range(2, grouped.size)):
             raise _NotItError(f"it goes over axes {list(place.axes)}, which are not those of a group")
     else:
         for name, number in (("ones", 1), ("zeros", 0)):
-            value = place.scope.constant(place.found.values[name])
+            value = place.scope.constant(place.values[name])
             if value is None or not (value == number).all():
                 raise _NotItError("the InstanceNormalization in it has scale or bias of its own")
-    vectors = [
-        _vector(place, name, [channels], rank - 2, neutral, kind) for name, neutral in (("scale", 1.0), ("bias", 0.0))
-    ]
+    vectors = _vectors(place, ("scale", "bias"), channels, rank, kind)
     return [_node(place, [place.data, *vectors], num_groups=groups, epsilon=_epsilon(place))]
 
 
 def _groups(place: Place, channels: int) -> int:
-    value, shape = place.scope.constant(place.found.values["group_shape"]), place.scope.shape(place.data)
+    value, shape = place.scope.constant(place.values["group_shape"]), place.scope.shape(place.data)
     if value is None or value.ndim != 1 or value.size < 3 or shape is None:
         raise _NotItError("the shape that its groups are brought to is not constant")
     batch, groups = int(value[0]), int(value[1])
@@ -378,6 +354,11 @@ def _along_axis(place: Place) -> list[NodeProto]:
     return [_node(place, [place.data], axis=axis, **dict(place.form.attributes))]
 
 
+def _mean_variance(place: Place) -> list[NodeProto]:
+    assert place.found.axes is not None
+    return [_node(place, [place.data], axes=place.found.axes.stated)]
+
+
 def _gelu(place: Place) -> list[NodeProto]:
     approximate = {"approximate": "tanh"} if place.form.attributes["approximate"] else {}
     return [_node(place, [place.data], **approximate)]
@@ -390,6 +371,7 @@ _OPERATORS: Mapping[str, Callable[[Place], list[NodeProto]]] = {
     "LayerNormalization": _by_layer,
     "LogSoftmax": _along_axis,
     "LpNormalization": _along_axis,
+    "MeanVarianceNormalization": _mean_variance,
     "RMSNormalization": _by_layer,
     "Softmax": _along_axis,
 }

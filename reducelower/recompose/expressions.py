@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
@@ -19,19 +19,27 @@ from reducelower.rulebook.book import load_composites
 from reducelower.rulebook.helpers import Helpers
 from reducelower.rulebook.reading import Source
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
 __all__ = [
-    "Anchors",
+    "AXES",
     "AnyOf",
     "Application",
+    "Exact",
     "Expression",
     "Form",
     "Literal",
     "Variable",
-    "anchors",
     "forms_of",
     "is_near",
     "known_composites",
 ]
+
+AXES = "axes"
+"""The variable that stands for what a Reduce operator reduces over: an input or an attribute, absent for all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +57,13 @@ class Literal:
 
 
 @dataclass(frozen=True, eq=False)
+class Exact:
+    """A constant of this value, to the last bit, in this type; of one element, it may have dimensions."""
+
+    value: Array
+
+
+@dataclass(frozen=True, eq=False)
 class Application:
     """What an operator yields.
 
@@ -56,11 +71,13 @@ class Application:
         op_type: the operator.
         attributes: attributes that the node has to have, by name; a `Variable` takes what the node has.
         operands: what it is applied to.
+        is_exact: whether the node has no other attributes, and says its axes as all other nodes of the form do.
     """
 
     op_type: str
     attributes: Mapping[str, object]
     operands: tuple[Expression, ...]
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +87,7 @@ class AnyOf:
     alternatives: tuple[Expression, ...]
 
 
-Expression: TypeAlias = Variable | Literal | Application | AnyOf
+Expression: TypeAlias = Variable | Literal | Exact | Application | AnyOf
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +101,18 @@ class Form:
         result: what yields the operator's output.
         attributes: attributes of the operator that the form stands for, by name.
         why_not: why this only looks like the operator; empty where it is the operator.
+        element_type: that of the data, where the form is what a rule gives for that type; 0 for any.
+        is_careless: whether the form may fail where the axes are unusual.
     """
 
     op_type: str
     name: str
     inputs: tuple[str, ...]
     result: Expression
-    attributes: Mapping[str, int]
+    attributes: Mapping[str, Any]
     why_not: str = ""
+    element_type: int = 0
+    is_careless: bool = False
 
     @property
     def ends(self) -> frozenset[str]:
@@ -167,49 +188,6 @@ def _ends(expression: Expression) -> Iterator[str]:
     elif isinstance(expression, AnyOf):
         for way in expression.alternatives:
             yield from _ends(way)
-
-
-@dataclass(frozen=True)
-class Anchors:
-    """What a form cannot be without.
-
-    Attributes:
-        operators: its rarest operators, one of which every way to write it has.
-        inner: all its operators.
-        farthest: the most nodes from one of these to the result, with as many again that only hand a value on.
-    """
-
-    operators: frozenset[str]
-    inner: frozenset[str]
-    farthest: int
-
-
-@cache
-def anchors(form: Form) -> Anchors:
-    """The anchors of a form."""
-    depths = _depths(form.result, {})
-    rare = [op_type for op_type in depths if op_type.startswith("Reduce") or op_type in _RARE]
-    return Anchors(frozenset(rare), frozenset(depths) | {"Identity", "Cast"}, max(depths[name] for name in rare) + 2)
-
-
-_RARE = frozenset({"Erf", "InstanceNormalization", "Tanh"})
-
-
-def _depths(expression: Expression, known: dict[int, dict[str, int]]) -> dict[str, int]:
-    """How far from the result the operators of an expression are at most; each part is looked at once."""
-    if id(expression) in known:
-        return known[id(expression)]
-    found: dict[str, int] = {}
-    if isinstance(expression, Application):
-        found[expression.op_type] = 0
-        parts, step = expression.operands, 1
-    else:
-        parts, step = (expression.alternatives, 0) if isinstance(expression, AnyOf) else ((), 0)
-    for part in parts:
-        for op_type, depth in _depths(part, known).items():
-            found[op_type] = max(found.get(op_type, 0), depth + step)
-    known[id(expression)] = found
-    return found
 
 
 def is_near(found: float, wanted: float, kind: np.dtype[np.generic]) -> bool:

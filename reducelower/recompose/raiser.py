@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, helper
+from onnx import FunctionProto, GraphProto, ModelProto
 
 from reducelower.adapters.constants import remove_unused
 from reducelower.legalization.edits import Edit
@@ -13,11 +14,11 @@ from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import GraphKey, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.plan import Site
-from reducelower.recompose.candidates import manner_of, nodes_after, with_count
-from reducelower.recompose.composing import FormTable, Left, compose
-from reducelower.recompose.forms import AXES, DATA
-from reducelower.recompose.index import FormIndex, Shape
-from reducelower.recompose.matching import Match, Surroundings, find
+from reducelower.recompose.composing import Composed, Left, compose
+from reducelower.recompose.expansions import Expansions, Manner
+from reducelower.recompose.expressions import Form
+from reducelower.recompose.surroundings import Kind, Surroundings
+from reducelower.recompose.unify import Finder
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 
@@ -27,17 +28,19 @@ __all__ = ["Raiser"]
 class Raiser:
     """One run over one model."""
 
-    def __init__(self, ground: Ground, index: FormIndex, table: FormTable) -> None:
+    def __init__(self, ground: Ground, expansions: Expansions, written: Sequence[Form]) -> None:
         """Prepare a run.
 
         Args:
             ground: what all scopes share.
-            index: the forms of Reduce operators to look for.
-            table: the forms of normalizations and activations to look for.
+            expansions: the forms that rules give.
+            written: the forms of normalizations and activations that are written by hand.
         """
         self._ground = ground
-        self._index = index
-        self._table = table
+        self._expansions = expansions
+        self._written = written
+        self._kinds: dict[int, dict[Any, Kind]] = {}
+        self._finders: dict[tuple[int, Sequence[Form]], Finder] = {}
         self.left: list[Left] = []
         self._edits: list[Edit] = []
         self._regions: dict[int, dict[int, tuple[int, ...]]] = {}
@@ -59,119 +62,56 @@ class Raiser:
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope)
         self._edits.append(edit)
-        nodes = scope.holder.node
-        for index, node in enumerate(nodes):
-            if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
-                scope.constant_nodes[node.output[0]] = (index, node)
-        reductions = [
-            index
-            for index, node in enumerate(nodes)
-            if node.op_type in self._index.reductions and node.domain in DEFAULT_DOMAINS
-        ]
-        surroundings = Surroundings(scope.holder)
-        taken = self._compose(edit, surroundings)
-        if reductions:
-            self._fold(edit, [index for index in reductions if index not in taken], surroundings, taken)
-        for index, node in enumerate(nodes):
-            for number, attribute, graph in subgraphs(node):
-                path = inner_path(scope.path, node, index, attribute)
+        surroundings = Surroundings(scope, self._kinds.setdefault(scope.opset, {}))
+        nodes = surroundings.nodes
+        for index in surroundings.positions("Constant"):
+            if nodes[index].domain in DEFAULT_DOMAINS and nodes[index].output:
+                scope.constant_nodes[nodes[index].output[0]] = (index, nodes[index])
+        taken: set[int] = set()
+        manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
+        for forms in (self._normalizations, self._reductions):
+            finder = self._finder(scope.opset, forms(scope.opset, manners, present))
+            found, left = compose(scope, surroundings, finder, taken)
+            self.left += left
+            for composed in found:
+                self._replace(edit, composed, surroundings)
+                taken |= composed.region
+        _forget(scope.holder, {name for index in taken - edit.sites.keys() for name in nodes[index].output})
+        for index in surroundings.holding:
+            for number, attribute, graph in subgraphs(nodes[index]):
+                path = inner_path(scope.path, nodes[index], index, attribute)
                 key: GraphKey | None = None if scope.key is None else (*scope.key, index, number)
                 self._walk(GraphScope(self._ground, graph, scope.opset, path, scope, key))
 
     # One graph
 
-    def _compose(self, edit: Edit, surroundings: Surroundings) -> set[int]:
-        """Put normalizations and activations together; the positions of the nodes that they were spelled out with."""
-        scope, nodes = edit.scope, surroundings.nodes
-        found, left = compose(scope, surroundings, self._table)
-        self.left += left
-        taken: set[int] = set()
-        for composed in found:
-            op_type = composed.form.op_type
-            for index in composed.region:
-                edit.replaced[index] = []
-                for name in nodes[index].input:
-                    if name and scope.constant(name) is not None:
-                        scope.release(name)
-            made = next(node for node in composed.nodes if node.op_type == op_type)
-            copy_marks(nodes[composed.last], made)
-            edit.replaced[composed.last] = composed.nodes
-            edit.sites[composed.last] = (op_type, f"raised from {composed.form.name}")
-            self._regions.setdefault(id(edit), {})[composed.last] = tuple(sorted(composed.spelled))
-            taken |= composed.region
-        lasts = {composed.last for composed in found}
-        _forget(scope.holder, {name for index in taken - lasts for name in nodes[index].output})
-        return taken
+    def _finder(self, opset: int, forms: Sequence[Form]) -> Finder:
+        key = opset, tuple(forms)
+        if key not in self._finders:
+            self._finders[key] = Finder(forms)
+        return self._finders[key]
 
-    def _fold(
-        self, edit: Edit, reductions: Iterable[int], surroundings: Surroundings, composed: Collection[int]
-    ) -> None:
-        scope = edit.scope
-        taken = set(composed)
-        for last, reduction, shape in self._candidates(reductions, surroundings, scope):
-            if last in taken or reduction in taken:
-                continue
-            match = find(shape.pattern, last, surroundings, scope)
-            if match is None or match.region & taken or reduction not in match.region:
-                continue
-            if scope.element_type(match.values[DATA]) != shape.manner.element_type:
-                continue
-            taken |= match.region
-            self._replace(edit, last, match, shape)
-        _forget(
-            scope.holder,
-            {name for index in taken - edit.sites.keys() for name in surroundings.nodes[index].output},
-        )
+    def _normalizations(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Sequence[Form]:
+        if not manners and _TELLING.isdisjoint(present):
+            return ()
+        kinds = {manner.element_type for manner in manners}
+        return (*self._written, *self._expansions.of_normalizations(opset, kinds, present))
 
-    def _candidates(
-        self, reductions: Iterable[int], surroundings: Surroundings, scope: GraphScope
-    ) -> list[tuple[int, int, Shape]]:
-        """What could be a form: its last node, a reduction in it, and what it would look like; the largest first.
+    def _reductions(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Sequence[Form]:
+        return tuple(self._expansions.of_reductions(opset, manners, present))
 
-        From the results back, so that a form inside another is not taken out of it.
-        """
-        found: list[tuple[int, int, Shape]] = []
-        for reduction in reductions:
-            for last in nodes_after(reduction, surroundings, self._index.farthest):
-                found += [(last, reduction, shape) for shape in self._shapes(reduction, last, surroundings, scope)]
-        found.sort(key=lambda item: (item[0], item[2].pattern.size), reverse=True)
-        return found
-
-    def _shapes(self, reduction: int, last: int, surroundings: Surroundings, scope: GraphScope) -> Iterable[Shape]:
-        node, end = surroundings.nodes[reduction], surroundings.nodes[last]
-        if end.domain not in DEFAULT_DOMAINS:
-            return
-        element_type = scope.element_type(end.output[0])
-        manner = None if element_type is None else manner_of(node, scope, element_type)
-        if manner is None:
-            return
-        yield from self._index.ending_in(end.op_type, manner)
-        if self._index.may_take_count(end.op_type):
-            counting = with_count(manner, node, scope)
-            if counting is not None:
-                yield from self._index.ending_in(end.op_type, counting)
-
-    def _replace(self, edit: Edit, last: int, match: Match, shape: Shape) -> None:
-        scope, nodes = edit.scope, edit.scope.holder.node
-        form, manner = shape.form, shape.manner
-        made = NodeProto(op_type=form.op_type, input=[match.values[DATA]], output=nodes[last].output)
-        copy_marks(nodes[last], made)
-        if manner.takes_axes_as_input:
-            if AXES in match.values:
-                made.input.append(match.values[AXES])
-        elif manner.axes is not None:
-            made.attribute.append(helper.make_attribute("axes", manner.axes))
-        made.attribute.append(helper.make_attribute("keepdims", manner.keepdims))
-        if manner.noop:
-            made.attribute.append(helper.make_attribute("noop_with_empty_axes", manner.noop))
-        for index in match.region:
+    def _replace(self, edit: Edit, composed: Composed, surroundings: Surroundings) -> None:
+        scope, op_type = edit.scope, composed.form.op_type
+        for index in composed.region:
             edit.replaced[index] = []
-        for name in {name for index in match.region for name in nodes[index].input if name} - set(made.input):
-            if name in match.constants or scope.constant(name) is not None:
-                scope.release(name)
-        edit.replaced[last] = [made]
-        edit.sites[last] = (form.op_type, f"raised from {form.rule.name}")
-        self._regions.setdefault(id(edit), {})[last] = tuple(sorted(match.region))
+            for name in surroundings.inputs[index]:
+                if name and surroundings.constant_number(name):
+                    scope.release(name)
+        made = next(node for node in composed.nodes if node.op_type == op_type)
+        copy_marks(surroundings.nodes[composed.last], made)
+        edit.replaced[composed.last] = composed.nodes
+        edit.sites[composed.last] = (op_type, f"raised from {composed.form.name}")
+        self._regions.setdefault(id(edit), {})[composed.last] = tuple(sorted(composed.spelled))
 
     def _splice(self) -> Iterator[Site]:
         groups: list[list[Site]] = []
@@ -196,3 +136,21 @@ def _forget(holder: GraphProto | FunctionProto, names: Collection[str]) -> None:
     if len(kept) < len(holder.value_info):
         del holder.value_info[:]
         holder.value_info.extend(kept)
+
+
+_TELLING = frozenset({"Erf", "InstanceNormalization", "Tanh"})
+"""Without one of these or a Reduce operator there is no normalization and no activation."""
+
+
+def _manners(surroundings: Surroundings, scope: GraphScope) -> set[Manner]:
+    """How the operators may reduce that a graph spells out: as its Reduce nodes do, of any type that it casts to."""
+    kinds: set[int | None] = set()
+    manners: set[tuple[int, int, bool]] = set()
+    for index, op_type in enumerate(surroundings.op_types):
+        if op_type.startswith(("Reduce", "Cast")):
+            kinds.update(map(scope.element_type, surroundings.nodes[index].output))
+            if op_type.startswith("Reduce"):
+                given = surroundings.kind(index).attributes
+                has_axes = bool(given.get("axes")) or len(surroundings.inputs[index]) > 1
+                manners.add((given.get("keepdims", 1), given.get("noop_with_empty_axes", 0), has_axes))
+    return {Manner(kind, *manner) for kind in kinds if kind is not None for manner in manners}

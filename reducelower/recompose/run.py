@@ -16,9 +16,9 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import parse_element_type
 from reducelower.options import Book, Target
 from reducelower.plan import Plan
-from reducelower.recompose.composing import FormTable, Left
-from reducelower.recompose.expressions import known_composites
-from reducelower.recompose.index import FormIndex, reductions_of
+from reducelower.recompose.composing import Left
+from reducelower.recompose.expansions import Expansions, raisable
+from reducelower.recompose.expressions import forms_of, known_composites
 from reducelower.recompose.raiser import Raiser
 from reducelower.rulebook.bodies import SHIPPED, Rules
 from reducelower.rulebook.book import load_forms
@@ -151,8 +151,9 @@ def raise_with_plan(
         overridable=result.ir_version >= 4,
         initializers_stand_alone=result.ir_version >= 4,
     )
-    table = FormTable(wanted if by_hand else ())
-    raiser = Raiser(ground, FormIndex(wanted, books, by_hand=by_hand), table)
+    by_name = [name for name in known_composites() if by_hand and (wanted is None or name in wanted)]
+    written = [form for name in by_name for form in forms_of(name)]
+    raiser = Raiser(ground, Expansions(wanted, books, by_hand=by_hand), written)
     sites = raiser.run(result, as_it_is.source_opset)
     notes = tuple(
         f"{name!r} is a default that callers may override; it was taken for constant" for name in sorted(ground.frozen)
@@ -170,10 +171,10 @@ def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> C
         rules: rule books whose bodies are looked for.
         by_hand: whether what people write by hand is looked for as well.
     """
-    known = {name for book in rules for name in reductions_of(Rules(book).book)}
+    known = {name for book in rules for name in raisable(Rules(book).book)}
     if not by_hand:
         return known
-    return known.union(known_composites(), *(reductions_of(book) for book in load_forms()))
+    return known.union(known_composites(), *(raisable(book) for book in load_forms()))
 
 
 def _sentences(left: Iterable[Left]) -> Iterator[str]:

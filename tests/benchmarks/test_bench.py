@@ -12,6 +12,7 @@ GROUPS = {
     "nodes": ("convert 13 -> 18", "convert 18 -> 13", "convert 18 -> 20"),
     "linear": ("time per node, 13 -> 18", "time per node, 18 -> 13"),
     "expand": ("expand, 200 nodes, spec", "expand, 200 nodes, stable", "expand, 200 nodes, core"),
+    "raise": ("raise, ", "time per node, raise"),
     "command": ("convert small.onnx",),
     "many": ("4 models of 20 to 99 nodes, --jobs 2",),
     "inline": ("inline weights",),

@@ -1,0 +1,274 @@
+"""The forms that rules give: what the engine itself puts in the place of one node of an operator.
+
+Numbers that stand for an attribute are told by what they are: the node that is expanded has an epsilon, a number of
+groups and axes that nothing else in a body is. So the form of any of them is known from one expansion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from reducelower.api import legalize
+from reducelower.errors import ConversionError
+from reducelower.model.schemas import element_type_name, schema, taken_types
+from reducelower.options import Book, Target
+from reducelower.recompose.expressions import AXES, Application, Exact, Expression, Form, Literal, Variable
+from reducelower.recompose.surroundings import attributes_of
+from reducelower.rulebook import Rule, RuleBook, RuleError, load_book
+from reducelower.rulebook.book import load_forms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+__all__ = ["Expansions", "Manner", "raisable"]
+
+_RESULT = "result"
+_COUNT = "count"
+_AXES_ARE_INPUT = 18
+"""Opset version at which every Reduce operator takes its axes as an input."""
+
+_EPSILON, _GROUPS, _SOME_AXES, _NUMBER = 0.0123, 5, (7,), 113
+"""Values that stand for any: epsilon, num_groups, axes of a Reduce operator, and how many elements are added up."""
+
+_KNOWN = {"epsilon": float(np.float32(_EPSILON)), "root_epsilon": sqrt(np.float32(_EPSILON)), "count": float(_NUMBER)}
+"""What constants of one element stand for, and their values."""
+
+_RANK = 4
+
+_NORMALIZATIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "GroupNormalization": ({"epsilon": _EPSILON, "num_groups": _GROUPS},),
+    "InstanceNormalization": ({"epsilon": _EPSILON},),
+    "LayerNormalization": ({"epsilon": _EPSILON},),
+    "LogSoftmax": ({},),
+    "LpNormalization": ({"p": 1}, {"p": 2}),
+    "MeanVarianceNormalization": ({"axes": (0, 2, 3)},),
+    "RMSNormalization": ({"epsilon": _EPSILON},),
+    "Softmax": ({},),
+}
+"""The attributes of the nodes that are expanded; a node says nothing of an axis, which is then the last one."""
+
+_ALONG_ONE_AXIS = 13
+"""Opset version from which on Softmax and LogSoftmax go along one axis."""
+
+_TELLING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
+"""Operators that stay what they are at every opset version: where a body has one, so has what it gives."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a Reduce node reduces.
+
+    Attributes:
+        element_type: that of the data.
+        keepdims, noop: its attributes.
+        has_axes: whether it names axes at all.
+    """
+
+    element_type: int
+    keepdims: int
+    noop: int
+    has_axes: bool
+
+
+class Expansions:
+    """The forms that some rule books give, each worked out when it could be met."""
+
+    def __init__(self, ops: Collection[str] | None, books: Iterable[Book], *, by_hand: bool) -> None:
+        """Name the rules.
+
+        Args:
+            ops: operators to raise to; None means all.
+            books: rule books whose bodies are looked for; the first to have a form gives it its name.
+            by_hand: whether to look for what people write by hand for Reduce operators as well.
+        """
+        self._ops = ops
+        self._books = [(book if isinstance(book, RuleBook) else load_book(book), False) for book in books]
+        self._books += [(book, True) for book in load_forms()] if by_hand else []
+
+    def of_reductions(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Iterator[Form]:
+        """The forms of Reduce operators that reduce in some manner, where some operators are present."""
+        for manner in sorted(manners, key=repr):
+            for book, rule in self._rules(manner.element_type, present):
+                if rule.function.name.startswith("Reduce"):
+                    yield from self._once(opset, book, rule, manner)
+
+    def of_normalizations(self, opset: int, element_types: Collection[int], present: Collection[str]) -> Iterator[Form]:
+        """The forms of normalizations of some element types, where some operators are present."""
+        for element_type in sorted(element_types):
+            for book, rule in self._rules(element_type, present):
+                if rule.function.name in _NORMALIZATIONS:
+                    yield from self._once(opset, book, rule, element_type)
+
+    def _rules(self, element_type: int, present: Collection[str]) -> Iterator[tuple[RuleBook, Rule]]:
+        seen: set[int] = set()
+        for book, _ in self._books:
+            for op_type in raisable(book):
+                rule = book.find(op_type, element_type)
+                # A rule that a book takes over from another is one form, not two.
+                if rule is None or id(rule) in seen or (self._ops is not None and op_type not in self._ops):
+                    continue
+                seen.add(id(rule))
+                if _TELLING.intersection(node.op_type for node in rule.function.node) <= set(present):
+                    yield book, rule
+
+    def _once(self, opset: int, book: RuleBook, rule: Rule, how: Manner | int) -> tuple[Form, ...]:
+        is_by_hand = any(each is book and by_hand for each, by_hand in self._books)
+        known = _KNOWN_FORMS.setdefault(book, {})
+        key = opset, rule.name, how, is_by_hand
+        if key not in known:
+            if isinstance(how, Manner):
+                nodes, element_type = _reduction(rule, how, opset, is_by_hand), how.element_type
+            else:
+                nodes, element_type = _normalizations(rule, opset), how
+            forms = (_form(book, rule, node, opset, element_type) for node in nodes)
+            known[key] = tuple(replace(form, is_careless=is_by_hand) for form in forms if form is not None)
+        return known[key]
+
+
+_KNOWN_FORMS: WeakKeyDictionary[RuleBook, dict[Hashable, tuple[Form, ...]]] = WeakKeyDictionary()
+"""The forms that each book gives, as far as they were needed."""
+
+
+@cache
+def raisable(book: RuleBook) -> tuple[str, ...]:
+    """The operators that a book's bodies can be put together to."""
+    return tuple(name for name in book.operators if name.startswith("Reduce") or name in _NORMALIZATIONS)
+
+
+# The nodes that are expanded
+
+
+def _reduction(rule: Rule, manner: Manner, opset: int, by_hand: bool) -> Iterator[NodeProto]:
+    given = {attribute.name: attribute.i for attribute in rule.function.attribute_proto}
+    if given.get("keepdims", manner.keepdims) != manner.keepdims or (by_hand and manner.noop):
+        return
+    node = helper.make_node(rule.function.name, ["data"], [_RESULT], keepdims=manner.keepdims)
+    if opset >= _AXES_ARE_INPUT:
+        node.attribute.append(helper.make_attribute("noop_with_empty_axes", manner.noop))
+        node.input.extend([AXES] if manner.has_axes else [])
+    elif manner.noop:
+        return
+    elif manner.has_axes:
+        node.attribute.append(helper.make_attribute(AXES, _SOME_AXES))
+    yield node
+
+
+def _normalizations(rule: Rule, opset: int) -> Iterator[NodeProto]:
+    op_type = rule.function.name
+    if op_type in ("Softmax", "LogSoftmax") and opset < _ALONG_ONE_AXIS:
+        return
+    found = schema(op_type, opset)
+    for attributes in _NORMALIZATIONS[op_type] if found is not None else ():
+        assert found is not None
+        for count in range(found.min_input, found.max_input + 1):
+            yield helper.make_node(op_type, [each.name for each in found.inputs[:count]], [_RESULT], **attributes)
+
+
+def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type: int) -> Form | None:
+    """What a node looks like when it is expanded; None where it cannot be, or where nothing is left to tell it by."""
+    found = schema(node.op_type, opset)
+    if found is None or f"tensor({element_type_name(element_type)})" not in taken_types(found, found.inputs[0]):
+        return None
+    try:
+        expanded = legalize(
+            _alone(node, opset, element_type),
+            Target(None, frozenset({node.op_type})),
+            rules=_with_count(book, rule, element_type),
+            ir_version="keep",
+        ).model.graph
+    except (ConversionError, RuleError):
+        return None
+    if not any(each.op_type.startswith("Reduce") for each in expanded.node):
+        return None
+    values: dict[str, Expression] = {name: Variable(name) for name in node.input}
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in expanded.initializer}
+    axes = next(iter(_axes(expanded.node, constants)), None)
+    for each in expanded.node:
+        values[each.output[0]] = _application(each, values, constants, axes, opset)
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    inputs = tuple(name for name in node.input if name != AXES)
+    return Form(node.op_type, rule.name, inputs, values[_RESULT], attributes, element_type=element_type)
+
+
+def _alone(node: NodeProto, opset: int, element_type: int) -> ModelProto:
+    """A model of one node."""
+    graph = GraphProto(name="form", node=[node])
+    for at, name in enumerate(node.input):
+        value = graph.input.add(name=name).type.tensor_type
+        value.elem_type = TensorProto.INT64 if name == AXES else element_type
+        # Of a normalization it is the data alone whose rank may be asked for.
+        for _ in range(_RANK if not at and name != "data" else 0):
+            value.shape.dim.add()
+    graph.output.add(name=_RESULT).type.tensor_type.elem_type = element_type
+    model = ModelProto(ir_version=10, graph=graph)
+    model.opset_import.add(version=opset)
+    return model
+
+
+def _with_count(book: RuleBook, rule: Rule, element_type: int) -> RuleBook:
+    """The book to expand with: of a rule that states how many elements it adds up, one in which it states some."""
+    if _COUNT not in rule.function.attribute:
+        return book
+    function = FunctionProto()
+    function.CopyFrom(rule.function)
+    function.attribute.remove(_COUNT)
+    value = helper.make_tensor(_COUNT, element_type, (), [_NUMBER])
+    function.attribute_proto.append(helper.make_attribute(_COUNT, value))
+    return RuleBook(book.name, functions=[function], trusted=True)
+
+
+# What they give, as an expression
+
+
+def _axes(nodes: Iterable[NodeProto], constants: Mapping[str, Array]) -> Iterator[tuple[int, ...]]:
+    """The axes that reductions state."""
+    for node in nodes:
+        if node.op_type.startswith("Reduce"):
+            yield from (tuple(attribute.ints) for attribute in node.attribute if attribute.name == AXES)
+            yield from (tuple(constants[name].tolist()) for name in node.input[1:] if name in constants)
+
+
+def _application(
+    node: NodeProto,
+    values: Mapping[str, Expression],
+    constants: Mapping[str, Array],
+    axes: tuple[int, ...] | None,
+    opset: int,
+) -> Application:
+    """What a node yields, from what is known of what it reads."""
+    attributes = attributes_of(node, opset)
+    if axes is not None and tuple(attributes.get(AXES, ())) == axes:
+        attributes[AXES] = Variable(AXES)
+    operands: list[Expression] = []
+    for at, name in enumerate(node.input):
+        if name not in constants:
+            operands.append(values[name])
+        elif constants[name].dtype == np.int64 and tuple(constants[name].reshape(-1).tolist()) == axes:
+            operands.append(Variable(AXES))
+        else:
+            operands.append(_constant(constants[name], is_exponent=node.op_type == "Pow" and at == 1))
+    return Application(node.op_type, attributes, tuple(operands), is_exact=True)
+
+
+def _constant(value: Array, *, is_exponent: bool) -> Expression:
+    """A constant: a number that stands for an attribute, an exponent in whichever type, or just a constant."""
+    if value.dtype == np.int64 and _GROUPS in value:
+        return Variable("group_shape")
+    if value.size == 1:
+        number = value.reshape(-1)[0]
+        for name, known in _KNOWN.items():
+            if number == np.float64(known).astype(value.dtype):
+                return Variable(name)
+        if is_exponent:
+            return Literal(float(number))
+    return Exact(value)

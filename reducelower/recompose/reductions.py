@@ -1,0 +1,53 @@
+"""Reduce operators: the node that stands in the place of what a rule or a hand wrote for one."""
+
+from __future__ import annotations
+
+from math import prod
+
+from onnx import NodeProto, helper
+
+from reducelower.recompose.place import Place
+
+__all__ = ["reduction"]
+
+_AXES_ARE_INPUT = 18
+"""Opset version at which every Reduce operator takes its axes as an input."""
+
+
+def reduction(place: Place) -> list[NodeProto]:
+    """The node to put in the place of a form of a Reduce operator; none where it is not that operator."""
+    form, axes, scope = place.form, place.found.axes, place.scope
+    attributes = dict(form.attributes)
+    if axes is not None and form.is_careless and not axes.stated:
+        return []
+    rank = scope.rank(place.output)
+    if place.found.most_dimensions > (rank or 0) or not _adds_up(place):
+        return []
+    node = NodeProto(op_type=form.op_type, input=[place.data], output=[place.output])
+    attributes.pop("axes", None)
+    if axes is not None and scope.opset >= _AXES_ARE_INPUT:
+        assert isinstance(axes.value, str)
+        node.input.append(axes.value)
+    elif axes is not None:
+        if not axes.stated:
+            return []
+        node.attribute.append(helper.make_attribute("axes", axes.stated))
+    if not attributes.get("noop_with_empty_axes"):
+        attributes.pop("noop_with_empty_axes", None)
+    node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+    return [node]
+
+
+def _adds_up(place: Place) -> bool:
+    """Whether a sum is divided by the number of elements it is of, where the form does that."""
+    name = place.values.get("count")
+    if name is None:
+        return True
+    shape, value = place.scope.shape(place.data), place.scope.constant(name)
+    if shape is None or value is None or value.size != 1 or value.ndim > (place.scope.rank(place.output) or 0):
+        return False
+    axes = range(len(shape)) if place.found.axes is None else place.found.axes.counted
+    if any(axis >= len(shape) for axis in axes):
+        return False
+    sizes = [shape[axis] for axis in axes]
+    return all(sizes) and float(value.reshape(-1)[0]) == prod(size or 0 for size in sizes)
