@@ -144,20 +144,19 @@ def _epsilon(place: Place) -> float:
     number = float(value.reshape(()))
     if not number >= 0:
         raise _NotItError(f"its epsilon is {number:g}")
-    return _squared(value) if "epsilon" not in place.values else number
+    return _with_fewest_digits(value, is_root="epsilon" not in place.values) if place.is_ours else number
 
 
-def _squared(root: Array) -> float:
-    """The number of which a value is the root, rounded: of those that are, the one with the fewest digits."""
-    square = np.float32(float(root.reshape(())) ** 2)
-    near = [square]
-    for direction in (np.inf, 0):
-        each = square
-        for _ in range(4096 if root.dtype.itemsize == 2 else 4):
-            each = np.nextafter(each, np.float32(direction))
-            near.append(each)
-    held = [each for each in near if np.array(math.sqrt(each)).astype(root.dtype) == root.reshape(())]
-    return float(min(held or [square], key=lambda each: (len(str(each)), abs(each - square))))
+def _with_fewest_digits(value: Array, *, is_root: bool) -> float:
+    """The number that was rounded to a constant, or whose root was: of those that give it, the one to write down."""
+    found = float(value.reshape(()))
+    exact = np.float32(found**2 if is_root else found)
+    for digits in range(9):
+        number = float(f"{exact:.{digits}e}")
+        rounded = np.float64(math.sqrt(np.float32(number)) if is_root else np.float32(number)).astype(value.dtype)
+        if rounded == value.reshape(()):
+            return number
+    return float(exact)
 
 
 def _no_double(place: Place) -> None:
@@ -355,6 +354,8 @@ def _along_axis(place: Place) -> list[NodeProto]:
 
 
 def _mean_variance(place: Place) -> list[NodeProto]:
+    if place.form.element_type != TensorProto.FLOAT:
+        raise _NotItError("shape inference, which takes its body for one of floats, refuses it for other types")
     assert place.found.axes is not None
     return [_node(place, [place.data], axes=place.found.axes.stated)]
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,7 +18,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 
 from reducelower.api import legalize
 from reducelower.errors import ConversionError
-from reducelower.model.schemas import element_type_name, schema, taken_types
+from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types
 from reducelower.options import Book, Target
 from reducelower.recompose.expressions import AXES, Application, Exact, Expression, Form, Literal, Variable
 from reducelower.recompose.surroundings import attributes_of
@@ -80,6 +80,20 @@ class Manner:
     has_axes: bool
 
 
+class _Kind(NamedTuple):
+    """An element type of data, and the types that nothing may be computed in."""
+
+    element_type: int
+    without: tuple[str, ...] = ()
+
+
+_WITHOUT: Mapping[int, tuple[tuple[str, ...], ...]] = {
+    TensorProto.FLOAT16: ((), ("float",)),
+    TensorProto.BFLOAT16: ((), ("float",)),
+}
+"""Element types whose normalizations have bodies that compute in float, and others that do not."""
+
+
 class Expansions:
     """The forms that some rule books give, each worked out when it could be met."""
 
@@ -105,15 +119,19 @@ class Expansions:
     def of_normalizations(self, opset: int, element_types: Collection[int], present: Collection[str]) -> Iterator[Form]:
         """The forms of normalizations of some element types, where some operators are present."""
         for element_type in sorted(element_types):
-            for book, rule in self._rules(element_type, present):
-                if rule.function.name in _NORMALIZATIONS:
-                    yield from self._once(opset, book, rule, element_type)
+            for without in _WITHOUT.get(element_type, ((),)):
+                for book, rule in self._rules(element_type, present, without):
+                    if rule.function.name in _NORMALIZATIONS:
+                        yield from self._once(opset, book, rule, _Kind(element_type, without))
 
-    def _rules(self, element_type: int, present: Collection[str]) -> Iterator[tuple[RuleBook, Rule]]:
+    def _rules(
+        self, element_type: int, present: Collection[str], without: Iterable[str] = ()
+    ) -> Iterator[tuple[RuleBook, Rule]]:
         seen: set[int] = set()
+        forbidden = frozenset(map(parse_element_type, without))
         for book, _ in self._books:
             for op_type in raisable(book):
-                rule = book.find(op_type, element_type)
+                rule = book.find(op_type, element_type, forbidden)
                 # A rule that a book takes over from another is one form, not two.
                 if rule is None or id(rule) in seen or (self._ops is not None and op_type not in self._ops):
                     continue
@@ -121,16 +139,16 @@ class Expansions:
                 if _TELLING.intersection(node.op_type for node in rule.function.node) <= set(present):
                     yield book, rule
 
-    def _once(self, opset: int, book: RuleBook, rule: Rule, how: Manner | int) -> tuple[Form, ...]:
+    def _once(self, opset: int, book: RuleBook, rule: Rule, how: Manner | _Kind) -> tuple[Form, ...]:
         is_by_hand = any(each is book and by_hand for each, by_hand in self._books)
         known = _KNOWN_FORMS.setdefault(book, {})
         key = opset, rule.name, how, is_by_hand
         if key not in known:
             if isinstance(how, Manner):
-                nodes, element_type = _reduction(rule, how, opset, is_by_hand), how.element_type
+                nodes, kind = _reduction(rule, how, opset, is_by_hand), _Kind(how.element_type)
             else:
-                nodes, element_type = _normalizations(rule, opset), how
-            forms = (_form(book, rule, node, opset, element_type) for node in nodes)
+                nodes, kind = _normalizations(rule, opset), how
+            forms = (_form(book, rule, node, opset, kind) for node in nodes)
             known[key] = tuple(replace(form, is_careless=is_by_hand) for form in forms if form is not None)
         return known[key]
 
@@ -174,15 +192,15 @@ def _normalizations(rule: Rule, opset: int) -> Iterator[NodeProto]:
             yield helper.make_node(op_type, [each.name for each in found.inputs[:count]], [_RESULT], **attributes)
 
 
-def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, element_type: int) -> Form | None:
+def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, kind: _Kind) -> Form | None:
     """What a node looks like when it is expanded; None where it cannot be, or where nothing is left to tell it by."""
-    found = schema(node.op_type, opset)
+    found, element_type = schema(node.op_type, opset), kind.element_type
     if found is None or f"tensor({element_type_name(element_type)})" not in taken_types(found, found.inputs[0]):
         return None
     try:
         expanded = legalize(
             _alone(node, opset, element_type),
-            Target(None, frozenset({node.op_type})),
+            Target(None, frozenset({node.op_type}), without_types=frozenset(kind.without)),
             rules=_with_count(book, rule, element_type),
             ir_version="keep",
         ).model.graph

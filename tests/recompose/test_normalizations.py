@@ -54,8 +54,11 @@ def meaning(given: ModelProto) -> tuple[str, list[str], dict[str, object]]:
     return node.op_type, list(node.input), said
 
 
-@pytest.mark.parametrize(("kind", "book", "without"), WAYS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "kind", "book", "without"),
+    # Shape inference refuses a MeanVarianceNormalization of anything but floats.
+    [(name, *way) for name in CASES for way in WAYS if way[0] == "float" or not name.startswith("Mean")],
+)
 def test_a_normalization_comes_back(name: str, kind: str, book: str, without: tuple[str, ...]) -> None:
     given = model(name, kind)
     expanded = reducelower.expand(given, ops=[name.split()[0]], rules=book, without_types=without)
@@ -88,14 +91,12 @@ OTHERS = {
 def changed(given: ModelProto) -> Iterator[ModelProto]:
     """The model with one operator or one number replaced by another, for each of them."""
     for index, node in enumerate(given.graph.node):
-        other = ModelProto()
-        other.CopyFrom(given)
-        other.graph.node[index].op_type = OTHERS.get(
-            node.op_type, "ReduceSum" if node.op_type.startswith("Reduce") else "Neg"
-        )
-        if node.op_type == "Pow":
-            del other.graph.node[index].input[1]
-        yield other
+        instead = OTHERS.get(node.op_type, "ReduceMin" if node.op_type.startswith("Reduce") else "Sigmoid")
+        if node.op_type != "Shape" and (instead != "Sigmoid" or len(node.input) == 1):
+            other = ModelProto()
+            other.CopyFrom(given)
+            other.graph.node[index].op_type = instead
+            yield other
     for index, tensor in enumerate(given.graph.initializer):
         if tensor.data_type == TensorProto.FLOAT and tensor.name not in ("s", "b"):
             other = ModelProto()
