@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import permutations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ __all__ = ["Accepts", "fed"]
 _LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 _MAXIMUM = 4_000_000
 _MANY = 400  # values along all free dimensions
+_RANKS = (2, 3, 1, 4, 0)  # of inputs of which it is not known
 _OF_CARRIED = 3  # sizes
 _TRUTHS = 3  # bool inputs of which every combination is tried
 
@@ -38,6 +41,17 @@ def fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts)
     if not specs:
         yield Case("no inputs", {})
         return
+    unknown = any(spec.dims is None for spec in specs)
+    for rank in _RANKS if unknown else _RANKS[:1]:
+        ranked = [spec if spec.dims is not None else replace(spec, dims=(None,) * rank) for spec in specs]
+        first = None
+        for first in _fed(ranked, limits, seed, accepts):
+            yield first
+        if first is not None:
+            return
+
+
+def _fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts) -> Iterator[Case]:
     tried, first = 0, 0
     fillings = {spec.name: Filling.of(spec, limits) for spec in specs}
     for position, sizes in enumerate(_sizes(specs, limits)):
@@ -100,8 +114,11 @@ class _Feeder:
         return None
 
     def _where(self, spec: InputSpec, values: Values, seed: tuple[int, ...]) -> Array:
-        """An index over its whole range where that is known, else a small number."""
+        """An index over its whole range or a shape for what is there, where these are known, else a small number."""
         rng = np.random.default_rng(seed)
+        reshaped = self.shapes.get(self.limits.shapes.get(spec.name, ""))
+        if reshaped is not None and values == "random" and len(self.shapes[spec.name]) == 1:
+            return np.array(_of_length(reshaped, self.shapes[spec.name][0]), np.int64)
         data, axis = self.limits.indexes.get(spec.name, ("", 0))
         if self.shapes.get(data) and spec.element_type in (TensorProto.INT32, TensorProto.INT64):
             length = self.shapes[data][axis]
@@ -109,6 +126,13 @@ class _Feeder:
             if length:
                 return rng.integers(-length, length, self.shapes[spec.name]).astype(dtype)
         return random_array(spec.element_type, self.shapes[spec.name], values, rng)
+
+
+def _of_length(shape: tuple[int, ...], length: int) -> list[int]:
+    """A shape of as many elements in another number of dimensions."""
+    if length >= len(shape):
+        return [*shape, *[1] * (length - len(shape))]
+    return [*shape[: length - 1], prod(shape[length - 1 :])] if length else []
 
 
 _FEW = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
@@ -124,9 +148,22 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
             yield dict.fromkeys(sizes, 0)
         if at == 3:
             break
+    if like := _like_the_others(specs):
+        yield sizes | like
     many = dict.fromkeys(sizes, max(2, round(_MANY ** (1 / max(len(sizes), 1)))))
     if sizes and limits.has_steps and _count(specs, many) <= _LARGE:
         yield many
+
+
+def _like_the_others(specs: Sequence[InputSpec]) -> dict[str, int]:
+    """For free sizes, what another input of as many dimensions declares along the same axis."""
+    found: dict[str, int] = {}
+    for spec, other in permutations(specs, 2):
+        if len(spec.dims or ()) == len(other.dims or ()):
+            for at, (dim, declared) in enumerate(zip(spec.dims or (), other.dims or (), strict=True)):
+                if not isinstance(dim, int) and isinstance(declared, int):
+                    found[dim or f"axis {at}"] = declared
+    return found
 
 
 def _count(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> int:
@@ -135,8 +172,7 @@ def _count(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> int:
 
 
 def _shape(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    dims = (None, None) if spec.dims is None else spec.dims
-    return tuple(dim if isinstance(dim, int) else sizes[dim or f"axis {at}"] for at, dim in enumerate(dims))
+    return tuple(dim if isinstance(dim, int) else sizes[dim or f"axis {at}"] for at, dim in enumerate(spec.dims or ()))
 
 
 def _kinds(fillings: Mapping[str, Filling], *, small: bool, few: bool) -> list[str]:

@@ -88,6 +88,7 @@ class Limits:
         where: inputs that are indices, axes, shapes, sizes or counts, or become such.
         divisors: integer inputs by which something is divided, so that zero is no value for them.
         indexes: by input, the value whose axis it indexes.
+        shapes: by input, the value that is given this shape.
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
         constants: the numbers that either side holds, to try values on either side of.
@@ -100,6 +101,7 @@ class Limits:
     where: set[str] = field(default_factory=set)
     divisors: set[str] = field(default_factory=set)
     indexes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    shapes: dict[str, str] = field(default_factory=dict)
     open_to_special: str = ""
     rounds_to_integers: bool = False
     constants: tuple[float, ...] = ()
@@ -162,6 +164,8 @@ def _note(node: NodeProto, limits: Limits) -> None:
     if node.op_type in ("Gather", "GatherElements"):
         axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
         limits.indexes[node.input[1]] = node.input[0], axis
+    if node.op_type in ("Reshape", "Expand") and len(node.input) > 1:
+        limits.shapes[node.input[1]] = node.input[0]
 
 
 def _all(nodes: Sequence[NodeProto]) -> Iterator[NodeProto]:

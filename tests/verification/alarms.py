@@ -1,0 +1,71 @@
+"""Counts what `verify` says of random conversions that are right: `python -m tests.verification.alarms`.
+
+They are those of `tests.fuzz`, whose judge runs source and result and owes nothing to what is under test here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+
+from reducelower.verification import verify
+from tests.fuzz.drawing import NotDrawableError
+from tests.fuzz.generating import KINDS, generate
+from tests.fuzz.judging import judge
+
+__all__ = ["verdict_of"]
+
+
+def verdict_of(kind: str, seed: int, number: int) -> tuple[str, str]:
+    """What `verify` says of a case, and why; the empty string of one that is no right conversion."""
+    try:
+        case = generate(kind, seed, number)
+    except NotDrawableError:
+        return "", ""
+    if judge(case).kind != "equal":
+        return "", ""
+    made = case.action.apply(case.model)
+    try:
+        found = verify(case.model, made, inputs=case.feeds, budget=60)
+    except Exception as error:
+        return "crash", f"{case.name}: {type(error).__name__}: {error}"
+    text = found.unseen[0] if found.verdict == "not shown" and found.unseen else str(found)
+    if found.verdict == "equivalent" and found.departing:
+        return "equivalent, and the runtime departs", f"{case.name}: {text}"
+    return found.verdict, f"{case.name}: {text}"
+
+
+def main() -> int:
+    """Print every right conversion that is not called equivalent; the status is 1 where one is called different."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--count", type=int, default=2000, help="how many right conversions")
+    parser.add_argument("--kind", choices=KINDS, default="nodes", help="single nodes, or graphs of 5 to 40 nodes")
+    options = parser.parse_args()
+    began = time.monotonic()
+    verdicts: Counter[str] = Counter()
+    number = options.start
+    pool = ProcessPoolExecutor(1, get_context("spawn"))
+    while sum(verdicts.values()) < options.count:
+        try:
+            verdict, text = pool.submit(verdict_of, options.kind, options.seed, number).result()
+        except BrokenProcessPool:  # runtimes end processes, of models that are no fault of the conversion
+            verdict, text = "died", f"number {number}"
+            pool = ProcessPoolExecutor(1, get_context("spawn"))
+        if verdict:
+            verdicts[verdict] += 1
+            if verdict != "equivalent":
+                print(f"{verdict}: {number}: {text[:600]}", flush=True)
+        number += 1
+    print(f"{options.kind}, seed {options.seed}, to {number}: {dict(verdicts)}, {time.monotonic() - began:.0f} s")
+    return 1 if verdicts["different"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
