@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
@@ -84,15 +84,14 @@ class Edited(Protocol):
     sites: dict[int, tuple[str, str]]
 
 
-def remove_unused(
-    released: Sequence[tuple[GraphScope, str]],
-    folded: Iterable[tuple[GraphScope, str]],
-    edits: Sequence[Edited],
-) -> None:
+_Released: TypeAlias = Mapping[GraphScope, Collection[str]]
+
+
+def remove_unused(released: _Released, folded: Iterable[tuple[GraphScope, str]], edits: Sequence[Edited]) -> None:
     """Remove constants that rewritten nodes read and nothing reads any more, and what only they were computed from.
 
     Args:
-        released: scopes and names of constants that some node ceased to read.
+        released: by scope, the names of constants that some node ceased to read.
         folded: those that nodes compute rather than state.
         edits: every graph and function body of the model; the main graph first.
     """
@@ -100,21 +99,19 @@ def remove_unused(
     computed = set(folded)
     open_ones = _settled_in_one_graph(released, computed, edits)
     while open_ones:
-        wanted: dict[GraphScope, set[str]] = {}
-        for home, name in open_ones:
-            wanted.setdefault(home, set()).add(name)
-        uses = _count_uses(wanted, edits)
-        open_ones = []
-        for home, names in wanted.items():
+        uses = _count_uses(open_ones, edits)
+        further: dict[GraphScope, set[str]] = {}
+        for home, names in open_ones.items():
             if id(home) in by_scope:
                 unused = {name for name in names if not uses[home][name]}
                 # What computed constants were computed from goes the same way.
-                further = _remove(unused, home, by_scope[id(home)], computed)
-                computed.update(further)
-                open_ones += further
+                for around, read in _remove(unused, home, by_scope[id(home)], computed):
+                    computed.add((around, read))
+                    further.setdefault(around, set()).add(read)
+        open_ones = further
 
 
-def _count_uses(wanted: Mapping[GraphScope, set[str]], edits: Sequence[Edited]) -> Mapping[GraphScope, Counter[str]]:
+def _count_uses(wanted: _Released, edits: Sequence[Edited]) -> Mapping[GraphScope, Counter[str]]:
     """How often what is in the model now reads each name, in the graph that defines it and those inside."""
     uses = {home: Counter[str]() for home in wanted}
     for edit in edits:
@@ -133,18 +130,18 @@ def _count_uses(wanted: Mapping[GraphScope, set[str]], edits: Sequence[Edited]) 
 
 
 def _settled_in_one_graph(
-    released: Sequence[tuple[GraphScope, str]], folded: Container[tuple[GraphScope, str]], edits: Sequence[Edited]
-) -> Sequence[tuple[GraphScope, str]]:
+    released: _Released, folded: Container[tuple[GraphScope, str]], edits: Sequence[Edited]
+) -> _Released:
     """Remove what is unused in a model of one graph where no node was replaced; returns what is still open."""
-    if len(edits) != 1 or edits[0].replaced or any(pair in folded for pair in set(released)):
+    if len(edits) != 1 or edits[0].replaced:
         return released
     (main,) = edits
-    names = {name for _, name in released}
-    if not names:
-        return ()
+    names = set(released.get(main.scope, ()))
+    if not names or any((main.scope, name) in folded for name in names):
+        return released
     names -= main.scope.node_list.reading(names)
     _remove(names.difference(read_outside_nodes(main.scope.holder)), main.scope, main, folded)
-    return ()
+    return {}
 
 
 def _read(edit: Edited) -> Iterator[str]:
@@ -187,11 +184,8 @@ def _remove(
 
 def _remove_named(values: Any, names: Collection[str]) -> None:
     """Remove those of a repeated field that bear some names."""
-    start = end = len(values)
-    for index in reversed([index for index, value in enumerate(values) if value.name in names] if names else ()):
-        # Neighbours go together, since each removal moves all that is behind.
-        if index + 1 != start:
-            del values[start:end]
-            end = index + 1
-        start = index
-    del values[start:end]
+    count = sum(value.name in names for value in values) if names else 0
+    if count:
+        # Those that go are brought to the end, which moves pointers alone; each removal in between would move the rest.
+        values.sort(key=lambda value: value.name in names)
+        del values[len(values) - count :]

@@ -478,7 +478,7 @@ class GraphScope:
 
     def release(self, name: str) -> None:
         """Note that a node no longer reads a constant, which may go if nothing else reads it."""
-        self.ground.released.append((self.home(name), name))
+        self.ground.released.setdefault(self.home(name), set()).add(name)
 
 
 def constant_takes(element_type: int, opset: int) -> bool:

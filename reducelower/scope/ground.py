@@ -59,6 +59,6 @@ class Ground:
         self.is_last_attempt = is_last_attempt
         self.opset = opset
         self.frozen: set[str] = set()
-        self.released: list[tuple[GraphScope, str]] = []
+        self.released: dict[GraphScope, set[str]] = {}
         self.folded: set[tuple[GraphScope, str]] = set()
         self.values = Values()
