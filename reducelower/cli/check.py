@@ -47,6 +47,11 @@ __all__ = ["command"]
 @report_option
 @EXCLUDE_OPTION
 @workers_options
+@click.option(
+    "--require-target",
+    is_flag=True,
+    help="Fail where nothing says what to check for, as for hooks, instead of inspecting.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status tells.")
 @click.option("-v", "--verbose", is_flag=True, help="List every node that would be rewritten.")
 @click.pass_context
@@ -54,7 +59,8 @@ def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
     """Say what a conversion would rewrite and what it would refuse; nothing is written.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 when every model is legal
-    as it is, 1 when one is not, 2 when one cannot be read. Without anything to check for, say where each model can go.
+    as it is, 1 when one is not, 2 when one cannot be read. Without anything to check for, say where each model can go;
+    with --require-target, with a report and in the forms for CI that is bad usage (status 2).
 
     \b
     Examples:
@@ -65,6 +71,8 @@ def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
         "auto",
         "keep",
     ):
+        if options["require_target"] or options["reports"] or options["form"] in ("github", "junit"):
+            raise click.UsageError("say what to check for: --opset N, --for NAME, --without OPERATOR or several", ctx)
         from reducelower.cli.inspect import inspect_all
 
         return inspect_all(models, as_json=options["form"] == "json", short=True)

@@ -252,10 +252,15 @@ def test_a_hook_that_converts_says_what_to_give_without_a_target(workspace: Path
     assert "--opset" in ran.stderr
 
 
-def test_a_hook_that_checks_says_what_models_are_without_a_target(workspace: Path) -> None:
+def test_a_hook_that_checks_fails_without_a_target(workspace: Path) -> None:
     ran = run_hook("reducelower-check", [], STAGED, workspace)
-    assert ran.returncode == 0
-    assert "mean_18.onnx" in ran.stdout
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("error: say what to check for: --opset N, --for NAME, --without OPERATOR or several")
+
+
+def test_a_hook_takes_its_target_from_a_configuration_file(workspace: Path) -> None:
+    (workspace / "reducelower.toml").write_text("[check]\nopset = 13\n")
+    assert run_hook("reducelower-check", [], STAGED, workspace).returncode == 1
 
 
 def test_the_manifest_and_the_example_are_what_pre_commit_reads() -> None:
