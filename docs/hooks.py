@@ -46,7 +46,7 @@ def rule_book() -> str:
 
 def command_line() -> str:
     """Every command with its help, as the command line itself prints it."""
-    from reducelower.cli.app import app
+    from reducelower.cli.main import app
 
     return "\n".join(_helps(app, click.Context(app, info_name="reducelower", **app.context_settings)))
 

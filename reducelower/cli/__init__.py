@@ -1,4 +1,4 @@
-"""The command line: `reducelower convert`, `expand`, `check`, `verify` and `rules`.
+"""The command line: commands, their options, the console.
 
 Exit status: 0 done, 1 refused, not equivalent or (check) work found, 2 bad usage or unreadable input, 3 a fault of
 reducelower itself, 130 interrupted.

@@ -1,8 +1,8 @@
-"""`reducelower check`: a plan per model, and one report about all of them."""
+"""`reducelower check` and `inspect`: what a conversion would do to models, and what is in them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,14 @@ from reducelower.cli.options import (
     workers_options,
 )
 from reducelower.cli.types import FILE, OPERATOR, OPSET
+from reducelower.failures import BAD_USAGE, DONE, REFUSED
 
 if TYPE_CHECKING:
+    from reducelower.batch.inspection import Inspected
     from reducelower.options import Settings
     from reducelower.report import ModelReport
 
-__all__ = ["command"]
+__all__ = ["check", "inspect"]
 
 
 @click.command("check", cls=Command)
@@ -55,7 +57,7 @@ __all__ = ["command"]
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status tells.")
 @click.option("-v", "--verbose", is_flag=True, help="List every node that would be rewritten.")
 @click.pass_context
-def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
+def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
     """Say what a conversion would rewrite and what it would refuse; nothing is written.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 when every model is legal
@@ -73,8 +75,6 @@ def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
     ):
         if options["require_target"] or options["reports"] or options["form"] in ("github", "junit"):
             raise click.UsageError("say what to check for: --opset N, --for NAME, --without OPERATOR or several", ctx)
-        from reducelower.cli.inspect import inspect_all
-
         return inspect_all(models, as_json=options["form"] == "json", short=True)
     settings = settings_of(target_of(options, ctx), options)
     return _check_all(models, replace(settings, details=bool(options["reports"])), options)
@@ -125,3 +125,142 @@ def _answer(form: str, models: Sequence[ModelReport], *, verbose: bool) -> str:
     if form == "github":
         return github_annotations(models)
     return render(Report("check", tuple(models)), {"json": ".json", "junit": ".xml"}[form]).rstrip("\n")
+
+
+_MOST_OPERATORS = 40
+_MOST_FAULTS = 3
+
+
+@click.command("inspect")
+@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model, a line each.")
+def inspect(models: tuple[str, ...], as_json: bool) -> int:
+    """Say what is in a model, which opset versions it can reach, and which runtimes would get it wrong.
+
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'; - is standard input. The exit status is 0, or 1
+    for a model that is not valid, or 2 for one that cannot be read.
+
+    \b
+    Examples:
+      reducelower inspect model.onnx
+      reducelower inspect models/ --json
+    """
+    return inspect_all(models, as_json=as_json)
+
+
+def inspect_all(models: Sequence[str], *, as_json: bool = False, short: bool = False) -> int:
+    """Inspect every model that the command line names, and return the exit status.
+
+    Args:
+        models: files, folders and patterns.
+        as_json: print JSON rather than text.
+        short: leave out what a model holds, and say where it can go.
+    """
+    import json
+    from dataclasses import asdict, replace
+
+    from reducelower.batch.inputs import find_models
+    from reducelower.batch.inspection import inspect_file
+    from reducelower.cli import console
+    from reducelower.cli.streams import staged
+    from reducelower.errors import UnreadableModelError
+
+    status = DONE
+    with staged(models, None) as files:
+        for model in find_models(files.models):
+            try:
+                found = inspect_file(model.path)
+            except UnreadableModelError as error:
+                console.problem(str(error).replace(model.path, files.names.get(model.path, model.path)))
+                status = max(status, BAD_USAGE)
+                continue
+            found = replace(found, path=files.names.get(model.path, model.path))
+            if as_json:
+                console.data_result(json.dumps(asdict(found), allow_nan=False))
+            else:
+                console.result(short_text(found) if short else full_text(found))
+            status = max(status, REFUSED if found.problem else DONE)
+    return status
+
+
+def full_text(found: Inspected) -> str:
+    """Everything about a model."""
+    from reducelower.cli.console import shown
+
+    names = list(found.operators)
+    operators = [f"{name} {found.operators[name]}" for name in names[:_MOST_OPERATORS]]
+    if len(names) > _MOST_OPERATORS:
+        operators.append(f"and {len(names) - _MOST_OPERATORS} more")
+    external = [
+        f"{location} ({'missing' if size is None else _bytes(size)})" for location, size in found.external.items()
+    ]
+    rows = [
+        ("opset", ", ".join(f"{domain} {version}" for domain, version in found.opsets.items())),
+        ("IR version", str(found.ir_version)),
+        ("written by", found.producer or "not stated"),
+        ("size", _bytes(found.size)),
+        ("external data", ", ".join(external) or "none"),
+        ("inputs", ", ".join(found.inputs) or "none"),
+        ("outputs", ", ".join(found.outputs) or "none"),
+        ("weights", ", ".join(f"{count:,} {name}" for name, count in found.weights.items()) or "none"),
+        ("operators", ", ".join(operators) or "none"),
+    ]
+    lines = [shown(found.path)]
+    for name, text in rows:
+        lines += _wrapped(name, text)
+    return "\n".join([*lines, *_where(found)])
+
+
+def short_text(found: Inspected) -> str:
+    """Where a model can go."""
+    from reducelower.cli.console import shown
+
+    opset = found.opsets.get("ai.onnx", 0)
+    count = sum(found.operators.values())
+    line = f"{shown(found.path)}: opset {opset}, IR version {found.ir_version}, {count} nodes"
+    return "\n".join([line, *_where(found, most=1)])
+
+
+def _where(found: Inspected, most: int = _MOST_FAULTS) -> list[str]:
+    if found.problem:
+        return _wrapped("not valid", found.problem)
+    lines = _wrapped("reaches", f"opsets {_ranges(found.reaches)}" if found.reaches else "no other opset")
+    for opset, reason in (found.blocked or {}).items():
+        lines += _wrapped("", f"not {opset}: {reason}")
+    right = [item.runtime for item in found.runtimes if item.is_right]
+    lines += _wrapped("right on", ", ".join(right) or "no runtime that is known")
+    for item in found.runtimes:
+        if item.is_right:
+            continue
+        faults = list(item.wrong[:most])
+        if len(item.wrong) > most:
+            faults.append(f"and {len(item.wrong) - most} more")
+        lines += _wrapped("wrong on" if item.reads else "not read by", f"{item.runtime}: {'; '.join(faults)}")
+    return lines
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Numbers as people write them: ``7-17, 20``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _wrapped(name: str, text: str) -> list[str]:
+    from reducelower.cli.text import paragraph
+
+    return paragraph(name, text)
+
+
+def _bytes(size: int) -> str:
+    """A size as people read it."""
+    amount = float(size)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if amount < 1024 or unit == "GiB":
+            return f"{size} bytes" if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError

@@ -1,4 +1,4 @@
-"""`reducelower convert`."""
+"""`reducelower convert`, `expand`, `raise` and `repair`: what each takes; `conversion` runs them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from reducelower.cli.options import (
     REPAIR_OPTION,
     Command,
     conversion_options,
+    model_options,
     output_options,
     report_option,
     settings_of,
     target_of,
     verification_options,
 )
-from reducelower.cli.types import FILE, OPERATOR, OPSET
+from reducelower.cli.types import FILE, OPERATOR, OPSET, RULES
 
-__all__ = ["command"]
+__all__ = ["convert", "expand", "raise_", "repair"]
 
 
 @click.command("convert", cls=Command)
@@ -42,7 +43,7 @@ __all__ = ["command"]
 @verification_options
 @report_option
 @click.pass_context
-def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
+def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
     """Convert models to another opset version or for a runtime, and verify them.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
@@ -64,3 +65,114 @@ def command(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
     if options["is_raised"]:
         settings = replace(settings, raised=())
     return convert_all("convert", models, settings, options)
+
+
+@click.command("expand", cls=Command)
+@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+@click.option(
+    "--op",
+    "operators",
+    type=OPERATOR,
+    multiple=True,
+    help="Operator to replace; repeatable.  [default: the composite Reduce operators]",
+)
+@output_options
+@conversion_options("spec")
+@REPAIR_OPTION
+@verification_options
+@report_option
+def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
+    """Replace composite Reduce operators by simpler ones, at the model's own opset version, and verify.
+
+    Normalizations (LayerNormalization, RMSNormalization, Softmax ...), which are made of reductions as well, are
+    replaced where --op names them.
+
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
+
+    \b
+    Examples:
+      reducelower expand model.onnx -o expanded.onnx --rules stable
+      reducelower expand model.onnx -o expanded.onnx --op ReduceLogSumExp
+      reducelower expand model.onnx -o expanded.onnx --op LayerNormalization --rules stable --without-type float
+    """
+    from reducelower.cli.conversion import convert_all
+    from reducelower.options import Target
+    from reducelower.rulebook import load_book
+
+    names = operators or load_book(options["rules"]).reductions
+    target = Target(None, frozenset(names), frozenset(options["without_types"]))
+    return convert_all("expand", models, replace(settings_of(target, options), ir_version="keep"), options)
+
+
+@click.command("raise", cls=Command)
+@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+@click.option(
+    "--op",
+    "operators",
+    type=OPERATOR,
+    multiple=True,
+    help="Operator to raise to; repeatable.  [default: all that there are forms for]",
+)
+@output_options
+@click.option(
+    "--rules",
+    type=RULES,
+    default="core",
+    metavar="DIR",
+    help="Folder of rules whose bodies are looked for, besides those that come with reducelower.",
+)
+@model_options
+@REPAIR_OPTION
+@verification_options
+@report_option
+def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
+    """Fold primitive forms into the operators they spell out, and verify: the way back from expand.
+
+    Composite Reduce operators, LayerNormalization, RMSNormalization, GroupNormalization, InstanceNormalization,
+    LpNormalization, Softmax, LogSoftmax and Gelu, as far as the model's opset version has them. What only looks like
+    one is left, and the reason said.
+
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
+
+    \b
+    Examples:
+      reducelower raise expanded.onnx -o model.onnx
+      reducelower raise expanded.onnx -o model.onnx --op LayerNormalization
+    """
+    from reducelower.cli.conversion import convert_all
+    from reducelower.model.suggestions import did_you_mean
+    from reducelower.options import Target
+    from reducelower.recompose import known_operators
+
+    known = known_operators((options["rules"],))
+    for name in operators:
+        if name not in known:
+            raise click.UsageError(f"there is no form of {name} to look for{did_you_mean(name, known)}")
+    settings = replace(settings_of(Target(), options), ir_version="keep", raised=operators)
+    return convert_all("raise", models, settings, options)
+
+
+@click.command("repair", cls=Command)
+@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+@output_options
+@model_options
+@verification_options
+@report_option
+def repair(models: tuple[str, ...], **options: Any) -> int:
+    """Mend models that runtimes run and the ONNX checker refuses, at the opset version they have.
+
+    Nodes are put in order, missing opset imports added, the IR version made to fit, stated types that contradict what
+    the nodes yield dropped; what was done is said. What is computed stays as it is.
+
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
+
+    \b
+    Examples:
+      reducelower repair model.onnx -o mended.onnx
+      reducelower repair models/ --output-dir mended/
+    """
+    from reducelower.cli.conversion import convert_all
+    from reducelower.options import Target
+
+    settings = replace(settings_of(Target(), options), ir_version="keep", repair=True)
+    return convert_all("repair", models, settings, options)

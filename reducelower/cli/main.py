@@ -1,17 +1,123 @@
-"""Entry point: runs a command and turns whatever goes wrong into a sentence and an exit status."""
+"""The `reducelower` command: finds its subcommands, runs one, and says whatever goes wrong in a sentence."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NoReturn
 
 import click
+from click.shell_completion import get_completion_class
 
 from reducelower.cli import console
 from reducelower.failures import BAD_USAGE, INTERRUPTED, SettingError, describe, wants_trace
 
-__all__ = ["main", "run"]
+__all__ = ["app", "completion", "main", "run"]
+
+_COMMANDS = {
+    "convert": ("convert", "convert", "Convert models to another opset version or for a runtime."),
+    "expand": ("convert", "expand", "Replace composite Reduce operators by simpler ones."),
+    "raise": ("convert", "raise_", "Fold primitive forms into composite operators."),
+    "repair": ("convert", "repair", "Mend what runtimes run and the ONNX checker refuses."),
+    "check": ("check", "check", "Say what a conversion would change; for CI."),
+    "inspect": ("check", "inspect", "Say what is in a model, and where it can go."),
+    "verify": ("compare", "verify", "Run two models and compare every output."),
+    "diff": ("compare", "diff", "Say what differs between two models by structure."),
+    "targets": ("catalog", "targets", "List the runtimes to convert for, and what is known of one."),
+    "rules": ("catalog", "rules", "List the rule book, show a rule, test a folder of rules."),
+    "probe": ("probe", "command", "Measure what is legal on a runtime; write a target file."),
+    "completion": ("main", "completion", "Print the script that lets a shell complete commands."),
+}
+"""By name: the module and the function in it, and what `--help` says."""
+
+
+class _Commands(click.Group):
+    """A group whose commands are imported when they run; listing them imports none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name, _ = _COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(f"reducelower.cli.{module}"), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from reducelower.model.suggestions import did_you_mean
+
+            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], _COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in _COMMANDS.items()])
+
+
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    from reducelower.versions import versions
+
+    click.echo(versions())
+    ctx.exit()
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the versions of reducelower and of what it works with.",
+)
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    """Make ONNX models legal for their runtime: opset versions both ways, Reduce operators rewritten, with proof.
+
+    \b
+    Example:
+      reducelower convert model.onnx -o model13.onnx --opset 13
+
+    Exit status: 0 done, 1 refused or not equivalent (check: work found), 2 bad usage or unreadable input,
+    3 a fault of reducelower itself.
+
+    Defaults of options come from reducelower.toml or [tool.reducelower] in pyproject.toml, here or in a folder above.
+    """
+    from pathlib import Path
+
+    from reducelower.cli.config import defaults, find
+
+    found = find(Path.cwd())
+    if found is not None and isinstance(ctx.command, click.Group):
+        commands = {name: ctx.command.get_command(ctx, name) for name in _COMMANDS}
+        ctx.default_map = defaults(*found, {name: command for name, command in commands.items() if command is not None})
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> int:
+    """Print the script that makes a shell complete commands, options, operators and files.
+
+    \b
+    Examples:
+      eval "$(reducelower completion bash)"        # in ~/.bashrc
+      eval "$(reducelower completion zsh)"         # in ~/.zshrc
+      reducelower completion fish | source         # in ~/.config/fish/config.fish
+    """
+    from reducelower.cli.console import result
+
+    # The names that click looks for when the script asks what may come next.
+    kind = get_completion_class(shell)
+    assert kind is not None, "click has all three"
+    result(kind(app, {}, "reducelower", "_REDUCELOWER_COMPLETE").source())
+    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -40,8 +146,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    from reducelower.cli.app import app
-
     try:
         status = app.main(
             args=None if arguments is None else list(arguments), prog_name="reducelower", standalone_mode=False

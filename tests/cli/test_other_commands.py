@@ -18,7 +18,7 @@ import pytest
 
 Cli = Callable[..., Any]
 
-COMMANDS = ("convert", "expand", "raise", "check", "verify", "targets", "probe", "rules")
+COMMANDS = ("convert", "expand", "raise", "repair", "check", "inspect", "verify", "diff", "targets", "probe", "rules")
 
 
 def test_verify_tells_equal_from_different(cli: Cli, models: Path, tmp_path: Path) -> None:

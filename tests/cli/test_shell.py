@@ -19,7 +19,7 @@ import pytest
 from onnx import parser
 
 from reducelower import __version__
-from reducelower.cli.app import app
+from reducelower.cli.main import app
 
 Cli = Callable[..., Any]
 

@@ -16,7 +16,7 @@ import reducelower
 from reducelower import batch, ir, rulebook, verification
 from reducelower import runtimes as targets
 from reducelower.adapters.reductions import REDUCTIONS
-from reducelower.cli.app import app
+from reducelower.cli.main import app
 
 from .shown import DOCS, ROOT
 

@@ -1,17 +1,18 @@
-"""`reducelower rules`."""
+"""`reducelower rules` and `targets`: what stands in the rule books, and what is known of runtimes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.cli.types import FOLDER, OPERATOR, RULES
+from reducelower.cli.types import FOLDER, OPERATOR, RULES, RUNTIME
 
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule, RuleBook
+    from reducelower.runtimes import Fact, Runtime
 
-__all__ = ["command"]
+__all__ = ["rules", "targets"]
 
 _MOST_SHOWN = 3
 """Wrong results that are shown of each rule and element type."""
@@ -20,7 +21,13 @@ _MOST_SHOWN = 3
 @click.command("rules")
 @click.argument("operator", type=OPERATOR, required=False)
 @click.option(
-    "--rules", type=RULES, default="spec", show_default=True, metavar="spec|stable|core|DIR", help="The rule book."
+    "--rules",
+    "book_name",
+    type=RULES,
+    default="spec",
+    show_default=True,
+    metavar="spec|stable|core|DIR",
+    help="The rule book.",
 )
 @click.option(
     "--test",
@@ -29,7 +36,7 @@ _MOST_SHOWN = 3
     metavar="DIR",
     help="Try every rule of a folder of your own against exact arithmetic; ends with 1 where one is wrong.",
 )
-def command(operator: str | None, rules: str, folder: str | None) -> int:
+def rules(operator: str | None, book_name: str, folder: str | None) -> int:
     """List the rules of a rule book, or show those for one operator.
 
     \b
@@ -46,7 +53,7 @@ def command(operator: str | None, rules: str, folder: str | None) -> int:
     from reducelower.cli.text import columns
     from reducelower.rulebook import load_book
 
-    book = load_book(folder or rules)
+    book = load_book(folder or book_name)
     if folder:
         book.check()
         return _try(book, operator)
@@ -88,3 +95,46 @@ def _try(book: RuleBook, operator: str | None) -> int:
         for sentence in trial.wrong[:_MOST_SHOWN]:
             problem(f"{trial.rule} on {trial.element_type}: {sentence}")
     return 0 if report.passed else 1
+
+
+@click.command("targets")
+@click.argument("runtime", type=RUNTIME, required=False)
+def targets(runtime: Any) -> int:
+    """List the runtimes that models can be made right for, or say what is known of one.
+
+    \b
+    Examples:
+      reducelower targets
+      reducelower targets openvino
+    """
+    from reducelower.cli.console import result
+    from reducelower.cli.text import columns
+    from reducelower.runtimes import load_runtime, shipped_names
+
+    if runtime is None:
+        for line in columns(_row(load_runtime(name)) for name in shipped_names()):
+            result(line)
+        return 0
+    result(f"{runtime}: {runtime.about}")
+    result(f"reads opsets {runtime.reads}, {runtime.prefer} rather than others")
+    for fact in runtime.facts:
+        result("")
+        for line in _lines(fact):
+            result(line)
+    return 0
+
+
+def _row(runtime: Runtime) -> tuple[str, ...]:
+    measured = any(fact.evidence.measured for fact in runtime.facts)
+    known = f"{len(runtime.facts)} facts, {'measured' if measured else 'documented'}" if runtime.facts else "no facts"
+    return runtime.name, runtime.version, f"opsets {runtime.reads}", known, runtime.about
+
+
+def _lines(fact: Fact) -> list[str]:
+    form = ", ".join(fact.when.described())
+    where = "every opset" if fact.opsets is None else f"opsets {fact.opsets}"
+    return [
+        f"{fact.outcome}: {fact.says}",
+        f"  {', '.join(sorted(fact.operators))}; {where}{f'; {form}' if form else ''}",
+        f"  {fact.evidence}",
+    ]
