@@ -138,7 +138,7 @@ def _forget(holder: GraphProto | FunctionProto, names: Collection[str]) -> None:
         holder.value_info.extend(kept)
 
 
-_TELLING = frozenset({"Erf", "InstanceNormalization", "Tanh"})
+_TELLING = frozenset({"Erf", "GlobalAveragePool", "InstanceNormalization", "Tanh"})
 """Without one of these or a Reduce operator there is no normalization and no activation."""
 
 

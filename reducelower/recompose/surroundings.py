@@ -141,7 +141,9 @@ class Surroundings:
         given = {value if isinstance(value, str) else value.name for value in holder.input}
         varying = given - {tensor.name for tensor in getattr(holder, "initializer", ())}
         for names, read, op_type in zip(outputs, self.inputs, self.op_types, strict=True):
-            if not varying.isdisjoint(read) and op_type not in _TOLD_BY_SHAPES:
+            # Of the second operand of CastLike it is the type alone that counts.
+            made_of = read[:1] if op_type == "CastLike" else read
+            if not varying.isdisjoint(made_of) and op_type not in _TOLD_BY_SHAPES:
                 varying.update(names)
         return varying
 

@@ -22,6 +22,9 @@ from reducelower.scope.graph import GraphScope
 
 __all__ = ["Axes", "Finder", "Found"]
 
+_OVER_SPACE = frozenset({"GlobalAveragePool"})
+"""Operators that reduce over all axes behind batch and channels."""
+
 _COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min"})
 
 
@@ -333,6 +336,13 @@ class _Search:
             if reduced is None:
                 return
             agreed, expected, operands = reduced, expected[:-1], operands[:1]
+        elif kind.op_type in _OVER_SPACE:
+            rank = self.place.ask(_rank, operands[0])
+            spatial = tuple(range(2, rank or 0))
+            over_space = _agreed(agreed, Axes(spatial, spatial, None), is_exact=wanted.is_exact) if spatial else None
+            if over_space is None:
+                return
+            agreed = over_space
         if len(operands) != len(expected):
             return
         orders: Iterable[Sequence[int]] = [operands]
@@ -392,12 +402,17 @@ class _Search:
         if rank is not None:
             counted = tuple(sorted(axis % rank for axis in stated)) if stated and rank else tuple(range(rank))
         axes = Axes(stated, counted, operands[1] if is_input else None)
-        known = state.axes
-        if known is None:
-            return replace(state, axes=axes)
-        if wanted.is_exact:
-            is_same = known.stated == stated and (stated is not None or known.value == axes.value)
-            return state if is_same else None
-        if known.counted != counted:
-            return replace(state, doubts=(*state.doubts, "its reductions go over different axes"))
-        return state
+        return _agreed(state, axes, is_exact=wanted.is_exact)
+
+
+def _agreed(state: _State, axes: Axes, *, is_exact: bool) -> _State | None:
+    """The state with the axes of one more node; None where they are others, and the form may not be in doubt."""
+    known = state.axes
+    if known is None:
+        return replace(state, axes=axes)
+    if is_exact:
+        is_same = known.stated == axes.stated and (axes.stated is not None or known.value == axes.value)
+        return state if is_same else None
+    if known.counted != axes.counted:
+        return replace(state, doubts=(*state.doubts, "its reductions go over different axes"))
+    return state

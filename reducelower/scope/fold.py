@@ -83,7 +83,7 @@ class Folding:
         self._left -= 1
         if node.op_type == "Shape":
             return self._shape(node, name, home)
-        inputs = [self._input(node, given, home) if given else None for given in node.input]
+        inputs = [self._input(node, at, home) if given else None for at, given in enumerate(node.input)]
         if any(given and found is None for given, found in zip(node.input, inputs, strict=True)):
             return None
         if any(found is not None and found.unknown is not None for found in inputs[_data_operands(node) :]):
@@ -105,7 +105,11 @@ class Folding:
         unknown = _evaluate(node, name, marks, home.opset)
         return None if unknown is None else _Value(result, unknown if unknown.any() else None)
 
-    def _input(self, node: NodeProto, name: str, home: Foldable) -> _Value | None:
+    def _input(self, node: NodeProto, at: int, home: Foldable) -> _Value | None:
+        name = node.input[at]
+        if node.op_type == "CastLike" and at == 1:
+            element_type = home.element_type(name)
+            return None if element_type is None else _Value(np.zeros(1, helper.tensor_dtype_to_np_dtype(element_type)))
         if node.op_type != "Size":
             return self._value(name, home)
         shape = home.shape(name)

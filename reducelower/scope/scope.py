@@ -38,6 +38,9 @@ class Foldable(Protocol):
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a value, None standing for a size that is not known."""
 
+    def element_type(self, name: str) -> int | None:
+        """The element type of a value; None if unknown."""
+
 
 class Scope(ABC):
     """The only way for a rule to learn about the surroundings of a node, and to add to them.

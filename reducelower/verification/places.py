@@ -171,6 +171,11 @@ class Place:
         dims = None if known is None else known[1]
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
+    def element_type(self, name: str) -> int | None:
+        """The element type of a tensor; None where it is not known."""
+        known = self.type_of(name)
+        return None if known is None else known[0]
+
     def evaluated(self, name: str) -> Array | None:
         """The value of what small nodes compute from constants, the shapes of statically shaped tensors among them."""
         if name not in self._evaluated:

@@ -50,16 +50,30 @@ MODELS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 WITH_IMAGES = {"ViT", "DeiT", "Dinov2", "ConvNext", "Segformer"}
 
 
+class Whole(torch.nn.Module):  # type: ignore[misc]  # torch is not installed where types are checked
+    """A transformer as a function of one tensor."""
+
+    def __init__(self, module: Any, name: str) -> None:
+        super().__init__()
+        self.module = module
+        self.name = name
+
+    def forward(self, given: Any) -> Any:
+        return self.module(**{self.name: given}).last_hidden_state
+
+
 def exported(name: str, folder: Path, *, opset: int, dynamo: bool) -> tuple[ModelProto, dict[str, np.ndarray]]:
     family, settings = MODELS[name]
     config = getattr(transformers, f"{family}Config")(**settings)
-    config.return_dict = False
+    config.use_cache = False
     torch.manual_seed(0)
-    module = transformers.AutoModel.from_config(config).eval()
-    given = torch.randn(1, 3, 32, 32) if name in WITH_IMAGES else torch.randint(0, 90, (2, 7))
+    has_images = name in WITH_IMAGES
+    model = transformers.AutoModel.from_config(config, attn_implementation="eager")
+    module = Whole(model.eval(), "pixel_values" if has_images else "input_ids")
+    given = torch.randn(1, 3, 32, 32) if has_images else torch.randint(0, 90, (2, 7))
     path = folder / "model.onnx"
-    axes = {} if name in WITH_IMAGES or dynamo else {"dynamic_axes": {"x": {0: "batch", 1: "length"}}}
-    storage = {"external_data": False} if dynamo else {"input_names": ["x"]}
+    axes = {} if has_images or dynamo else {"dynamic_axes": {"x": {0: "batch", 1: "length"}}}
+    storage = {"external_data": False, "verbose": False} if dynamo else {"input_names": ["x"]}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
