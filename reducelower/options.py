@@ -1,4 +1,4 @@
-"""What a run is told: the target, and the settings that library, command line and batches share."""
+"""The settings of a run: the target, and what library, command line and batches share."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that a run is told; the engine reads the first group, verification and files the others.
+    """All settings of a run; the engine reads the first group, verification and files the others.
 
     Attributes:
         target: what is legal where the models are going.

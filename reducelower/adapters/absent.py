@@ -118,7 +118,7 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
     if not found.has_context_dependent_function:
         return None
     for attribute in node.attribute:
-        value_of(node, attribute.name)  # refused where a call of the function around states it: the body hangs on it
+        value_of(node, attribute.name)  # refused where a call of the function around states it: the body depends on it
     types = []
     for name in node.input:
         known = scope.type(name) if name else TypeProto()

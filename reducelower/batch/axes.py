@@ -1,6 +1,6 @@
 """Constant axes of Reduce nodes that no checker looks at, because it does not know what is constant around a subgraph.
 
-A node that no boundary changes is carried over unseen; whoever hands over a file is still told that it makes no sense.
+A node that no boundary changes is carried over unseen; a file that makes no sense is still refused.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def _refuse_shared_data(tasks: Iterable[Task]) -> None:
         try:
             files = read_model(task.source).external
         except UnreadableModelError:
-            continue  # whoever converts it says so
+            continue  # the conversion says so
         for file in files:
             place = _beside(task.output, file.location)
             other, data = taken.setdefault(place, (task.source, file))

@@ -190,7 +190,7 @@ def show(outcome: Outcome, *, whole: bool, verbose: bool) -> None:
     """Say what was done with one model.
 
     Args:
-        outcome: what came of it.
+        outcome: of the model.
         whole: everything, and not just a line.
         verbose: every rewritten node.
     """
@@ -204,7 +204,7 @@ def show(outcome: Outcome, *, whole: bool, verbose: bool) -> None:
 
 
 def show_summary(outcomes: Sequence[Outcome]) -> None:
-    """Say what came of many models."""
+    """Say how many models fared."""
     if sys.stdout.isatty():
         from reducelower.cli.tables import models
 

@@ -35,7 +35,7 @@ def _starting(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
 
 
 class _Name(ParamType):
-    """The name of a file or folder, left to whoever opens it; the shell completes it.
+    """The name of a file or folder; it is opened later, and the shell completes it.
 
     An empty one is what a variable of a script that is not set leaves, and would stand for the current folder.
     """

@@ -49,7 +49,7 @@ def judge(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
 
     Args:
         case: the case.
-        answer: what came of it.
+        answer: the runtime's answer.
         tolerance: relative distance from the exact result that is allowed in every element type, where it is more than
             that type is allowed anyway; for runtimes that compute in a narrower type.
     """

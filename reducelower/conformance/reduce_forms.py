@@ -88,4 +88,4 @@ RANKS = (
     ((2, 3, 2, 2), Form("attribute", (2, 3), "1")),
     ((2, 3, 2, 2), Form("absent", (), "0")),
 )
-"""Ranks other than three; the form in which axes are given goes by the opset version."""
+"""Ranks other than three; the form in which axes are given depends on the opset version."""

@@ -45,7 +45,7 @@ def find(url: str) -> list[tuple[str, str]]:
 def fetch_model(url: str, folder: Path) -> str:
     """Bring a model and its external data to a folder.
 
-    External data that is not there is left out: whoever reads the model says so, as of any model.
+    External data that is not there is left out: reading the model reports it, as for any model.
 
     Returns:
         Where the model is now.

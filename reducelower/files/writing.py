@@ -170,7 +170,7 @@ def _weight_bytes(content: Iterable[Piece]) -> int:
 
 
 def _counter(on_copied: Callable[[int, int], object] | None, total: int) -> OnCopied:
-    """Adds up what was copied, for whoever wants to know how far that is."""
+    """Adds up what was copied, for progress."""
     done = 0
 
     def count(copied: int) -> None:

@@ -43,7 +43,7 @@ def refused(plan: Plan, source: Document, target: Target, settings: Settings) ->
 
 @contextmanager
 def suspecting(source: Document) -> Iterator[None]:
-    """Turn whatever a model that is not valid brings about into a refusal that says what is wrong with it."""
+    """Turn the errors that an invalid model causes into a refusal that says what is wrong with it."""
     try:
         yield
     except ConversionError:
@@ -73,7 +73,7 @@ def fits(
     Args:
         source: the model.
         target: where it is going.
-        settings: what else the run is told.
+        settings: the other settings of the run.
         refusals: what was refused at the target's own opset version; as long as that is, nothing else is looked at.
     """
     trials = source.for_trials()

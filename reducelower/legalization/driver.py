@@ -195,7 +195,7 @@ class Legalizer:
             if isinstance(settled, list):
                 outcome = Outcome.of(scope, op_type, label, settled, in_place=False)
             elif settled or node.SerializeToString() != before:
-                # Names that say nothing may be left out at the end of one, which is no rewrite to tell of.
+                # Names that say nothing may be left out at the end of one, which is not reported as a rewrite.
                 outcome = Outcome.of(scope, op_type, label if settled else "", [node], in_place=True)
             else:
                 outcome = Outcome.of(scope, op_type, "", None, in_place=True)
@@ -227,7 +227,7 @@ class Legalizer:
             self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key))
 
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
-        """Settle what becomes of a node that holds graphs, which goes by the names of the model, and do it."""
+        """Settle what becomes of a node that holds graphs, which uses the names of the model, and do it."""
         node, scope = edit.scope.node_list[index], NodeScope(edit.scope, None)
         if node.domain:
             node.domain = ""

@@ -1,6 +1,6 @@
 """Functions that cannot be converted for every caller alike, copied for each way they are called.
 
-The body of a model-local function may hang on what only its calls tell: attributes, axes handed over as an input, the
+The body of a model-local function may depend on what only its calls tell: attributes, axes handed over as an input, the
 element type and rank of its data. Where conversion of a function was refused, each distinct way of calling it gets a
 copy with all that written in; functions that convert as they are stay as they are.
 """

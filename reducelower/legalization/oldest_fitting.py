@@ -29,7 +29,7 @@ def name_oldest_fitting(plan: Plan, fits: Callable[[int], bool]) -> Plan:
     """The plan with the oldest fitting opset version in the hint of every refusal, if it refuses a downgrade.
 
     Args:
-        plan: what came of a run.
+        plan: the result of a run.
         fits: whether the same model can be made legal for another opset version.
     """
     goal = plan.target.opset

@@ -152,7 +152,7 @@ class Settler:
                 settled.append(node)
         is_outermost = not isinstance(around, InnerScope) and scope.node_scope.graph.is_graph
         if is_outermost and all(map(around.has_type_at_hand, sorted(scope.read()))):
-            # The graph is to state types that are to be had for little.
+            # The graph is to state types that are known without inference.
             scope.note_types()
         return settled
 

@@ -1,4 +1,4 @@
-"""A model on its way through: parsed once and written once, whoever wants it as bytes or as a message."""
+"""A model on its way through: parsed once and serialized once, whether bytes or message are wanted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Document:
     def for_trials(self) -> Document:
         """The model without weights, for attempts of which only the plan is wanted; its types are inferred once.
 
-        What is written may hang on whether types were at hand, so no other attempt begins with those of an earlier one.
+        What is written may depend on whether types were known, so no other attempt starts with those of an earlier one.
         """
         trials = self if self._is_for_trials else Document(skeleton(self.message))
         trials._is_for_trials = True

@@ -88,7 +88,7 @@ def inner_path(path: str, node: NodeProto, index: int, attribute: str) -> str:
 
 
 def read_by(node: NodeProto) -> Iterator[str]:
-    """The names of all that a node reads, and nodes and results of graphs inside it, whoever brings them about."""
+    """The names of all that a node reads, and nodes and results of graphs inside it, wherever they are defined."""
     yield from node.input
     for _, _, graph in subgraphs(node):
         yield from (value.name for value in graph.output)

@@ -69,7 +69,7 @@ def skeleton(model: ModelProto) -> ModelProto:
 
 
 class ContradictionError(Exception):
-    """The types that a model states contradict what its nodes yield, so that none of them can be relied upon."""
+    """The types that a model states contradict what its nodes yield, so that none of them can be trusted."""
 
 
 class Inference:
@@ -134,7 +134,7 @@ class Inference:
             except shape_inference.InferenceError as error:
                 raise ContradictionError(" ".join(str(error).split())) from error
             except Exception:
-                # A model that inference cannot even read has no inferred types; whoever needs one refuses and names
+                # A model that inference cannot even read has no inferred types; what needs one is refused and names
                 # the value.
                 return {}
             self._collect(model.graph, ())

@@ -1,4 +1,4 @@
-"""What a report is about: one run, its models, and what came of each."""
+"""What a report is about: one run, its models, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PASSED: tuple[Verdict, ...] = ("legal", "converted", "kept", "equivalent", "sam
 
 @dataclass(frozen=True)
 class ModelReport:
-    """One model and what came of it.
+    """One model and its outcome.
 
     Attributes:
         path: the model as the user named it.

@@ -1,4 +1,4 @@
-"""Writes a report: its form goes by the file's extension."""
+"""Writes a report in the format that the file's extension names."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class _Inside(Scope):
         return self.parent.reference(name)
 
     def written_as(self, name: str) -> str:
-        """How a value comes about."""
+        """How a value is defined."""
         return "dynamic" if self.defines(name) else self.parent.written_as(name)
 
     def is_read(self, name: str) -> bool:
@@ -129,7 +129,7 @@ class _Inside(Scope):
         return self.parent.is_handed_by_callers(name)
 
     def has_type_at_hand(self, name: str) -> bool:
-        """Whether the type of a value is to be had for little."""
+        """Whether the type of a value is known without inferring the whole model."""
         return self.parent.has_type_at_hand(name)
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
@@ -218,7 +218,7 @@ class BodyScope(_Inside):
         return next((each for each in node.attribute if each.ref_attr_name), None) if _is_constant(node) else None
 
     def written_as(self, name: str) -> str:
-        """How a value comes about."""
+        """How a value is defined."""
         node = self.producer(name)
         if node is None:
             return self.parent.written_as(name)
@@ -233,7 +233,7 @@ class BodyScope(_Inside):
         return not self.defines(name) and self.parent.is_handed_by_callers(name)
 
     def has_type_at_hand(self, name: str) -> bool:
-        """Whether the type of a value is to be had for little."""
+        """Whether the type of a value is known without inferring the whole model."""
         node = self.producer(name)
         return (node is not None and _is_constant(node)) or self.parent.has_type_at_hand(name)
 
@@ -251,7 +251,7 @@ class BodyScope(_Inside):
                 self.node_scope.types[name] = without_made_up_symbols(found)
 
     def read(self) -> set[str]:
-        """The values that the nodes read and do not bring about themselves; not what graphs inside them read."""
+        """The values that the nodes read and do not define themselves; not what graphs inside them read."""
         return {name for node in self.nodes for name in node.input if name} - self._producers.keys()
 
     def types_inside(self, node: NodeProto, number: int) -> list[ValueInfoProto]:
@@ -300,7 +300,7 @@ class BodyScope(_Inside):
         return "state the types and shapes of what the node reads"
 
     def _read_outside(self) -> list[str]:
-        """The values that the nodes, and graphs inside them, read and do not bring about themselves."""
+        """The values that the nodes, and graphs inside them, read and do not define themselves."""
         read = {name for node in self.nodes for name in read_from_outside(node)}
         return sorted(read - self._producers.keys())
 

@@ -123,7 +123,7 @@ class GraphScope:
         """Whether this is a graph, which can state types; a function body cannot."""
         return isinstance(self.holder, GraphProto)
 
-    # Who brings a value about
+    # Where a value is defined
 
     def home(self, name: str) -> GraphScope:
         """The scope that defines a value: this one or one around it."""
@@ -134,7 +134,7 @@ class GraphScope:
 
     @cached_property
     def _defined(self) -> set[str]:
-        """The values that this graph, if it stands inside another, brings into being itself."""
+        """The values that this graph, if it stands inside another, defines itself."""
         holder = self.holder
         if self.parent is None:
             return set()  # what no graph inside defines is looked for here
@@ -287,14 +287,14 @@ class GraphScope:
         return None if found is None else len(found)
 
     def written_as(self, name: str) -> str:
-        """How a value comes about: ``initializer``, ``constant`` (a Constant node) or ``dynamic``, at run time."""
+        """How a value is defined: ``initializer``, ``constant`` (a Constant node) or ``dynamic``, at run time."""
         home = self.home(name)
         if name in home.constant_nodes:
             return "constant"
         return "initializer" if name in home._initializers and not home.is_overridable(name) else "dynamic"
 
     def is_read(self, name: str) -> bool:
-        """Whether any node or graph output, here or in a graph inside, reads a value that this graph brings about."""
+        """Whether any node or graph output, here or in a graph inside, reads a value that this graph defines."""
         home = self.home(name)
         holder = home.holder
         outputs = [value.name for value in holder.output] if isinstance(holder, GraphProto) else holder.output

@@ -92,7 +92,7 @@ class NodeScope(Scope):
         Args:
             graph: where it stands.
             operands: number and name of each operand, by the blank that stands for it in the node; None where the
-                node goes by the names of the model, as one that holds graphs does.
+                node uses the names of the model, as one that holds graphs does.
         """
         self.graph = graph
         self.opset = graph.opset
@@ -198,7 +198,7 @@ class NodeScope(Scope):
         return self._ask(GraphScope.rank, name)  # type: ignore[no-any-return]
 
     def written_as(self, name: str) -> str:
-        """How a value comes about."""
+        """How a value is defined."""
         if self._is_own(name):
             is_initializer = name in self.added and self.added[name].value is not None and self._writes_initializers()
             return "initializer" if is_initializer else "constant" if name in self.added else "dynamic"
@@ -213,7 +213,7 @@ class NodeScope(Scope):
         return not self._is_own(name) and bool(self._ask(GraphScope.is_handed_by_callers, name))
 
     def has_type_at_hand(self, name: str) -> bool:
-        """Whether the type of a value is to be had for little."""
+        """Whether the type of a value is known without inferring the whole model."""
         if name in self.added:
             return True
         if name in self._made:
@@ -221,7 +221,7 @@ class NodeScope(Scope):
         return bool(self._ask(GraphScope.has_type_at_hand, name))
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
-        """The inferred type of a value in a subgraph of the node; such nodes go by the names of the model."""
+        """The inferred type of a value in a subgraph of the node; such nodes use the names of the model."""
         return self.graph.type_inside(node, number, name)
 
     def _ask_of_place(self, question: Question) -> bool:
@@ -313,7 +313,7 @@ class NodeScope(Scope):
             self.released.append(self._number(name))
 
     def types_at_hand(self) -> dict[str, TypeProto]:
-        """The types of the operands that are to be had for little; no rule is told, so nothing is written down."""
+        """The types of the operands that are known without inference; rules do not see this, so it is not recorded."""
         graph, operands = self.graph, self._operands or {}
         at_hand = {name: graph.type(real) for name, (_, real) in operands.items() if graph.has_type_at_hand(real)}
         return {name: found for name, found in at_hand.items() if found is not None}

@@ -27,7 +27,7 @@ class Foldable(Protocol):
         """Opset version that the nodes are written for."""
 
     def home(self, name: str) -> Foldable:
-        """The graph that brings a value about."""
+        """The graph that defines a value."""
 
     def whole(self, name: str) -> Array | None:
         """The value of a constant that is stated here, or known from outside; None where it has to be computed."""
@@ -45,8 +45,8 @@ class Foldable(Protocol):
 class Scope(ABC):
     """The only way for a rule to learn about the surroundings of a node, and to add to them.
 
-    Values go by the names that the node has for them. These are not their names in the model: nothing hangs on a name,
-    so what is found out for a node holds for every other one that gets the same answers.
+    Values are referred to by the names that the node has for them. These are not their names in the model: nothing
+    depends on a name, so what is found out for a node holds for every other one that gets the same answers.
 
     Attributes:
         opset: opset version that the node is written for.
@@ -97,7 +97,7 @@ class Scope(ABC):
 
     @abstractmethod
     def written_as(self, name: str) -> str:
-        """How a value comes about: ``initializer``, ``constant`` (a Constant node) or ``dynamic``, at run time."""
+        """How a value is defined: ``initializer``, ``constant`` (a Constant node) or ``dynamic``, at run time."""
 
     @abstractmethod
     def is_read(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Checks one distinct rewrite: builds its two small models, runs the battery, gathers what came of it."""
+"""Checks one distinct rewrite: builds its two small models, runs the battery, gathers the results."""
 
 from __future__ import annotations
 

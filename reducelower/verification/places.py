@@ -157,7 +157,7 @@ class Place:
         return self.opsets.get("", 1)
 
     def home(self, name: str) -> Place:
-        """The place that brings a value about."""
+        """The place that defines a value."""
         return self if self._holds(name) or self.parent is None else self.parent.home(name)
 
     def whole(self, name: str) -> Array | None:

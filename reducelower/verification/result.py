@@ -132,11 +132,11 @@ class SiteVerification(InNotebooks):
     limit: str = ""
 
     def __repr__(self) -> str:
-        """One line: where it stands, and what came of it."""
+        """One line: where it stands, and the result."""
         return f"SiteVerification({self})"
 
     def __str__(self) -> str:
-        """One sentence: where it stands, what came of it, and why."""
+        """One sentence: where it stands, the result, and why."""
         ran = f" on {self.cases} sets of values, {distance(self.max_ulp)}" if self.cases else ""
         return f"{self.place}: {self.status}{ran}{': ' * bool(self.reason)}{self.reason}"
 

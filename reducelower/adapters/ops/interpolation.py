@@ -118,7 +118,7 @@ def _gather(node: NodeProto, body: Writer, data: str, axis: Axis, places: Floats
     indices = nearest(places)
     if not np.array_equal(nearest(places - slack), nearest(places + slack)):
         raise RefusedError(
-            f"between which elements of axis {axis.place} it chooses hangs on the last bit of a coordinate",
+            f"between which elements of axis {axis.place} it chooses depends on the last bit of a coordinate",
             "choose sizes of which one divides the other",
         )
     return body.add(

@@ -94,7 +94,7 @@ def _changing(node: NodeProto, scope: Scope, scales: str, sizes: str, rank: int)
 
 
 def _scaled(size: int, scale: float) -> int | None:
-    """The size after scaling; None where it hangs on whether single or double precision is used."""
+    """The size after scaling; None where it depends on whether single or double precision is used."""
     after = math.floor(np.float32(size) * np.float32(scale))
     return after if after == math.floor(size * float(np.float32(scale))) else None
 

@@ -66,7 +66,7 @@ class Memo:
         self._writings: dict[GraphScope, dict[Outcome, Writing]] = {}
 
     def _known_in(self, stage: str, graph: GraphScope) -> dict[Signature, dict[bytes, _Known]]:
-        # What a function may refer to hangs on the function.
+        # What a body may refer to depends on its function.
         function = graph.root if graph.is_function else None
         return self._known.setdefault((stage, graph.opset, function, graph.is_graph), {})
 

@@ -35,7 +35,7 @@ class Outcome:
 
     Attributes:
         op_type: operator of the node.
-        label: what reports call it; empty where there is nothing to tell of.
+        label: what reports call it; empty where there is nothing to report.
         nodes: what stands in the node's place; None where it stays as it is.
         in_place: whether that is the node itself, changed.
         refusal: why it cannot be made legal, if it cannot.
