@@ -1,7 +1,7 @@
-"""GridSample, RoiAlign and DFT across their versions.
+"""GridSample and DFT across their versions.
 
 Sources: https://onnx.ai/onnx/operators/onnx__GridSample.html (16, 20),
-https://onnx.ai/onnx/operators/onnx__RoiAlign.html (10, 16), https://onnx.ai/onnx/operators/onnx__DFT.html (17, 20).
+https://onnx.ai/onnx/operators/onnx__DFT.html (17, 20).
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from onnx import NodeProto
 
 from reducelower.adapters.ops.grid_sample import written_out
 from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
+from reducelower.model.attributes import attribute_of, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -34,23 +33,6 @@ def _lower_grid_sample(node: NodeProto, scope: Scope) -> Outcome:
 def _raise_grid_sample(node: NodeProto, scope: Scope) -> Outcome:
     mode = value_of(node, "mode", "bilinear")
     set_attribute(node, "mode", _NEW_MODES.get(mode, mode))
-    return True
-
-
-@lowers("RoiAlign", 16)
-def _lower_half_pixel(node: NodeProto, scope: Scope) -> Outcome:
-    """Before 16 regions were not shifted by half a pixel, and were at least one wide and high."""
-    if value_of(node, "coordinate_transformation_mode", "half_pixel") != "output_half_pixel":
-        raise RefusedError(
-            "it shifts regions by half a pixel (coordinate_transformation_mode=half_pixel)",
-            "opset 16 is the oldest that has it",
-        )
-    return drop_attribute(node, "coordinate_transformation_mode")
-
-
-@raises("RoiAlign", 16)
-def _raise_half_pixel(node: NodeProto, scope: Scope) -> Outcome:
-    set_attribute(node, "coordinate_transformation_mode", "output_half_pixel")
     return True
 
 

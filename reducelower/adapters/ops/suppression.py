@@ -1,0 +1,137 @@
+"""NonMaxSuppression below opset 10: a Loop whose every step takes one box of each batch and class.
+
+It takes the best box that is left, and drops those that overlap it too much. What the steps took is stacked, and put in
+the order of batches, classes and steps.
+
+Source: https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html (10, 11).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from reducelower.adapters.absent import expresses
+from reducelower.adapters.builder import Writer
+from reducelower.adapters.ops.slicing import ramp
+from reducelower.model.attributes import value_of
+from reducelower.scope.scope import Scope
+
+__all__: list[str] = []
+
+_FLOAT, _INT64, _BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+@dataclass(frozen=True)
+class _Side:
+    """Where boxes begin and end along one axis: names of tensors (batch, 1, box)."""
+
+    low: str
+    high: str
+
+
+@expresses("NonMaxSuppression", opset=13)
+def _non_max_suppression(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    body = Writer(node, scope)
+    scores = node.input[1]
+    sizes = body.add("Shape", scores, tail="sizes")
+    count = body.add("Gather", sizes, body.number(2), tail="count", axis=0)
+    most = body.add("Reshape", body.input(2), body.number(1), tail="most") if body.input(2) else body.number(0)
+    steps = body.add("Where", body.add("Less", most, count, tail="is_less"), most, count, tail="at_most")
+    steps = body.add("Reshape", steps, body.constant(np.zeros(0), _INT64, "scalar"), tail="steps")
+    if body.input(4):
+        left = body.add("Greater", scores, body.input(4), tail="left")
+    else:
+        every = helper.make_tensor("every", _BOOL, [1], [True])
+        left = body.add("ConstantOfShape", sizes, tail="left", value=every)
+    graph = _step(body, scores, sizes, ramp(body, count))
+    _, taken, valid = body.add_many("Loop", [steps, "", left], ["rest", "taken", "valid"], body=graph)
+    # Steps come first where they are stacked: (step, batch, class).
+    taken, valid = (body.add("Transpose", name, tail="in_order", perm=[1, 2, 0]) for name in (taken, valid))
+    places = body.add("Transpose", body.add("NonZero", valid), tail="places", perm=[1, 0])
+    classes = body.add("Slice", places, body.number(0), body.number(2), body.number(1), tail="classes")
+    chosen = body.add("Compress", taken, body.add("Reshape", valid, body.number(-1), tail="row"), tail="chosen")
+    return body.yields("Concat", classes, body.add("Unsqueeze", chosen, body.number(1), tail="column"), axis=1)
+
+
+def _sides(body: Writer) -> list[_Side]:
+    """Both sides of the boxes, by two corners in any order or by center and size."""
+
+    def column(place: int) -> str:
+        picked = body.add("Gather", body.node.input[0], body.number(place), tail=f"column_{place}", axis=2)
+        return body.add("Transpose", picked, tail=f"coordinate_{place}", perm=[0, 2, 1])
+
+    columns = [column(place) for place in range(4)]
+    found = []
+    for one, other in zip(columns[:2], columns[2:], strict=True):
+        if value_of(body.node, "center_point_box", 0):
+            half = body.add("Div", other, body.constant(2, _FLOAT, "two"), tail="half")
+            found.append(_Side(body.add("Sub", one, half, tail="low"), body.add("Add", one, half, tail="high")))
+        else:
+            found.append(_Side(body.add("Min", one, other, tail="low"), body.add("Max", one, other, tail="high")))
+    return found
+
+
+def _step(body: Writer, scores: str, sizes: str, places: str) -> GraphProto:
+    """One step: the boxes that are left (batch, class, box) in; those left after it, the one taken, and if any was out.
+
+    Args:
+        body: the Writer, to which nodes are added that every step shares.
+        scores: (batch, class, box).
+        sizes: those of the scores.
+        places: the numbers of the boxes.
+    """
+    sides = _sides(body)
+    lengths = [body.add("Sub", side.high, side.low, tail="length") for side in sides]
+    area = body.add("Mul", *lengths, tail="area")
+    shape = body.add("Slice", sizes, body.number(0), body.number(2), tail="batches_and_classes")
+    threshold = body.input(3) or body.constant([0], _FLOAT, "no_overlap")
+    zero = body.constant(0, _FLOAT, "zero")
+    # Above what stands for the boxes that are gone, whatever the score.
+    ranked = body.add("Max", scores, body.constant(np.finfo(np.float32).min, _FLOAT, "lowest"), tail="ranked")
+    axis = body.number(2)
+    stem = body.node.name or body.node.output[0]
+    step, proceeds, left = (
+        body.scope.fresh(stem, f"/NonMaxSuppression/{tail}") for tail in ("step", "on", "left_before")
+    )
+    inside = Writer(body.node, body.scope)
+
+    there = inside.add("Cast", left, tail="there", to=_FLOAT)
+    valid = inside.add("Greater", inside.add("ReduceMax", there, tail="any", axes=[2], keepdims=0), zero, tail="is_any")
+    gone = inside.constant(-np.inf, _FLOAT, "gone")
+    best = inside.add("ArgMax", inside.add("Where", left, ranked, gone, tail="rank"), tail="best", axis=2, keepdims=1)
+    taken = inside.add("Equal", places, best, tail="is_taken")
+
+    def of_taken(name: str) -> str:
+        only = inside.add("Where", taken, name, zero, tail="only")
+        return inside.add("ReduceSum", only, axis, tail="of_taken", keepdims=1)
+
+    shared = []
+    for side in sides:
+        low = inside.add("Max", side.low, of_taken(side.low), tail="shared_low")
+        high = inside.add("Min", side.high, of_taken(side.high), tail="shared_high")
+        shared.append(inside.add("Max", inside.add("Sub", high, low, tail="shared"), zero, tail="shared_length"))
+    common = inside.add("Mul", *shared, tail="intersection")
+    union = inside.add("Sub", inside.add("Add", area, of_taken(area), tail="areas"), common, tail="union")
+    overlaps = inside.add(
+        "And",
+        inside.add("Greater", common, zero, tail="meets"),
+        inside.add("Greater", inside.add("Div", common, union, tail="share"), threshold, tail="is_much"),
+        tail="overlaps",
+    )
+    dropped = inside.add("Not", inside.add("Or", overlaps, taken, tail="dropped"), tail="is_kept")
+    rest = inside.add("And", left, dropped, tail="left_after")
+    number = inside.add("Reshape", best, shape, tail="number")
+    proceeds_on = inside.add("Identity", proceeds, tail="goes_on")
+    return helper.make_graph(
+        inside.nodes,
+        f"{stem}_step",
+        [_value(step, _INT64, 0), _value(proceeds, _BOOL, 0), _value(left, _BOOL, 3)],
+        [_value(proceeds_on, _BOOL, 0), _value(rest, _BOOL, 3), _value(number, _INT64, 2), _value(valid, _BOOL, 2)],
+    )
+
+
+def _value(name: str, element_type: int, rank: int) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, element_type, [None] * rank)
