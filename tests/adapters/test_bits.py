@@ -104,3 +104,17 @@ def test_bits_are_turned_below_18(dtype: Any) -> None:
     data = np.array([limits.min, limits.max, 0, 5], dtype)
     (result,) = run(converted(one("BitwiseNot", {"x": data}, 18), 13), {"x": data})
     np.testing.assert_array_equal(result, np.bitwise_not(data))
+
+
+@pytest.mark.parametrize(("dtype", "goal"), [(np.int8, np.uint8), (np.uint16, np.int16), (np.uint32, np.int32)])
+def test_bits_are_taken_for_whole_numbers_of_another_sign_below_26(dtype: Any, goal: Any) -> None:
+    data = np.array([np.iinfo(dtype).min, np.iinfo(dtype).max, 0, 5], dtype)
+    node = helper.make_node("BitCast", ["x"], ["y"], to=helper.np_dtype_to_tensor_dtype(np.dtype(goal)))
+    inputs, outputs = (
+        [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), [4])]
+        for name, kind in (("x", dtype), ("y", goal))
+    )
+    graph = helper.make_graph([node], "g", inputs, outputs)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 26)], ir_version=13)
+    (result,) = run(converted(made, 21), {"x": data})
+    np.testing.assert_array_equal(result, data.view(goal))

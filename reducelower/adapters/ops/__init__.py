@@ -16,7 +16,7 @@ FAMILIES: Mapping[str, str] = {
     "axes": "ArgMax ArgMin Compress Concat Flatten Gather Hardmax "
     "LogSoftmax OneHot Slice Softmax Split Squeeze Unsqueeze",
     "batch_normalization": "BatchNormalization InstanceNormalization",
-    "bits": "BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor",
+    "bits": "BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor",
     "broadcasting": "Add And Div Equal Gemm Greater Less Max Mean Min Mul Or PRelu Pow Sub Sum Xor",
     "casting": "Cast Concat",
     "chance": "Bernoulli",

@@ -1,10 +1,11 @@
-"""BitShift, and BitwiseAnd, BitwiseOr, BitwiseXor and BitwiseNot where the target has none, by 64-bit arithmetic.
+"""BitShift, BitCast of whole numbers, and bitwise operators where the target has none, by 64-bit arithmetic.
 
 Casts between integers keep the low bits, and int64 wraps around, so that sums and products are right in their low bits
 whatever the signs.
 
 Sources: https://onnx.ai/onnx/operators/onnx__BitShift.html (11, 28),
-https://onnx.ai/onnx/operators/onnx__BitwiseAnd.html (18), https://onnx.ai/onnx/operators/onnx__BitwiseNot.html (18).
+https://onnx.ai/onnx/operators/onnx__BitwiseAnd.html (18), https://onnx.ai/onnx/operators/onnx__BitwiseNot.html (18),
+https://onnx.ai/onnx/operators/onnx__BitCast.html (26).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from reducelower.scope.scope import Scope
 __all__: list[str] = []
 
 _INT64, _UINT64 = TensorProto.INT64, TensorProto.UINT64
+_WHOLE = (*SIGNED, *UNSIGNED)
 
 
 def _bits(element_type: int) -> int:
@@ -100,6 +102,15 @@ def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if is_short:
         result = body.add("Where", is_short, result, rest, tail="result")
     return _yielded(body, result, element_type)
+
+
+@expresses("BitCast", opset=13)
+def _same_bits(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+    """A Cast keeps the low bits, and here both types have as many."""
+    wanted = int(value_of(node, "to"))
+    if scope.needed_element_type(node.input[0]) in (*_WHOLE, TensorProto.BOOL) and wanted in _WHOLE:
+        return Writer(node, scope).yields("Cast", node.input[0], to=wanted)
+    return None
 
 
 @expresses("BitwiseNot", opset=13)
