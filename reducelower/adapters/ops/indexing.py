@@ -110,14 +110,14 @@ def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
         return without_batches(node, scope)
     body = Writer(node, scope)
     data, indices = node.input
-    shape, places = scope.shape(data), scope.shape(indices)
-    if places is not None and places[-1] == 1:
-        return body.yields("Gather", data, _rows(body)[0], axis=0)
+    shape = scope.shape(data)
+    if _named(body) == 1:
+        return body.yields("Gather", data, _rows(body), axis=0)
 
     def gathered() -> str:
-        row, _, rest = _rows(body)
+        rest = _rest(body, _sizes(body, data))
         rows = body.add("Reshape", data, body.add("Concat", body.number(-1), rest, tail="rows", axis=0), tail="flat")
-        return body.add("Gather", rows, row, tail="gathered", axis=0)
+        return body.add("Gather", rows, _rows(body), tail="gathered", axis=0)
 
     if shape is not None and all(shape):
         gathered()
@@ -125,7 +125,7 @@ def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
     element_type = scope.needed_element_type(data)
 
     def nothing() -> str:
-        _, _, rest = _rows(body)
+        rest = _rest(body, _sizes(body, data))
         ahead = body.add("Slice", _sizes(body, indices), body.number(0), body.number(-1), tail="ahead")
         zero = body.constant("" if element_type == TensorProto.STRING else 0, element_type, "nothing")
         return body.add("Expand", zero, body.add("Concat", ahead, rest, tail="shape", axis=0), tail="empty")
@@ -134,30 +134,35 @@ def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
     return body.yields_either(body.is_empty(data), nothing, gathered, element_type)
 
 
-def _rows(body: Writer) -> tuple[str, str, str]:
-    """What the indices of GatherND or ScatterND name, counted over the axes they name, which are taken as one.
-
-    Returns:
-        The names of these numbers, of the data's shape and of the sizes of the axes that are not named.
-    """
-    scope, (data, indices) = body.scope, body.node.input[:2]
-    shape = scope.shape(indices)
-    named = None if shape is None else shape[-1]
-    if shape is None or named is None:
-        raise RefusedError(
-            "how many axes its indices name is not known", f"opset 11 is the oldest that has {body.node.op_type}"
-        )
-    sizes = _sizes(body, data)
+def _rows(body: Writer) -> str:
+    """What the indices of GatherND or ScatterND name, counted over the axes they name, which are taken as one."""
+    data, indices = body.node.input[:2]
+    axes, rank = range(_named(body)), body.scope.needed_rank(indices)
     row = ""
-    for axis in range(named):
-        along = body.add("Gather", indices, _scalar(body, axis), tail=f"index_{axis}", axis=len(shape) - 1)
+    for axis in axes:
+        along = body.add("Gather", indices, _scalar(body, axis), tail=f"index_{axis}", axis=rank - 1)
         along = _not_negative(body, data, along, axis)
         if not row:
             row = along
             continue
-        size = body.add("Gather", sizes, _scalar(body, axis), tail=f"size_{axis}", axis=0)
+        size = body.add("Gather", _sizes(body, data), _scalar(body, axis), tail=f"size_{axis}", axis=0)
         row = body.add("Add", body.add("Mul", row, size, tail="ahead"), along, tail="row")
-    return row, sizes, body.add("Slice", sizes, body.number(named), body.number(TO_THE_END), tail="rest")
+    return row
+
+
+def _named(body: Writer) -> int:
+    """How many axes an index names."""
+    shape = body.scope.shape(body.node.input[1])
+    if shape is None or shape[-1] is None:
+        raise RefusedError(
+            "how many axes its indices name is not known", f"opset 11 is the oldest that has {body.node.op_type}"
+        )
+    return shape[-1]
+
+
+def _rest(body: Writer, sizes: str) -> str:
+    """The sizes of the axes that no index names."""
+    return body.add("Slice", sizes, body.number(_named(body)), body.number(TO_THE_END), tail="rest")
 
 
 @expresses("ScatterND", opset=10, reads=11)
@@ -176,9 +181,9 @@ def _scatter_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 def _places_of_rows(body: Writer) -> tuple[str, str]:
     """Where in the data, written out in one row, the elements are that ScatterND names; and the data's shape."""
-    row, sizes, rest = _rows(body)
+    row, sizes = _rows(body), _sizes(body, body.node.input[0])
     # The places of the elements that an index names lie side by side.
-    extents = body.add("Concat", body.number(1), rest, tail="extents", axis=0)
+    extents = body.add("Concat", body.number(1), _rest(body, sizes), tail="extents", axis=0)
     count = body.add("ReduceProd", extents, tail="count", axes=[0], keepdims=1)
     first = body.add("Mul", body.add("Reshape", row, body.constant([-1, 1], _INT64, "column")), count, tail="first")
     return body.add("Add", first, ramp(body, count), tail="places"), sizes
