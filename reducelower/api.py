@@ -85,7 +85,7 @@ def legalize(
         >>> model = onnx.parser.parse_model(text)
         >>> made = reducelower.legalize(model, reducelower.Target(13, without={"ReduceL2"}))
         >>> made.plan
-        Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 left unchanged)
+        Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 unchanged)
     """
     check_arguments(model=model, target=target, rules=rules, ir_version=ir_version)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
@@ -346,7 +346,7 @@ def check(
         >>> text = '<ir_version: 8, opset_import: ["": 18]> g (float[3] x) => (float[1] y) { y = ReduceL2 (x) }'
         >>> model = onnx.parser.parse_model(text)
         >>> reducelower.check(model, target=reducelower.Target(13, without={"ReduceL2"}))
-        Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 left unchanged)
+        Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 unchanged)
         >>> [refusal.reason for refusal in reducelower.check(model, 13).refusals]
         []
     """

@@ -63,7 +63,7 @@ class Site:
 
 @dataclass(frozen=True, repr=False)
 class Plan(InNotebooks):
-    """What happened to a model: rewritten sites, nodes carried over as they are, and refusals.
+    """What happened to a model: rewritten sites, nodes unchanged as they are, and refusals.
 
     Attributes:
         source_opset: opset version of the default domain before.
@@ -94,7 +94,7 @@ class Plan(InNotebooks):
     def __repr__(self) -> str:
         """One line: versions, and how much is rewritten."""
         refused = f", {_nodes(len(self.refusals))} refused" if self.refusals else ""
-        return f"Plan({self.versions}: {_nodes(len(self.sites))} rewritten, {self.carried} left unchanged{refused})"
+        return f"Plan({self.versions}: {_nodes(len(self.sites))} rewritten, {self.carried} unchanged{refused})"
 
     def __str__(self) -> str:
         """A line per operator and rule, or per refusal, below what `repr` says."""

@@ -58,7 +58,8 @@ def test_the_commands_of_the_tables_work_one_after_another(tmp_path: Path) -> No
     assert len(commands) > 10
     for command in commands:
         result = shell(command, tmp_path)
-        assert result.returncode == (1 if " check " in command else 0), command + result.stderr
+        finds = " check " in command or " diff " in command
+        assert result.returncode == finds, command + result.stderr
 
 
 def test_the_figures_say_how_they_are_made() -> None:
@@ -83,3 +84,26 @@ def test_what_is_shown_in_python_runs(heading: str, folder: Path, monkeypatch: p
         assert len(code.splitlines()) < 10
     monkeypatch.chdir(folder)
     exec(compile(code, "README.md", "exec"), {})
+
+
+def test_badges_are_read_from_the_package_index_and_never_written_by_hand() -> None:
+    badges = re.findall(r"!\[[^\]]*\]\((https?:[^)]*)\)", README)
+    assert badges
+    assert all(re.fullmatch(r"https://img\.shields\.io/pypi/(v|pyversions|l)/reducelower", badge) for badge in badges)
+
+
+def test_the_page_is_in_the_order_in_which_people_ask() -> None:
+    places = [
+        README.index(text)
+        for text in (
+            "**reducelower converts",
+            "](docs/images/report.png)",
+            "pip install reducelower",
+            "torch.onnx.export",
+            "$ reducelower convert",
+            "| onnx.version_converter |",
+            "## What else it does",
+            "## Links",
+        )
+    ]
+    assert places == sorted(places)

@@ -237,7 +237,7 @@ def _what_would_help(source: LoadedModel, settings: Settings) -> str:
 
 _SHORT_OF = {
     "not shown": "could not be verified",
-    "equivalent": "computes the same, but not in a runtime that departs from the specification",
+    "equivalent": "computes the same, but not in a runtime that diverges from the specification",
 }
 
 

@@ -40,7 +40,7 @@ def verify(before: str, after: str | None, **options: Any) -> int:
 
     Status 0 means equivalent, 1 different or not shown.
 
-    With one model, each --runtime is compared with a trusted one, and the first operator whose output departs is
+    With one model, each --runtime is compared with a trusted one, and the first operator whose output diverges is
     named.
 
     \b

@@ -42,7 +42,7 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
         lines += [f"    {line}" for line in site_lines(plan.sites)]
     else:
         lines += [f"    {line}" for line in describe_plan(plan)]
-    lines.append(f"  carried over  {nodes(plan.carried)}")
+    lines.append(f"  unchanged     {nodes(plan.carried)}")
     for note in plan.notes:
         lines += paragraph("note", note)
     if outcome.verification is not None:
@@ -50,7 +50,7 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
     if outcome.output:
         lines.append(f"  written       {shown(outcome.output)}")
     if outcome.external:
-        lines.append(f"  bring along   {', '.join(map(shown, outcome.external))} (external data, not copied)")
+        lines.append(f"  also needed   {', '.join(map(shown, outcome.external))} (external data, not copied)")
     return "\n".join(lines)
 
 
@@ -61,7 +61,7 @@ def short_report(outcome: Outcome) -> str:
     plan = outcome.plan
     if plan is None or outcome.status != DONE:
         return ""
-    rewritten = f"{nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
+    rewritten = f"{nodes(len(plan.sites))} rewritten, {plan.carried} unchanged"
     checked = outcome.verification
     loses = ", not verified, loses range" if plan.losses else ""
     verdict = loses if checked is None else f", {checked.label}"
@@ -85,7 +85,7 @@ def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
         ("refused", numbers[REFUSED]),
         ("failed", len(outcomes) - numbers[DONE] - numbers[REFUSED]),
         ("nodes rewritten", sum(len(plan.sites) for plan in converted)),
-        ("nodes carried over", sum(plan.carried for plan in converted)),
+        ("nodes unchanged", sum(plan.carried for plan in converted)),
     ]
     return [(name, str(number)) for name, number in rows]
 

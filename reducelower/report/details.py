@@ -128,7 +128,7 @@ def describe_difference(before: ModelProto, after: ModelProto, found: Difference
     for number, (change, region) in enumerate(zip(found.changes, found.regions, strict=True), 1):
         pictures = region_fragments(region) if any(region.nodes) and number <= _MOST_PICTURES else None
         kinds = [dict.fromkeys(text.partition(" ")[0] for text in texts) for texts in (change.before, change.after)]
-        title = " → ".join(", ".join(kind) or "nothing" for kind in kinds if kind or change.kind != "changed")
+        title = " → ".join(dict.fromkeys(", ".join(kind) or "nothing" for kind in kinds)) if any(kinds) else "Output"
         graph, node = change.nodes[0]
         told = "; ".join(change.details)
         changes.append(DistinctRewrite(number, title, change.kind, told, graph, node, len(change.nodes), pictures))

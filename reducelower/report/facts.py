@@ -106,7 +106,7 @@ class ModelReport:
         if self.verdict == "rewrite" and plan is not None:
             return f"would be converted ({plan.versions}): {_nodes(len(plan.sites))} rewritten"
         if self.verdict == "converted" and plan is not None:
-            return f"converted ({plan.versions}): {_nodes(len(plan.sites))} rewritten, {plan.carried} carried over"
+            return f"converted ({plan.versions}): {_nodes(len(plan.sites))} rewritten, {plan.carried} unchanged"
         if self.verdict == "kept":
             return "converted by an earlier run, of the same model and options"
         if self.verdict == "different":

@@ -78,6 +78,7 @@ def render(report: Report) -> str:
             policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'",
             marks=_MARKS,
             headline=_headline(report),
+            title=_title(report),
             warnings=_warnings(report),
             good=_GOOD,
         )
@@ -105,6 +106,12 @@ def _finalize(value: object) -> object:
 def _hash(text: str) -> str:
     """The digest by which the page's policy allows this one script or style, and no other."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _title(report: Report) -> str:
+    if report.command == "diff":
+        return "The same" if report.passed else "Different"
+    return "Not passed" if not report.passed else "Passed, with warnings" if _warnings(report) else "Passed"
 
 
 def _headline(report: Report) -> str:

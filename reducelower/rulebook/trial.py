@@ -59,7 +59,8 @@ class Trial:
         """What came of it, in words."""
         if self.skipped:
             return f"not tried: {self.skipped}"
-        off = "wrong" if self.wrong else f"at most {self.largest_error:.3g} ULP off"
+        near = f"at most {self.largest_error:.3g} ULP off" if self.largest_error else "exact"
+        off = "wrong" if self.wrong else near
         return f"{off}, {self.results} results in {self.runtime or 'no runtime'}"
 
 

@@ -1,4 +1,4 @@
-"""Compares one model in two runtimes and names the first operator whose output departs."""
+"""Compares one model in two runtimes and names the first operator whose output diverges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Departure:
         node: name of the node; ``ReduceL1#4`` (operator and position) where it has none.
         op_type: its operator.
         index: its position in the main graph.
-        output: the output that departs.
+        output: the output that diverges.
         reason: what differs, as a sentence; "before" is the trusted runtime.
     """
 
@@ -49,7 +49,7 @@ class RuntimeComparison:
         runtime: the runtime in question.
         trusted: the runtime it is compared with.
         outputs: one comparison per graph output.
-        first: the first operator that departs; None when the runtimes agree, or no single node shows it.
+        first: the first operator that diverges; None when the runtimes agree, or no single node shows it.
         reason: why there was no comparison; empty when there was one.
         notes: sentences a reader should see.
     """
@@ -71,10 +71,10 @@ class RuntimeComparison:
             text = f"{self.runtime} agrees with {self.trusted} on every output."
         elif self.first is None:
             wrong = next(item for item in self.outputs if item.verdict == "different")
-            text = f"{self.runtime} departs from {self.trusted}: output {wrong.name!r}: {wrong.reason}."
+            text = f"{self.runtime} diverges from {self.trusted}: output {wrong.name!r}: {wrong.reason}."
         else:
             text = (
-                f"{self.runtime} departs from {self.trusted}, first at {self.first.op_type} {self.first.node!r}, "
+                f"{self.runtime} diverges from {self.trusted}, first at {self.first.op_type} {self.first.node!r}, "
                 f"output {self.first.output!r}: {self.first.reason}."
             )
         return " ".join([text, *self.notes])
@@ -99,7 +99,7 @@ def compare_runtimes(
     """Run one model in a runtime and in a trusted one on the same inputs.
 
     Where an output differs, the intermediate values are made outputs too, and the first node in graph order whose
-    value departs is named.
+    value diverges is named.
 
     Args:
         model: the model; one with external data is given by its path.

@@ -232,7 +232,7 @@ class Verification(InNotebooks):
 
     @property
     def departing(self) -> tuple[SiteVerification, ...]:
-        """The regions in which the runtime departs from the specification."""
+        """The regions in which the runtime diverges from the specification."""
         return tuple(site for site in self.sites if site.status == "departs")
 
     @property
@@ -240,7 +240,7 @@ class Verification(InNotebooks):
         """The verdict in a few words, with what a reader must not miss."""
         losses = sum(len(site.nodes) for site in self.losing)
         more = f", loses range at {losses} node{'s' * (losses != 1)}" if losses else ""
-        departs = ", the runtime departs from the specification" if self.departing or self.departs else ""
+        departs = ", the runtime diverges from the specification" if self.departing or self.departs else ""
         return f"{self.verdict}{more}{departs}"
 
     @property
@@ -250,7 +250,7 @@ class Verification(InNotebooks):
         found += [f"{site.place}: {site.reason}" for site in self.departing]
         if self.departs:
             names = ", ".join(map(repr, self.departs))
-            found.append(f"the runtime departs from the specification on the source, of output {names}")
+            found.append(f"the runtime diverges from the specification on the source, of output {names}")
         if self.verdict == "not shown":
             found.append(f"not shown to be equivalent: {self._why()}")
         return tuple(found)
@@ -272,9 +272,11 @@ class Verification(InNotebooks):
         else:
             worst = max((output.max_ulp for output in self.outputs), default=0)
             compared = sum(output.verdict == "equal" for output in self.outputs)
+            differ = any(output.reason for output in self.outputs)  # where one side is infinite
+            apart = f"at most {worst:,} ULP apart where both are finite" if differ else distance(worst)
             headline = (
                 f"Equivalent: {compared} output{'s' * (compared != 1)} equal on {self.cases} "
-                f"set{'s' * (self.cases != 1)} of inputs in {self.runtime}, {distance(worst)}."
+                f"set{'s' * (self.cases != 1)} of inputs in {self.runtime}, {apart}."
             )
         for site in self.losing:
             headline = f"Loses range at {site.place}{': ' + site.holds if site.holds else ''}. {headline}"
@@ -282,8 +284,8 @@ class Verification(InNotebooks):
             nodes = sum(len(site.nodes) for site in self.sites)
             passed = sum(site.ok and site.status != "not run" for site in self.sites)
             headline += (
-                f" {passed} of {len(self.sites)} distinct regions that differ ({nodes} node{'s' * (nodes != 1)}) hold "
-                f"by themselves, on {self.coverage.sets} sets of values."
+                f" {passed} of {len(self.sites)} distinct regions that differ ({nodes} node{'s' * (nodes != 1)}) were "
+                f"verified in isolation, on {self.coverage.sets} sets of values."
             )
         return headline
 

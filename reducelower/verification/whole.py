@@ -119,7 +119,7 @@ def verify(
         plan: what a conversion did; its rewrites are then named in what is found.
         on_progress: called with (done, total) distinct regions.
         base_dir: folder of the external data of models given as ModelProto.
-        strict: take a runtime that departs from the specification for a reason not to say ``equivalent``.
+        strict: take a runtime that diverges from the specification for a reason not to say ``equivalent``.
         overrides: whether initializers that are also inputs have to be defaults in both models, which a caller may
             override.
         provider: execution provider of onnxruntime, such as ``cuda``; the CPU where none is named.
@@ -455,7 +455,7 @@ def _departing(question: _Question, right: Run, outputs: list[OutputComparison])
         if item.verdict == "different":
             question.departs.append(item.name)
             question.notes.append(
-                f"The runtime departs from the specification on the source: of output {item.name!r}, {item.reason}; "
+                f"The runtime diverges from the specification on the source: of output {item.name!r}, {item.reason}; "
                 f"onnx.reference gives of the source what {right.runtime} gives of the converted model."
             )
     return again

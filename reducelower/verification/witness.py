@@ -39,7 +39,7 @@ class Witness:
         self._is_stale = bool(old_in_reference(source))
 
     def departure(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, elements: Array | None) -> str:
-        """How onnxruntime departs from the specification on the source, as a sentence; empty where it does not.
+        """How onnxruntime diverges from the specification on the source, as a sentence; empty where it does not.
 
         Of the source, the evaluator has to give what the replacement gives in onnxruntime, or something much nearer.
 
@@ -61,12 +61,12 @@ class Witness:
         first = tuple(np.argwhere(np.atleast_1d(where))[0])
         shown = [str(np.atleast_1d(item)[first]) for item in (left, right, truth)]
         return (
-            f"the runtime departs from the specification on the source: onnxruntime gives {shown[0]}, "
+            f"the runtime diverges from the specification on the source: onnxruntime gives {shown[0]}, "
             f"onnx.reference gives {shown[2]} and the replacement {shown[1]}"
         )
 
     def _imprecise(self, feeds: Mapping[str, Any], right: Array, truth: Array, at: int, where: Array) -> str:
-        """Whether onnxruntime departs on the replacement, by digits: in the evaluator that gives what the source is."""
+        """Whether onnxruntime diverges on the replacement by digits: in the evaluator that gives what the source is."""
         if not is_float(right) or old_in_reference(self._result):
             return ""
         try:
@@ -87,7 +87,7 @@ class Witness:
         if not (np.isfinite(exact) & right_there & slight).all():
             return ""
         return (
-            f"the runtime departs from the specification on the replacement: onnxruntime gives {one[0]:.9g}, "
+            f"the runtime diverges from the specification on the replacement: onnxruntime gives {one[0]:.9g}, "
             f"onnx.reference gives {other[0]:.9g} and of the source {exact[0]:.9g}"
         )
 

@@ -36,7 +36,7 @@ def test_a_report_says_what_was_done(cli: Cli, model: Path, tmp_path: Path) -> N
         "rewritten     3 nodes",
         "2  ReduceSumSquare",
         "1  ReduceLogSumExp",
-        "carried over  10 nodes",
+        "unchanged     10 nodes",
         "verified      Equivalent",
         f"written       {output}",
     ):

@@ -404,7 +404,7 @@ def test_data_that_was_not_brought_along_is_named(heavy: LoadedModel, tmp_path: 
     output = tmp_path / "to" / "out.onnx"
     ran = cli("convert", heavy.path, "-o", output, "--opset", 13, "--external-data", "keep")
     assert ran.status == 0
-    assert "bring along   data/weights.bin" in ran.out
+    assert "also needed   data/weights.bin" in ran.out
     assert names(tmp_path / "to") == {"out.onnx"}
 
 
