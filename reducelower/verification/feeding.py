@@ -21,7 +21,7 @@ __all__ = ["Accepts", "fed"]
 
 _LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 _MAXIMUM = 4_000_000
-_MANY = 400  # values along all free dimensions
+_MANY = 1000  # values along all free dimensions
 _RANKS = (2, 3, 1, 4, 0)  # of inputs of which it is not known
 _OF_CARRIED = 3  # sizes
 _TRUTHS = 3  # bool inputs of which every combination is tried
@@ -136,7 +136,7 @@ def _of_length(shape: tuple[int, ...], length: int) -> list[int]:
 
 
 _FEW = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
-_AT_OTHER_SIZES = ("random", "mixed", "wide", "negative", "off steps")
+_AT_OTHER_SIZES = ("random", "mixed", "wide", "negative", "off steps", "from tables")
 _SPECIAL = frozenset({"infinity", "NaN", "one NaN", "negative infinity"})
 
 

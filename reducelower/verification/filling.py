@@ -30,7 +30,7 @@ class Filling:
 
     Attributes:
         element_type: ONNX element type number.
-        constants: the numbers that the region holds.
+        constants, tables: as of `Limits`.
         rounds_to_integers, has_steps: as of `Limits`.
         takes_special: whether NaN and infinities are fed.
         divides: whether integers are divided in the region.
@@ -39,6 +39,7 @@ class Filling:
 
     element_type: int
     constants: tuple[float, ...]
+    tables: tuple[float, ...]
     rounds_to_integers: bool
     has_steps: bool
     takes_special: bool
@@ -51,6 +52,7 @@ class Filling:
         return Filling(
             spec.element_type,
             limits.constants,
+            limits.tables,
             limits.rounds_to_integers,
             limits.has_steps,
             not limits.open_to_special,
@@ -142,6 +144,8 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     }
     if filling.has_steps:
         found["off steps"] = made(_off_steps(filling.constants))
+    if filling.tables:
+        found["from tables"] = made(_beside(filling.tables))
     if near:
         found["around constants"] = made(lambda shape, rng: rng.choice(np.array(near), shape))
     for constant in filling.constants[:4]:
@@ -171,12 +175,17 @@ def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.ran
 
 
 def _off_steps(constants: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
-    """Values on either side of halves of steps, at distances of a tenth to a millionth of their own size."""
-    steps = np.array([1.0, *(abs(constant) for constant in constants if constant and abs(constant) < WIDE)])
+    """Values on either side of halves of steps."""
+    steps = [1.0, *(abs(constant) for constant in constants if constant and abs(constant) < WIDE)]
+    return _beside([step * count / 2 for step in steps for count in range(-9, 10)])
+
+
+def _beside(values: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    """Values off others by a tenth to a millionth of their own size."""
 
     def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
         distance = 10.0 ** rng.uniform(-6, -1, shape) * rng.choice([-1.0, 1.0], shape)
-        return rng.integers(-9, 10, shape) / 2 * rng.choice(steps, shape) * (1 + distance)
+        return rng.choice(np.array(values), shape) * (1 + distance)
 
     return draw
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnx import AttributeProto, NodeProto, TensorProto
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
 from reducelower.verification.pairs import Pair
 
 __all__ = ["Limits", "limits_of", "takes_empty"]
@@ -68,8 +70,9 @@ _TAKES_EMPTY = frozenset(
 # What they give jumps where what they are given changes little.
 _STEPS = frozenset(
     {
-        "Ceil", "DynamicQuantizeLinear", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod",
-        "QuantizeLinear", "Round",
+        "ArgMax", "ArgMin", "Ceil", "DynamicQuantizeLinear", "Equal", "Floor", "Greater", "GreaterOrEqual", "Hardmax",
+        "Less", "LessOrEqual", "Mod", "NonMaxSuppression", "QuantizeLinear", "Round", "TopK", "TreeEnsemble",
+        "TreeEnsembleClassifier", "TreeEnsembleRegressor",
     }
 )  # fmt: skip
 
@@ -78,6 +81,10 @@ _INTEGERS = frozenset(
     for name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "INT4", "UINT4")
     if hasattr(TensorProto, name)
 )
+
+
+_FEW = 8
+_OF_TABLE = 256  # numbers
 
 
 @dataclass
@@ -92,6 +99,7 @@ class Limits:
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
         constants: the numbers that either side holds, to try values on either side of.
+        tables: where values are compared, some of the numbers in large constants.
         takes_empty: whether empty tensors may be fed.
         is_carried: whether both sides are one node for two versions of its operator, so that less will show the
             difference.
@@ -105,6 +113,7 @@ class Limits:
     open_to_special: str = ""
     rounds_to_integers: bool = False
     constants: tuple[float, ...] = ()
+    tables: tuple[float, ...] = ()
     takes_empty: bool = True
     has_steps: bool = False
     is_carried: bool = False
@@ -141,7 +150,10 @@ def limits_of(pair: Pair) -> Limits:
             _note(node, limits)
     limits.divisors -= limits.where
     limits.takes_empty = takes_empty(_all([*pair.nodes, *pair.replacement]))
-    limits.constants = _constants(pair)
+    held = [value for value in _held(pair) if value.dtype.kind in "iuf"]
+    limits.constants = _constants(held)
+    if limits.has_steps:
+        limits.tables = _tables(held)
     limits.is_carried = pair.is_carried
     return limits
 
@@ -152,6 +164,7 @@ def takes_empty(nodes: Iterable[NodeProto]) -> bool:
 
 
 def _note(node: NodeProto, limits: Limits) -> None:
+    limits.has_steps |= node.op_type in _STEPS
     if node.domain not in DEFAULT_DOMAINS:
         return
     if node.op_type in _OPEN and not limits.open_to_special:
@@ -160,7 +173,7 @@ def _note(node: NodeProto, limits: Limits) -> None:
         limits.rounds_to_integers = True
     if node.op_type in ("CastLike", "QLinearConv", "QLinearMatMul"):
         limits.rounds_to_integers = True
-    limits.has_steps |= node.op_type in _STEPS or limits.rounds_to_integers
+    limits.has_steps |= limits.rounds_to_integers
     if node.op_type in ("Gather", "GatherElements"):
         axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
         limits.indexes[node.input[1]] = node.input[0], axis
@@ -200,34 +213,29 @@ def _through(node: NodeProto, inner: Sequence[str], found: set[str]) -> None:
     found.update(given for given, name in zip(outer, formal, strict=False) if name in found and given)
 
 
-def _constants(pair: Pair) -> tuple[float, ...]:
-    """Numbers that either side holds: small constants, and numeric attributes of nodes."""
-    found: dict[float, None] = {}
-    for held in pair.constants:
-        for value in held.values():
-            if value.dtype.kind in "iuf" and value.size <= 8:
-                found.update((float(item), None) for item in value.ravel().tolist())
+def _held(pair: Pair) -> Iterator[Array]:
+    """What either side holds: constants, and numeric attributes of nodes."""
+    for constants in pair.constants:
+        yield from constants.values()
     for node in _all([*pair.nodes, *pair.replacement]):
         for attribute in node.attribute:
-            if attribute.type == AttributeProto.FLOAT and not attribute.ref_attr_name:
-                found[float(attribute.f)] = None
-            elif attribute.type == AttributeProto.TENSOR and 0 < _size(attribute.t) <= 8:
-                found.update(_numbers(attribute.t))
+            if attribute.ref_attr_name:
+                continue
+            if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
+                yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), np.float64))
+            elif attribute.type == AttributeProto.TENSOR and attribute.t.data_location != TensorProto.EXTERNAL:
+                yield numpy_helper.to_array(attribute.t)
+
+
+def _constants(held: Sequence[Array]) -> tuple[float, ...]:
+    """The smallest numbers among small constants."""
+    found = dict.fromkeys(float(item) for value in held if value.size <= _FEW for item in value.ravel().tolist())
     finite = [value for value in found if value == value and abs(value) < 1e300]
-    return tuple(sorted(finite, key=abs)[:8])
+    return tuple(sorted(finite, key=abs)[:_FEW])
 
 
-def _size(tensor: TensorProto) -> int:
-    size = 1
-    for dim in tensor.dims:
-        size *= dim
-    return size
-
-
-def _numbers(tensor: TensorProto) -> dict[float, None]:
-    from onnx import numpy_helper
-
-    if tensor.data_location == TensorProto.EXTERNAL:
-        return {}
-    value = numpy_helper.to_array(tensor)
-    return dict.fromkeys(float(item) for item in value.ravel().tolist()) if value.dtype.kind in "iuf" else {}
+def _tables(held: Sequence[Array]) -> tuple[float, ...]:
+    """Some of the numbers in large constants, which say where the data lies that they are about."""
+    found = [value.ravel()[:: value.size // _OF_TABLE + 1].astype(np.float64) for value in held if value.size > _FEW]
+    drawn = np.concatenate([*found, np.zeros(0)])
+    return tuple(drawn[np.isfinite(drawn)][:: drawn.size // _OF_TABLE + 1].tolist())

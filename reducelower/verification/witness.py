@@ -22,6 +22,7 @@ _CLOSER = 4.0
 _GARBAGE = 0.1
 _CLOSE = 1e-4
 _SLIGHT = 0.01
+_MOST = 0.75
 
 
 class Witness:
@@ -129,7 +130,10 @@ class Witness:
             lost = np.isfinite(exact) & (garbage | overflown)
             nearer = np.isfinite(exact) & (error * _CLOSER < off)
             as_right = (other == exact.astype(left.dtype).astype(np.float64)) | (np.isnan(other) & np.isnan(exact))
-        if not (lost | nearer | as_right).all():
+        told = lost | nearer | as_right
+        # An element may be right by chance beside those of which the source has lost every digit.
+        beside = ~np.isfinite(other) & (told.mean() >= _MOST)
+        if not (told | beside).all():
             return ""
         return f"{int(where.sum())} values differ that the source itself is off by, of what it is in double"
 
