@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ class Features:
         axes_count: how many dimensions are reduced; None as above.
         all_axes: whether every dimension is reduced; None as above.
         output_types: the element type of the result.
+        made: whether a conversion made the node; no case is of such.
     """
 
     element_types: str
@@ -43,6 +44,7 @@ class Features:
     axes_count: int | None = 0
     all_axes: bool | None = False
     output_types: str = ""
+    made: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

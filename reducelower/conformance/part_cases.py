@@ -58,6 +58,9 @@ def _one(compute: Callable[..., Array], types: tuple[str, ...] = _FLOATS, values
 
 _INFINITE = np.array([[np.inf, -2.25, 3.0, -np.inf], [2.0, 1.0, -np.inf, 4.0], [0.25, -3.5, np.inf, 1.25]])
 _NAN = np.where(np.isinf(_INFINITE), np.nan, _INFINITE)
+_HALVES = (5, 2**31 + 9, 2**31 - 2, 2**32 - 3)
+"""Numbers whose lower halves, taken for numbers of their own, are negative where the whole is not."""
+
 _NOT_ZERO = np.where(np.abs(_OTHER) < 1, 2.0, _OTHER)
 
 _ELEMENTWISE: Mapping[str, _Elementwise] = {
@@ -123,12 +126,15 @@ def _elementwise(operator: str, opset: int, part: _Elementwise) -> Iterator[Case
             row = values[1][1]
             broadcast = part.compute(_wide(values[0]), _wide(row)).astype(kind)
             yield _of_inputs(operator, opset, f"{element_type} broadcast", [values[0], row], broadcast)
+    if operator in ("Max", "Min") and _takes(operator, opset, "int64"):
+        values = [np.resize(_HALVES, 16), np.resize(_HALVES[::-1], 16)]
+        yield _of_inputs(operator, opset, "int64 huge", values, part.compute(*values), "huge")
 
 
-def _of_inputs(operator: str, opset: int, name: str, values: list[Array], expected: Array) -> Case:
+def _of_inputs(operator: str, opset: int, name: str, values: list[Array], expected: Array, tag: str = "") -> Case:
     names = ["x", "y", "z"][: len(values)]
     node = helper.make_node(operator, names, ["result"], name="part")
-    return _case(name, node, opset, dict(zip(names, values, strict=True)), expected)
+    return _case(name, node, opset, dict(zip(names, values, strict=True)), expected, tag=tag)
 
 
 def _case(
@@ -138,11 +144,12 @@ def _case(
     inputs: Mapping[str, Array],
     expected: Array,
     initializers: Mapping[str, Array] | None = None,
+    tag: str = "",
 ) -> Case:
     known = {**(initializers or {}), **inputs}
     first = known[node.input[0]] if node.input else expected
     features = Features(element_type_of(first), first.ndim, expected.ndim, output_types=element_type_of(expected))
-    return make_case(name, [node], opset, features, inputs, [expected], initializers=initializers)
+    return make_case(name, [node], opset, features, inputs, [expected], initializers=initializers, tag=tag)
 
 
 def _cast(opset: int) -> Iterator[Case]:
@@ -178,6 +185,11 @@ def _clip(opset: int) -> Iterator[Case]:
         node = helper.make_node("Clip", ["x", "low", "high"], ["result"], name="part")
         expected = np.clip(data, low, high)
         yield _case(element_type, node, opset, {"x": data}, expected, {"low": low, "high": high})
+    if _takes("Clip", opset, "int64"):
+        data, low, high = np.resize(_HALVES, 16), np.array(7), np.array(2**31 - 1)
+        node = helper.make_node("Clip", ["x", "low", "high"], ["result"], name="part")
+        expected = np.clip(data, low, high)
+        yield _case("int64 huge", node, opset, {"x": data}, expected, {"low": low, "high": high}, "huge")
 
 
 def _resizing(operator: str) -> Callable[[int], Iterator[Case]]:

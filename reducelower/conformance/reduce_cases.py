@@ -76,7 +76,21 @@ def reduce_cases(operator: str, opset: int, depth: Depth) -> Iterator[Case]:
 _USUAL_TYPES = ("float16", "double", "int32", "int64")
 _ELEMENT_TYPES = (*_USUAL_TYPES, "int8", "uint8", "uint32", "bool")
 
+_HALVES = tuple(int(2**31 + (-1) ** (at // 8) * (2**30 + 977 * at)) for at in range(16))
+"""Numbers of one upper half; the lower one, taken for a number itself, is negative of the first eight, which fill the
+vectors of any machine."""
+
+_LIMITS = {kind: (0, *(int(getattr(np.iinfo(kind), end)) for end in ("min", "max")), -1) for kind in ("int32", "int64")}
+
+_WIDE = {"int32": (2**24 + 1, 2**25 + 3, -(2**26) - 5), "int64": (2**24 + 1, 2**52 + 3, -(2**51) - 5)}
+"""Integers that float does not hold."""
+
 _EXTREMES: dict[str, tuple[tuple[str, str, tuple[float, ...]], ...]] = {
+    **{
+        operator: (("huge", "int64", _HALVES), *(("huge", kind, values) for kind, values in _LIMITS.items()))
+        for operator in ("ReduceMax", "ReduceMin")
+    },
+    "ReduceSum": tuple(("huge", kind, values) for kind, values in _WIDE.items()),
     "ReduceL2": (
         ("huge", "float32", (1e30, 1e30, 1e30)),
         ("tiny", "float32", (1e-30, 2e-30, 2e-30)),
@@ -92,7 +106,7 @@ _EXTREMES: dict[str, tuple[tuple[str, str, tuple[float, ...]], ...]] = {
         ("tiny", "float64", (-1000.0, -1001.0, -1002.0)),
     ),
 }
-"""Values whose result is finite and neither zero, where the obvious way to it overflows or underflows."""
+"""Values whose result is finite and no zero, where the obvious way to it overflows, underflows or loses digits."""
 
 
 def _attributes(operator: str, opset: int) -> frozenset[str]:

@@ -40,6 +40,10 @@ def _fact(fact: Fact) -> list[str]:
     conditions = [f"{name} = {_value(value)}" for name, value in fact.when.conditions() if value is not None]
     if conditions:
         lines.append(f"when = {{ {', '.join(conditions)} }}")
+    if fact.versions is not None:
+        lines.append(f'versions = "{fact.versions}"')
+    if fact.not_by:
+        lines.append(f"not_by = {_value(fact.not_by)}")
     evidence = fact.evidence
     if evidence.measured:
         lines.append(f"evidence = {{ measured = {_text(evidence.measured)}, on = {evidence.on} }}")

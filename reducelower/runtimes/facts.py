@@ -91,8 +91,10 @@ class When:
         output_types: element types of the first output.
         rank: number of dimensions of the first input.
         rank_out: number of dimensions of the result.
+        made: whether a conversion made the node, rather than the model's author.
     """
 
+    made: bool | None = None
     axes: frozenset[AxesForm] | None = None
     keepdims: frozenset[Flag] | None = None
     noop: frozenset[Flag] | None = None
@@ -150,6 +152,7 @@ class Fact:
         opsets: opset versions of the model; None for all.
         when: in which form the node is affected.
         versions: versions of the runtime that this is true of; None for all.
+        not_by: equivalent forms that were tried for such nodes and come out no better, as reports call them.
     """
 
     says: str = field(metadata={HINT: "say in a sentence what goes wrong"})
@@ -161,6 +164,7 @@ class Fact:
     opsets: Ranges | None = None
     when: When = When()
     versions: Versions | None = None
+    not_by: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Hold it to a sentence about some operator.

@@ -42,6 +42,11 @@ class Features:
         self._node = node
         self._scope = scope
 
+    @property
+    def made(self) -> bool:
+        """Whether a conversion made the node."""
+        return self._scope.is_made
+
     @cached_property
     def _axes_input(self) -> str:
         return self._node.input[1] if len(self._node.input) > 1 else ""

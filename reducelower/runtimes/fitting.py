@@ -15,7 +15,7 @@ from reducelower.rulebook.bodies import Rules
 from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.product import PRODUCTS
-from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Written
+from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Written, alters
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
@@ -120,10 +120,19 @@ def _is_empty(node: NodeProto, scope: Scope) -> bool:
 
 
 def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
-    """What may be tried in place of a node, the least intrusive first.
+    """What may be tried in place of a node, the least intrusive first, without what was tried there and is no better.
 
     Where values overflow, only what keeps them in range: the rules of the books made for that, or a wider type.
     """
+    known = frozenset().union(*(fact.not_by for fact in found.facts))
+    # One fact after the other: what does nothing about the first only defers it.
+    asked = [name for fact in found.facts[:1] for name, wanted in fact.when.conditions() if wanted is not None]
+    for way in _ways(node, scope, found, rules, runtime):
+        if way.name not in known and (not found.facts or alters(way.name, asked)):
+            yield way
+
+
+def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
     if node.op_type not in REDUCTIONS:
         if node.op_type not in NO_COMPARISON_DOES and absent.is_expressible(node.op_type):
             yield Way(f"{node.op_type} by other operators", remedy=_other_operators)

@@ -7,7 +7,7 @@ the next where one of them will not do either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +20,7 @@ from reducelower.model.schemas import element_type_name
 from reducelower.runtimes.features import given_axes
 from reducelower.scope.scope import Scope
 
-__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written"]
+__all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written", "alters"]
 
 Written: TypeAlias = "tuple[list[NodeProto], int]"
 """Nodes, and the opset version they are written for."""
@@ -165,6 +165,32 @@ def _one_by_one(node: NodeProto, scope: Scope) -> Written | None:
     )
 
 
+def _top(node: NodeProto, scope: Scope) -> Written | None:
+    """The first of the integers in order, along one dimension after the other; none of them may be empty."""
+    reduction = _Reduction(node, scope)
+    integers = (*_SMALL_INTEGERS, *_WIDE_INTEGERS)
+    if node.op_type not in _PICKING or scope.needed_element_type(node.input[0]) not in integers:
+        return None
+    axes = () if reduction.reduces_nothing else reduction.all_axes()
+    shape = scope.shape(node.input[0])
+    if not axes or shape is None or not all(shape[axis] for axis in axes):
+        return None
+    one = scope.add_constant(np.ones(1, np.int64), "one")
+    value, made = node.input[0], []
+    for axis in axes:
+        found = reduction.name(f"over_{axis}")
+        largest = int(node.op_type == "ReduceMax")
+        made.append(make_node("TopK", [value, one], [found, reduction.name("index")], axis=axis, largest=largest))
+        value = found
+    if reduction.keepdims:
+        made[-1].output[0] = node.output[0]
+    else:
+        made.append(
+            make_node("Squeeze", [value, scope.add_constant(np.array(axes, np.int64), "axes")], [node.output[0]])
+        )
+    return reduction.alone(*made)
+
+
 def _in_double(node: NodeProto, scope: Scope) -> Written | None:
     """Compute wide integers in double, and cast back, which truncates as the specification does.
 
@@ -207,10 +233,34 @@ REMEDIES: Mapping[str, Remedy] = {
     "Reshape after it": _reshape,
     "Unsqueeze after it": _unsqueeze,
     "one axis a node": _one_by_one,
+    "TopK in place of it": _top,
 }
 """How else a reduction can be written with the same operator, in the order in which it is tried."""
 
-RANGE_KEEPING = frozenset({"its elementwise step"})
+_AXES = frozenset({"axes", "negative_axes", "noop"})
+
+_ALTERED: Mapping[str, frozenset[str]] = {
+    "keepdims written": frozenset({"keepdims"}),
+    "axes left out": _AXES,
+    "axes listed": _AXES,
+    "Squeeze after it": _AXES | {"keepdims", "rank_out"},
+    "Reshape after it": _AXES | {"keepdims", "rank_out"},
+    "Unsqueeze after it": _AXES | {"keepdims", "rank_out"},
+    "one axis a node": _AXES | {"axes_count", "all_axes", "rank", "rank_out"},
+}
+
+
+def alters(name: str, conditions: Iterable[str]) -> bool:
+    """Whether a node may meet conditions of a fact no more once it is written otherwise, or what stands for it may not.
+
+    Args:
+        name: the remedy.
+        conditions: the names of what the fact asks for; none where it is true of the operator however it is written.
+    """
+    return name not in _ALTERED or not _ALTERED[name].isdisjoint(conditions)
+
+
+RANGE_KEEPING = frozenset({"its elementwise step", "TopK in place of it"})
 """Those that do not overflow where the operator does."""
 
 CASTS: Mapping[str, Remedy] = {

@@ -41,6 +41,7 @@ _LARGEST_SHAPE = 64
 class _Inside(Scope):
     """A scope inside another: it answers for the values it defines, and hands on every other question."""
 
+    is_made = True
     parent: Scope
     node_scope: NodeScope
     """The scope of the node of the model that all this comes in place of."""

@@ -86,6 +86,8 @@ class NodeScope(Scope):
         types: types of new values, where they are known.
     """
 
+    is_made = False
+
     def __init__(self, graph: GraphScope, operands: Mapping[str, tuple[int, str]] | None) -> None:
         """Open the scope of a node.
 

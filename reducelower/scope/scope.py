@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from reducelower.errors import RefusedError
 
@@ -53,8 +53,10 @@ class Scope(ABC):
         target_opset: opset version of the target.
         is_last_attempt: whether functions have been copied for their calls, so that what they are handed is taken as it
             comes.
+        is_made: whether the node comes in place of one of the model.
     """
 
+    is_made: ClassVar[bool]
     opset: int
     target_opset: int
     is_last_attempt: bool

@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto, defs, helper
 
+from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.casts import Fitted, cast_exactly, refusal, retypes
 from reducelower.adapters.ops.clipping import limited
+from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 
@@ -41,13 +43,25 @@ def _extreme(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSche
     """No float holds every 64-bit integer, so those are compared as they are."""
     if element_type not in _WIDEST:
         return cast_exactly(node, scope, element_type, goal)
+    return _by_comparison(node, scope), None, []
+
+
+@expresses("Max", "Min", opset=13)
+def _expressed(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Of integers only: where one of two floating-point numbers is none, comparing them says nothing."""
+    if scope.needed_element_type(node.input[0]) not in _INTEGERS:
+        raise RefusedError(f"{node.op_type} is expressed by comparisons for integers only")
+    return _by_comparison(node, scope)
+
+
+def _by_comparison(node: NodeProto, scope: Scope) -> list[NodeProto]:
     body = Writer(node, scope)
     found, *others = node.input
     if not others:
-        return body.yields("Identity", found), None, []
+        return body.yields("Identity", found)
     for name in others[:-1]:
         found = body.add("Where", *_chosen(body, node.op_type, found, name), tail="so_far")
-    return body.yields("Where", *_chosen(body, node.op_type, found, others[-1])), None, []
+    return body.yields("Where", *_chosen(body, node.op_type, found, others[-1]))
 
 
 @retypes("Clip")

@@ -26,4 +26,15 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
         file.write_bytes(model)
         loaded = tract.onnx().load(str(file))
     results = loaded.into_model().into_runnable().run(list(inputs.values()))
-    return [np.array(value.to_numpy()) for value in results]
+    return [np.array(_plain(value).to_numpy()) for value in results]
+
+
+def _plain(value: Any) -> Any:
+    """A tensor in a type that the binding hands over: 64-bit integers may come as dimensions, which it does not."""
+    import tract
+
+    try:
+        value.datum_type()
+    except tract.TractError:
+        return value.convert_to(tract.DatumType.I64)
+    return value

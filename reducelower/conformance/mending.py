@@ -1,0 +1,213 @@
+"""Whether what facts make of each case is right on the runtime; forms that are no better are noted in the facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from onnx import load_model_from_string
+
+from reducelower.api import legalize
+from reducelower.conformance.case import Case, Features
+from reducelower.conformance.judging import Verdict
+from reducelower.conformance.process import Subject
+from reducelower.conformance.results import Result
+from reducelower.conformance.running import Probed, verdicts
+from reducelower.errors import ConversionError
+from reducelower.options import Target
+from reducelower.plan import Site
+from reducelower.runtimes.facts import Fact, When
+from reducelower.runtimes.ranges import Ranges
+from reducelower.runtimes.runtime import Runtime
+
+__all__ = ["TOOL_REFUSED", "Change", "Converted", "Transform", "compare", "fitted", "mended"]
+
+TOOL_REFUSED = "refused by the conversion"
+"""The kind of a verdict on a case that was not converted, for a reason that was given."""
+
+_ROUNDS = 8
+"""Times that forms which came out no better are left out and others tried."""
+
+Advance = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What became of a model, and the sites at which it was rewritten."""
+
+    model: bytes
+    sites: tuple[Site, ...] = ()
+
+
+Transform = Callable[[bytes], Converted]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One case before and after.
+
+    Attributes:
+        case: the case.
+        before: what came of it as it is.
+        after: what came of it converted; ``refused`` with the kind `TOOL_REFUSED` where it was not.
+        same: whether the conversion left the model as it was.
+        sites: where it was rewritten.
+    """
+
+    case: Case
+    before: Result
+    after: Verdict
+    same: bool
+    sites: tuple[Site, ...] = ()
+
+    @property
+    def step(self) -> str:
+        """Both verdicts."""
+        return f"{self.before.word} -> {TOOL_REFUSED if self.after.kind == TOOL_REFUSED else self.after.word}"
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether it should not be so: right no more, or not healed and no reason given."""
+        if self.before.word == "right":
+            return self.after.word != "right"
+        return self.after.word != "right" and self.after.kind != TOOL_REFUSED
+
+
+def fitted(runtime: Runtime) -> Transform:
+    """What ``--for`` does for a runtime, without verification."""
+    target = Target(runtime=runtime)
+
+    def transform(model: bytes) -> Converted:
+        made = legalize(load_model_from_string(model), target)
+        return Converted(made.model.SerializeToString(deterministic=True), made.plan.sites)
+
+    return transform
+
+
+def compare(
+    subject: Subject,
+    probed: Probed,
+    transform: Transform,
+    tolerance: float,
+    *,
+    jobs: int = 1,
+    time_limit: float = 60.0,
+    known: dict[tuple[str, bytes], Verdict] | None = None,
+    advance: Advance = lambda done, total: None,
+) -> list[Change]:
+    """Convert every case that was run as it is, and run what came out if it is another model.
+
+    Args:
+        subject: the runtime.
+        probed: the cases and what came of them as they are.
+        transform: the conversion; a ConversionError that it raises is its refusal.
+        tolerance: see `judge`.
+        jobs: how many workers run side by side.
+        time_limit: seconds for one case.
+        known: verdicts by name of case and model, which are looked up here and added to.
+        advance: called with how many converted models have run and how many there are.
+    """
+    known = {} if known is None else known
+    made: dict[str, Converted] = {}
+    refused: dict[str, Verdict] = {}
+    for case in probed.cases:
+        try:
+            made[case.name] = transform(case.model)
+        except ConversionError as error:
+            refused[case.name] = Verdict("refused", TOOL_REFUSED, " ".join(str(item) for item in error.refusals))
+    changed = {case.name: case for case in probed.cases if case.name in made and made[case.name].model != case.model}
+    new = [
+        replace(case, model=made[name].model) for name, case in changed.items() if (name, made[name].model) not in known
+    ]
+    for done, (case, verdict) in enumerate(verdicts(subject, new, tolerance, jobs=jobs, time_limit=time_limit), 1):
+        known[case.name, case.model] = verdict
+        advance(done, len(new))
+    found = []
+    for case, result in zip(probed.cases, probed.results, strict=True):
+        if case.name in refused:
+            found.append(Change(case, result, refused[case.name], same=False))
+        elif case.name in changed:
+            after = made[case.name]
+            found.append(Change(case, result, known[case.name, after.model], same=False, sites=after.sites))
+        else:
+            found.append(Change(case, result, Verdict(result.word, result.kind, result.detail), same=True))
+    return found
+
+
+def mended(
+    subject: Subject,
+    probed: Probed,
+    runtime: Runtime,
+    tolerance: float,
+    *,
+    jobs: int = 1,
+    time_limit: float = 60.0,
+    advance: Advance = lambda done, total: None,
+) -> tuple[Runtime, list[Change]]:
+    """The runtime with facts that say which forms come out no better, and what then becomes of every case.
+
+    A fact for which nothing is left and that is true of a right case as well goes.
+    """
+    known: dict[tuple[str, bytes], Verdict] = {}
+    for _ in range(_ROUNDS):
+        changes = compare(
+            subject, probed, fitted(runtime), tolerance, jobs=jobs, time_limit=time_limit, known=known, advance=advance
+        )
+        facts = _corrected(runtime, changes)
+        if facts == runtime.facts:
+            break
+        runtime = replace(runtime, facts=facts)
+    return runtime, changes
+
+
+def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
+    tried: dict[tuple[Fact, str], tuple[list[Features], list[Features]]] = {}
+    needless: set[Fact] = set()
+    for change in changes:
+        if change.after.kind == TOOL_REFUSED and change.before.word == "right":
+            needless.update(fact for fact in runtime.facts if fact.says in change.after.detail)
+        for site in change.sites:
+            fact = _reason(runtime, site, change.case.features)
+            if fact is not None:
+                way = site.rule.removesuffix(f" for {runtime.name}").split("; ")[-1]
+                tried.setdefault((fact, way), ([], []))[change.after.word == "right"].append(change.case.features)
+    corrected: dict[Fact, list[Fact]] = {fact: [fact] for fact in runtime.facts if fact not in needless}
+    for (fact, way), (failing, right) in tried.items():
+        if failing and fact in corrected:
+            *narrow, whole = corrected[fact]
+            when = _telling(fact, failing, right)
+            if when is None:
+                corrected[fact] = [*(_without(each, way) for each in narrow), _without(whole, way)]
+            else:
+                corrected[fact] = [_without(replace(fact, when=when), way), *narrow, whole]
+    return tuple(fact for facts in corrected.values() for fact in facts)
+
+
+def _reason(runtime: Runtime, site: Site, features: Features) -> Fact | None:
+    """The fact that a site was rewritten for; where axes came to be written otherwise, one that says the same."""
+    said = [
+        fact
+        for fact in runtime.facts
+        if fact.says == site.because and replace(fact, opsets=None).concerns(site.op_type, 0)
+    ]
+    return next((fact for fact in said if fact.when.matches(features)), said[0] if said else None)
+
+
+def _without(fact: Fact, way: str) -> Fact:
+    return replace(fact, not_by=fact.not_by | {way})
+
+
+def _telling(fact: Fact, failing: Sequence[Features], right: Sequence[Features]) -> When | None:
+    """The conditions of a fact, narrowed by what tells the nodes that a form fails from those it heals, if anything."""
+    for field in fields(Features) if right else ():
+        values = {getattr(features, field.name) for features in failing}
+        if None in values or values & {getattr(features, field.name) for features in right}:
+            continue
+        wanted: Any = frozenset(values)
+        if isinstance(next(iter(values)), bool):
+            (wanted,) = values
+        elif isinstance(next(iter(values)), int):
+            wanted = Ranges(tuple((value, value) for value in sorted(values)))
+        return replace(fact.when, **{field.name: wanted})
+    return None
