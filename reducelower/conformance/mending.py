@@ -89,7 +89,6 @@ def compare(
     subject: Subject,
     probed: Probed,
     transform: Transform,
-    tolerance: float,
     *,
     jobs: int = 1,
     time_limit: float = 60.0,
@@ -102,13 +101,13 @@ def compare(
         subject: the runtime.
         probed: the cases and what came of them as they are.
         transform: the conversion; a ConversionError that it raises is its refusal.
-        tolerance: see `judge`.
         jobs: how many workers run side by side.
         time_limit: seconds for one case.
         known: verdicts by name of case and model, which are looked up here and added to.
         advance: called with how many converted models have run and how many there are.
     """
     known = {} if known is None else known
+    tolerance = probed.results[0].tolerance if probed.results else 0.0
     made: dict[str, Converted] = {}
     refused: dict[str, Verdict] = {}
     for case in probed.cases:
@@ -139,7 +138,6 @@ def mended(
     subject: Subject,
     probed: Probed,
     runtime: Runtime,
-    tolerance: float,
     *,
     jobs: int = 1,
     time_limit: float = 60.0,
@@ -147,12 +145,14 @@ def mended(
 ) -> tuple[Runtime, list[Change]]:
     """The runtime with facts that say which forms come out no better, and what then becomes of every case.
 
-    A fact for which nothing is left and that is true of a right case as well goes.
+    A form that breaks what was right, or fails more nodes than it heals, is left out for the nodes that the fact is
+    true of, or for those among them that one condition tells from the healed ones. A fact that would have a right node
+    refused goes.
     """
     known: dict[tuple[str, bytes], Verdict] = {}
     for _ in range(_ROUNDS):
         changes = compare(
-            subject, probed, fitted(runtime), tolerance, jobs=jobs, time_limit=time_limit, known=known, advance=advance
+            subject, probed, fitted(runtime), jobs=jobs, time_limit=time_limit, known=known, advance=advance
         )
         facts = _corrected(runtime, changes)
         if facts == runtime.facts:
@@ -163,6 +163,7 @@ def mended(
 
 def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
     tried: dict[tuple[Fact, str], tuple[list[Features], list[Features]]] = {}
+    breaking: set[tuple[Fact, str]] = set()
     needless: set[Fact] = set()
     for change in changes:
         if change.after.kind == TOOL_REFUSED and change.before.word == "right":
@@ -172,15 +173,21 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
             if fact is not None:
                 way = site.rule.removesuffix(f" for {runtime.name}").split("; ")[-1]
                 tried.setdefault((fact, way), ([], []))[change.after.word == "right"].append(change.case.features)
+                if change.before.word == "right" != change.after.word:
+                    breaking.add((fact, way))
     corrected: dict[Fact, list[Fact]] = {fact: [fact] for fact in runtime.facts if fact not in needless}
     for (fact, way), (failing, right) in tried.items():
         if failing and fact in corrected:
             *narrow, whole = corrected[fact]
             when = _telling(fact, failing, right)
+            if when is None and len(failing) <= len(right) and (fact, way) not in breaking:
+                continue
             if when is None:
-                corrected[fact] = [*(_without(each, way) for each in narrow), _without(whole, way)]
+                corrected[fact] = [_without(each, way) for each in (*narrow, whole)]
             else:
-                corrected[fact] = [_without(replace(fact, when=when), way), *narrow, whole]
+                same = next((each for each in narrow if each.when == when), None)
+                others = [each for each in narrow if each is not same]
+                corrected[fact] = [_without(same or replace(fact, when=when), way), *others, whole]
     return tuple(fact for facts in corrected.values() for fact in facts)
 
 

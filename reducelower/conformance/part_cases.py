@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import NodeProto, helper, numpy_helper
+from onnx import NodeProto, helper
 
 from reducelower.conformance.building import element_type_of, make_case
 from reducelower.conformance.case import Array, Case, Features
@@ -170,11 +170,17 @@ def _cast_like(opset: int) -> Iterator[Case]:
 
 
 def _where(opset: int) -> Iterator[Case]:
+    """Truth values are compared first: a runtime that is fed none may still pick by them."""
     for element_type in _NUMBERS:
         left, right = _typed(_MIXED, element_type), _typed(_OTHER, element_type)
-        node = helper.make_node("Where", ["condition", "x", "y"], ["result"], name="part")
-        inputs = {"condition": _TRUTHS, "x": left, "y": right}
-        yield _case(element_type, node, opset, inputs, np.where(_TRUTHS, left, right))
+        inputs = {"a": _typed(_MIXED, "float"), "b": _typed(_OTHER, "float"), "x": left, "y": right}
+        nodes = [
+            helper.make_node("Greater", ["a", "b"], ["condition"]),
+            helper.make_node("Where", ["condition", "x", "y"], ["result"], name="part"),
+        ]
+        features = Features("bool", left.ndim, left.ndim, output_types=element_type)
+        expected = np.where(inputs["a"] > inputs["b"], left, right)
+        yield make_case(element_type, nodes, opset, features, inputs, [expected])
 
 
 def _clip(opset: int) -> Iterator[Case]:
@@ -194,13 +200,19 @@ def _clip(opset: int) -> Iterator[Case]:
 
 def _resizing(operator: str) -> Callable[[int], Iterator[Case]]:
     """Squeeze and Unsqueeze, whose axes are an attribute below opset 13."""
-    before, axes, after = ((2, 1, 3), (1,), (2, 3)) if operator == "Squeeze" else ((2, 3), (0, 2), (1, 2, 1, 3))
+    before, axes, after = ((2, 1, 3), (1,), (2, 3)) if operator == "Squeeze" else ((2, 3), (1,), (2, 1, 3))
 
     def cases(opset: int) -> Iterator[Case]:
         for element_type in ("float", "double", "int32", "int64"):
             data = _typed(_MIXED.ravel()[:6].reshape(before), element_type)
             given = _with_axes(operator, opset, axes)
             yield _case(element_type, given[0], opset, {"x": data}, data.reshape(after), given[1])
+        several, longer = np.asarray(_MIXED.ravel()[:6].reshape(2, 3), np.float32), (1, 2, 1, 3)
+        node, initializers = _with_axes(operator, opset, (0, 2))
+        data, expected = (
+            (several.reshape(longer), several) if operator == "Squeeze" else (several, several.reshape(longer))
+        )
+        yield _case("float several", node, opset, {"x": data}, expected, initializers)
         data = _typed(np.asarray([1.5]), "float")
         to_scalar = operator == "Squeeze"
         node, initializers = _with_axes(operator, opset, (0,))
@@ -247,13 +259,6 @@ def _measured(operator: str) -> Callable[[int], Iterator[Case]]:
     return cases
 
 
-def _constant(opset: int) -> Iterator[Case]:
-    for element_type in (*_NUMBERS, "bool"):
-        value = _typed(_MIXED, element_type)
-        node = helper.make_node("Constant", [], ["result"], name="part", value=numpy_helper.from_array(value))
-        yield _case(element_type, node, opset, {}, value)
-
-
 def _gather(opset: int) -> Iterator[Case]:
     for element_type in ("float", "int64"):
         data, indices = _typed(_MIXED, element_type), np.array([2, 0], np.int64)
@@ -279,7 +284,6 @@ _OTHERS: Mapping[str, Callable[[int], Iterator[Case]]] = {
     "Expand": _shaped("Expand", (3, 1), (2, 3, 4)),
     "Shape": _measured("Shape"),
     "Size": _measured("Size"),
-    "Constant": _constant,
     "Gather": _gather,
     "Concat": _concat,
 }

@@ -44,7 +44,14 @@ def facts(path: Path) -> list[tuple[list[str], str, dict[str, Any]]]:
         ("right", []),
         ("without_keepdims_default", [(["ReduceProd", "ReduceSum"], "wrong", {"keepdims": ["unset"]})]),
         ("without_product", [(["ReduceProd"], "absent", {})]),
-        ("without_int64", [(["ReduceProd", "ReduceSum"], "refused", {"element_types": ["int64", "uint32"]})]),
+        # Forms that are no better are left out for 64-bit integers, which a fact of their own says.
+        (
+            "without_int64",
+            [
+                (["ReduceProd", "ReduceSum"], "refused", {"element_types": ["int64"]}),
+                (["ReduceProd", "ReduceSum"], "refused", {"element_types": ["int64", "uint32"]}),
+            ],
+        ),
     ],
 )
 def test_a_broken_runtime_becomes_its_facts(cli: Cli, tmp_path: Path, fake: str, expected: list[Any]) -> None:

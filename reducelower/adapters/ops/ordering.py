@@ -31,6 +31,8 @@ _INTEGERS = (
     TensorProto.UINT64,
 )
 
+_UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
+
 
 def _chosen(body: Writer, op_type: str, one: str, other: str) -> tuple[str, str, str]:
     """Operands of the Where that yields the larger or the smaller of two integers."""
@@ -52,6 +54,19 @@ def _expressed(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if scope.needed_element_type(node.input[0]) not in _INTEGERS:
         raise RefusedError(f"{node.op_type} is expressed by comparisons for integers only")
     return _by_comparison(node, scope)
+
+
+@expresses("Abs", opset=14)
+def _magnitude(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """The larger of a number and its opposite; of floating-point numbers the sum of what is above zero of either."""
+    body = Writer(node, scope)
+    if scope.needed_element_type(node.input[0]) in _UNSIGNED:
+        return body.yields("Identity", node.input[0])
+    opposite = body.add("Neg", node.input[0], tail="opposite")
+    if scope.needed_element_type(node.input[0]) in _INTEGERS:
+        return body.yields("Max", node.input[0], opposite)
+    above, below = body.add("Relu", node.input[0], tail="above"), body.add("Relu", opposite, tail="below")
+    return body.yields("Add", above, below)
 
 
 def _by_comparison(node: NodeProto, scope: Scope) -> list[NodeProto]:

@@ -31,8 +31,15 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     # A list of names may come back in another order than the graph's, so one output is asked for without a name.
     names = network.getUnconnectedOutLayersNames()
     found = [network.forward()] if len(names) == 1 else network.forward(names)
-    ranks = [len(value.type.tensor_type.shape.dim) for value in onnx.load_from_string(model).graph.output]
-    return [_with_rank(np.array(value), rank) for value, rank in zip(found, ranks)]  # noqa: B905  # Python 3.9 has none
+    shapes = [
+        [dimension.dim_value for dimension in output.type.tensor_type.shape.dim]
+        for output in onnx.load_from_string(model).graph.output
+    ]
+    # What holds nothing is handed over as None.
+    return [
+        np.zeros(shape, np.float32) if value is None else _with_rank(np.array(value), len(shape))
+        for value, shape in zip(found, shapes)  # noqa: B905  # Python 3.9 has none
+    ]
 
 
 def _with_rank(value: Any, rank: int) -> Any:
