@@ -137,9 +137,8 @@ def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: R
         if node.op_type not in NO_COMPARISON_DOES and absent.is_expressible(node.op_type):
             yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
         return
-    for name, remedy in REMEDIES.items():
-        if not found.overflows or name in RANGE_KEEPING:
-            yield Way(name, remedy=remedy)
+    for name, remedy in (RANGE_KEEPING if found.overflows else REMEDIES).items():
+        yield Way(name, remedy=remedy)
     for book in _books(rules, runtime):
         yield from _by_rule(book, node, scope)
     # float16 overflows first of all where float does not; the others gain no range.

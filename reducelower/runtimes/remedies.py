@@ -166,10 +166,9 @@ def _one_by_one(node: NodeProto, scope: Scope) -> Written | None:
 
 
 def _top(node: NodeProto, scope: Scope) -> Written | None:
-    """The first of the integers in order, along one dimension after the other; none of them may be empty."""
+    """The first of 64-bit integers in order, along one dimension after the other; none of them may be empty."""
     reduction = _Reduction(node, scope)
-    integers = (*_SMALL_INTEGERS, *_WIDE_INTEGERS)
-    if node.op_type not in _PICKING or scope.needed_element_type(node.input[0]) not in integers:
+    if node.op_type not in _PICKING or scope.needed_element_type(node.input[0]) != TensorProto.INT64:
         return None
     axes = () if reduction.reduces_nothing else reduction.all_axes()
     shape = scope.shape(node.input[0])
@@ -233,7 +232,6 @@ REMEDIES: Mapping[str, Remedy] = {
     "Reshape after it": _reshape,
     "Unsqueeze after it": _unsqueeze,
     "one axis a node": _one_by_one,
-    "TopK in place of it": _top,
 }
 """How else a reduction can be written with the same operator, in the order in which it is tried."""
 
@@ -243,7 +241,7 @@ _ALTERED: Mapping[str, frozenset[str]] = {
     "keepdims written": frozenset({"keepdims"}),
     "axes left out": _AXES,
     "axes listed": _AXES,
-    "Squeeze after it": _AXES | {"keepdims", "rank_out"},
+    "Squeeze after it": _AXES | {"keepdims", "rank_out", "all_axes"},  # one axis a node needs the others kept
     "Reshape after it": _AXES | {"keepdims", "rank_out"},
     "Unsqueeze after it": _AXES | {"keepdims", "rank_out"},
     "one axis a node": _AXES | {"axes_count", "all_axes", "rank", "rank_out"},
@@ -260,8 +258,8 @@ def alters(name: str, conditions: Iterable[str]) -> bool:
     return name not in _ALTERED or not _ALTERED[name].isdisjoint(conditions)
 
 
-RANGE_KEEPING = frozenset({"its elementwise step", "TopK in place of it"})
-"""Those that do not overflow where the operator does."""
+RANGE_KEEPING: Mapping[str, Remedy] = {"its elementwise step": _reduce_nothing, "TopK in place of it": _top}
+"""What does not overflow where the operator does."""
 
 CASTS: Mapping[str, Remedy] = {
     "computed in double": _in_double,

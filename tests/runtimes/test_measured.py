@@ -21,6 +21,7 @@ UNEXPLAINED = {
     "ncnn": set(),
     "onnxruntime": set(),
     "pnnx": {"Expand", "Reshape"},
+    "tract": {"Expand", "Reshape"},  # as above
     "tvm": {"Reshape"},
 }
 """Operators, besides the reductions, whose failures no fact of a target explains, and why."""
@@ -34,6 +35,9 @@ GENERAL = {
     "pnnx": {"ReduceLogSumExp", "ReduceProd"},  # an empty list of axes, and negative ones, whatever keepdims is
     "tinygrad": {"ReduceMean", "Size"},  # Size is right where it yields the output itself
     "onnxruntime": {"ReduceLogSumExp"},
+    "onnxruntime@1.16": {"ReduceLogSumExp"},
+    "opencv": {"ReduceMean"},  # of integers, also where it reduces nothing
+    "tract": {"ReduceSum"},  # of float16, also where nothing is lost
 }
 """Reductions of which a fact says a little more than was measured."""
 
@@ -41,7 +45,8 @@ GENERAL = {
 BESIDES = {
     "onnxruntime": {"ReduceLogSumExp"},  # larger values than the suite's, see test_shipped.py
     "tinygrad": {"Size"},  # met in rules that count
-    "tvm": {"If"},  # met in what axes known at run time turn into
+    "tract": {"If"},  # met in what axes known at run time turn into
+    "tvm": {"If"},
 }
 """Operators of which something else than the suite tells."""
 

@@ -40,7 +40,7 @@ FAMILIES: Mapping[str, str] = {
     "MeanVarianceNormalization RMSNormalization SimplifiedLayerNormalization",
     "like": "CastLike",
     "optionals": "OptionalGetElement OptionalHasElement",
-    "ordering": "Clip Equal Greater Less Max Min Relu",
+    "ordering": "Abs Clip Equal Greater Less Max Min Relu",
     "padding": "Pad",
     "pooling": "AveragePool GlobalLpPool LpPool MaxPool",
     "quantization": "DequantizeLinear MatMulInteger QuantizeLinear",
