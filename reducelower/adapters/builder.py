@@ -50,6 +50,14 @@ class Writer:
         self.nodes.append(made)
         return self.nodes
 
+    def cast(self, name: str, source: int, goal: int, tail: str) -> str:
+        """The name of a value of one element type in another: its own name where that is the same."""
+        return name if source == goal else self.add("Cast", name, tail=tail, to=goal)
+
+    def yields_cast(self, name: str, source: int, goal: int) -> list[NodeProto]:
+        """Append what yields the replaced node's output from a value of one element type; returns all nodes so far."""
+        return self.yields("Identity", name) if source == goal else self.yields("Cast", name, to=goal)
+
     def yields_last(self, place: int = 0) -> list[NodeProto]:
         """Let an output of the last node be the first output of the replaced node; returns all nodes so far."""
         self.nodes[-1].output[place] = self.node.output[0]

@@ -58,7 +58,7 @@ def _lower_pow(node: NodeProto, scope: Scope) -> Outcome:
         )
     double = TensorProto.DOUBLE
     operands = [
-        name if found == double else body.add("Cast", name, tail=tail, to=double)
+        body.cast(name, found, double, tail)
         for name, found, tail in ((base, base_type, "base"), (exponent, exponent_type, "exponent"))
     ]
     if base_type == double:

@@ -80,10 +80,7 @@ def _of_one_type(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> 
         raise RefusedError("its inputs are of different element types, which opset 14 allows for one output only here")
     widest = max(types.values(), key=lambda found: _WIDTH.get(found, 0))
     body = Writer(node, scope)
-    inputs = [
-        body.add("Cast", name, to=widest) if types.get(index, types[0]) != widest else name
-        for index, name in enumerate(node.input)
-    ]
+    inputs = [body.cast(name, types.get(index, types[0]), widest, "cast") for index, name in enumerate(node.input)]
     attributes = list(node.attribute)
     if types[0] == widest:
         nodes = body.yields("BatchNormalization", *inputs)

@@ -37,14 +37,6 @@ def _powers(count: int) -> np.ndarray:
     return (np.uint64(1) << np.arange(count, dtype=np.uint64)).astype(np.int64)
 
 
-def _wide(body: Writer, name: str, element_type: int, tail: str) -> str:
-    return name if element_type == _INT64 else body.add("Cast", name, tail=tail, to=_INT64)
-
-
-def _yielded(body: Writer, name: str, element_type: int) -> list[NodeProto]:
-    return body.yields("Identity", name) if element_type == _INT64 else body.yields("Cast", name, to=element_type)
-
-
 @retypes("BitShift")
 def _signed(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Signed integers, which opset 28 brought."""
@@ -67,7 +59,7 @@ def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
     zero = body.constant(0, _INT64, "zero")
     distance: Any = body.constant_input(1)
     inside = distance is not None and bool(((distance >= 0) & (distance < count)).all())
-    by = _wide(body, node.input[1], element_type, "distance")
+    by = body.cast(node.input[1], element_type, _INT64, "distance")
     is_short = ""
     if not inside:
         is_short = body.add(
@@ -86,7 +78,7 @@ def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
             kept = body.add("Cast", is_short, tail="kept", to=_UINT64)
             result = body.add("Mul", result, kept, tail="left_over")
         return body.yields("Identity", result)
-    data = _wide(body, node.input[0], element_type, "data")
+    data = body.cast(node.input[0], element_type, _INT64, "data")
     if is_left:
         result, rest = body.add("Mul", data, power, tail="shifted"), zero
     elif element_type in UNSIGNED:
@@ -101,7 +93,7 @@ def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
         rest = body.add("Where", is_negative, minus_one, zero, tail="sign")
     if is_short:
         result = body.add("Where", is_short, result, rest, tail="result")
-    return _yielded(body, result, element_type)
+    return body.yields_cast(result, _INT64, element_type)
 
 
 @expresses("BitCast", opset=13)
@@ -120,8 +112,8 @@ def _complement(node: NodeProto, scope: Scope) -> list[NodeProto]:
     body = Writer(node, scope)
     is_narrow = element_type in UNSIGNED and element_type != _UINT64
     every = body.constant(2 ** _bits(element_type) - 1 if is_narrow else -1, _INT64, "all_bits")
-    data = _wide(body, node.input[0], element_type, "data")
-    return _yielded(body, body.add("Sub", every, data, tail="complement"), element_type)
+    data = body.cast(node.input[0], element_type, _INT64, "data")
+    return body.yields_cast(body.add("Sub", every, data, tail="complement"), _INT64, element_type)
 
 
 @expresses("BitwiseAnd", "BitwiseOr", "BitwiseXor", opset=13)
@@ -129,7 +121,9 @@ def _combined(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The bits that both have, weighed; a or b is a + b less those, and a xor b is a + b less those twice."""
     element_type = scope.needed_element_type(node.input[0])
     body = Writer(node, scope)
-    one, other = (_wide(body, name, element_type, tail) for name, tail in zip(node.input, ("a", "b"), strict=True))
+    one, other = (
+        body.cast(name, element_type, _INT64, tail) for name, tail in zip(node.input, ("a", "b"), strict=True)
+    )
     powers = _powers(_bits(element_type))
     if element_type in SIGNED:
         powers[-1] = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type)).min
@@ -139,11 +133,11 @@ def _combined(node: NodeProto, scope: Scope) -> list[NodeProto]:
     both = body.add("MatMul", both, scope.add_constant(powers[:, None], "weights"), tail="weighed")
     both = body.add("Squeeze", both, body.constant([-1], _INT64, "axes_m1"), tail="both")
     if node.op_type == "BitwiseAnd":
-        return _yielded(body, both, element_type)
+        return body.yields_cast(both, _INT64, element_type)
     result = body.add("Sub", body.add("Add", one, other, tail="sum"), both, tail="either")
     if node.op_type == "BitwiseXor":
         result = body.add("Sub", result, both, tail="one_of_them")
-    return _yielded(body, result, element_type)
+    return body.yields_cast(result, _INT64, element_type)
 
 
 def _unpacked(body: Writer, name: str, count: int) -> str:

@@ -32,7 +32,7 @@ def _where(node: NodeProto, scope: Scope) -> list[NodeProto]:
         return body.yields("Or", body.add("And", condition, one, tail="ones"), otherwise)
     if element_type in (*SIGNED, *UNSIGNED):
         # The difference may wrap around, and then the sum wraps back.
-        one, other = (_wide(body, name, element_type, tail) for name, tail in ((one, "one"), (other, "other")))
+        one, other = (body.cast(name, element_type, _INT64, tail) for name, tail in ((one, "one"), (other, "other")))
         chosen = body.add("Mul", _number_of(body, condition), body.add("Sub", one, other, tail="more"), tail="chosen")
         if element_type == _INT64:
             return body.yields("Add", other, chosen)
@@ -54,10 +54,6 @@ def _where(node: NodeProto, scope: Scope) -> list[NodeProto]:
     ahead = body.constant(ones - others, _INT64, "ahead")
     chosen = body.add("Mul", _number_of(body, condition), ahead, tail="chosen")
     return body.yields("Gather", row, body.add("Add", body.constant(others, _INT64, "others"), chosen), axis=0)
-
-
-def _wide(body: Writer, name: str, element_type: int, tail: str) -> str:
-    return name if element_type == _INT64 else body.add("Cast", name, tail=tail, to=_INT64)
 
 
 def _number_of(body: Writer, condition: str) -> str:

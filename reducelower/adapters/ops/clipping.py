@@ -16,20 +16,13 @@ from onnx import NodeProto, TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.model.attributes import attribute_of, set_attribute
-from reducelower.model.numbers import largest_finite
+from reducelower.model.numbers import SIGNED, UNSIGNED, largest_finite
 from reducelower.scope.scope import Scope
 
 __all__ = ["limited"]
 
-_SMALL = (
-    TensorProto.INT8,
-    TensorProto.INT16,
-    TensorProto.INT32,
-    TensorProto.UINT8,
-    TensorProto.UINT16,
-    TensorProto.UINT32,
-)
-_INTEGERS = (*_SMALL, TensorProto.INT64, TensorProto.UINT64)
+_INTEGERS = (*SIGNED, *UNSIGNED)
+_SMALL = tuple(kind for kind in _INTEGERS if kind not in (TensorProto.INT64, TensorProto.UINT64))
 
 
 def _holds(value: np.ndarray) -> bool:

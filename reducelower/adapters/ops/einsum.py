@@ -18,7 +18,6 @@ from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.model.build import copy_marks
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -63,11 +62,7 @@ def _einsum(node: NodeProto, scope: Scope) -> list[NodeProto]:
         wanted = set(result).union(*(later.letters for later in terms[index + 1 :]))
         total = _product(body, total, term, wanted)
     total = _transposed(body, _summed(body, total, set(result)), result)
-    if not body.nodes:
-        return body.yields("Identity", total.name)
-    body.nodes[-1].output[0] = node.output[0]
-    copy_marks(node, body.nodes[-1])
-    return body.nodes
+    return body.yields_last() if body.nodes else body.yields("Identity", total.name)
 
 
 def _summed(body: Writer, term: _Term, wanted: Iterable[str]) -> _Term:

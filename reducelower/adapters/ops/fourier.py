@@ -52,7 +52,7 @@ def _dft(node: NodeProto, scope: Scope) -> list[NodeProto]:
     # The axis comes last, so that the matrices stand on the right.
     order = [*(place for place in range(rank - 1) if place != axis), axis]
     back = [order.index(place) for place in range(rank - 1)]
-    data = node.input[0] if wide == element_type else body.add("Cast", node.input[0], tail="wide", to=wide)
+    data = body.cast(node.input[0], element_type, wide, "wide")
     parts = []
     for part in range(int(shape[-1] or 0)):
         which = body.constant(part, TensorProto.INT64, f"part_{part}")

@@ -45,10 +45,6 @@ def _axes(node: NodeProto, scope: Scope) -> list[int]:
     return list(range(axis, rank))
 
 
-def _cast(body: Writer, name: str, source: int, goal: int, tail: str) -> str:
-    return name if source == goal else body.add("Cast", name, tail=tail, to=goal)
-
-
 def _scaled(body: Writer, value: str, scale: str, bias: str) -> list[NodeProto]:
     if not bias:
         return body.yields("Mul", value, scale)
@@ -63,7 +59,7 @@ def _layer_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
     element_type = scope.needed_element_type(data)
     wide = _statistics_type(node, element_type)
     axes = _axes(node, scope)
-    data = _cast(body, data, element_type, wide, "wide")
+    data = body.cast(data, element_type, wide, "wide")
     mean = body.add("ReduceMean", data, tail="mean", axes=axes, keepdims=1)
     deviation = body.add("Sub", data, mean, tail="deviation")
     # Pow rather than Mul: the form that runtimes recognize.
@@ -77,7 +73,7 @@ def _layer_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
         inverse = body.add("Reciprocal", root, tail="inverse")
         body.yields("Cast" if wide == TensorProto.DOUBLE else "Identity", inverse, output=2, **_to_float(wide))
     normalized = body.add("Div", deviation, root, tail="normalized")
-    return _scaled(body, _cast(body, normalized, wide, element_type, "narrow"), body.input(1), body.input(2))
+    return _scaled(body, body.cast(normalized, wide, element_type, "narrow"), body.input(1), body.input(2))
 
 
 def _to_float(wide: int) -> dict[str, int]:
@@ -103,13 +99,13 @@ def _rms_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
     data, scale = node.input[:2]
     element_type, scale_type = scope.needed_element_type(data), scope.needed_element_type(scale)
     wide = _statistics_type(node, element_type)
-    data = _cast(body, data, element_type, wide, "wide")
+    data = body.cast(data, element_type, wide, "wide")
     square = body.add("Pow", data, body.constant(2.0, wide, "two"), tail="square")
     mean = body.add("ReduceMean", square, tail="mean", axes=_axes(node, scope), keepdims=1)
     epsilon = body.constant(value_of(node, "epsilon", 1e-5), wide, "epsilon")
     root = body.add("Sqrt", body.add("Add", mean, epsilon, tail="stabilized"), tail="root")
     normalized = body.add("Div", data, root, tail="normalized")
-    return _scaled(body, _cast(body, normalized, wide, scale_type, "narrow"), scale, "")
+    return _scaled(body, body.cast(normalized, wide, scale_type, "narrow"), scale, "")
 
 
 @expresses("GroupNormalization", opset=21)
@@ -142,12 +138,12 @@ def _group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
     # The version of opset 18 has scale and bias per group and no stash_type.
     per_group = scope.opset < 21
     wide = element_type if per_group and element_type not in _NARROW else _statistics_type(node, element_type)
-    data = _cast(body, data, element_type, wide, "wide")
+    data = body.cast(data, element_type, wide, "wide")
     shape = body.constant([0, groups, -1], TensorProto.INT64, "group_shape")
     grouped = body.add("Reshape", data, shape, tail="grouped")
     if per_group:
-        factor = _cast(body, scale, element_type, wide, "wide_scale")
-        offset = _cast(body, bias, element_type, wide, "wide_bias")
+        factor = body.cast(scale, element_type, wide, "wide_scale")
+        offset = body.cast(bias, element_type, wide, "wide_bias")
     else:
         factor = body.constant([1.0] * groups, wide, "group_scale")
         offset = body.constant([0.0] * groups, wide, "group_bias")
@@ -158,7 +154,7 @@ def _group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
         if wide == element_type:
             return body.yields("Reshape", normal, whole)
         return body.yields("Cast", body.add("Reshape", normal, whole, tail="whole"), to=element_type)
-    back = _cast(body, body.add("Reshape", normal, whole, tail="whole"), wide, element_type, "narrow")
+    back = body.cast(body.add("Reshape", normal, whole, tail="whole"), wide, element_type, "narrow")
     trailing = list(range(1, scope.needed_rank(node.input[0]) - 1))
     if trailing:
         axes = body.constant(trailing, TensorProto.INT64, "spatial_axes")

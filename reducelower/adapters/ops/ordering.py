@@ -15,21 +15,12 @@ from reducelower.adapters.casts import Fitted, cast_exactly, refusal, retypes
 from reducelower.adapters.ops.clipping import limited
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
 
 _WIDEST = (TensorProto.INT64, TensorProto.UINT64)
-_INTEGERS = (
-    TensorProto.INT8,
-    TensorProto.INT16,
-    TensorProto.INT32,
-    TensorProto.INT64,
-    TensorProto.UINT8,
-    TensorProto.UINT16,
-    TensorProto.UINT32,
-    TensorProto.UINT64,
-)
 
 _UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
 
@@ -98,7 +89,7 @@ def _clip(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema)
 @retypes("Relu")
 def _relu(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
     """The larger of the data and zero."""
-    if element_type not in _INTEGERS:
+    if element_type not in (*SIGNED, *UNSIGNED):
         return cast_exactly(node, scope, element_type, goal)
     body = Writer(node, scope)
     return body.yields("Max", node.input[0], body.constant(0, element_type, "zero")), None, []
@@ -131,7 +122,7 @@ def _equal(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema
         one, other = node.input
         if element_type == TensorProto.FLOAT16:
             one, other = (
-                body.add("Cast", name, tail=tail, to=TensorProto.FLOAT)
+                body.cast(name, element_type, TensorProto.FLOAT, tail)
                 for name, tail in ((one, "one"), (other, "other"))
             )
         less = body.add("Less", one, other)

@@ -129,17 +129,13 @@ def _lower_result_type(node: NodeProto, scope: Scope) -> Outcome:
 def _in_float(node: NodeProto, scope: Scope, wanted: int) -> Outcome:
     """The node with a scale of float, which holds every narrower one, and its result cast to the type wanted."""
     body = Writer(node, scope)
-    scale = _as_float(body, node.input[1], scope.needed_element_type(node.input[1]), "scale")
+    scale = body.cast(node.input[1], scope.needed_element_type(node.input[1]), TensorProto.FLOAT, "scale")
     if wanted == TensorProto.FLOAT:
         node.input[1] = scale
         return [*body.nodes, node]
     result = body.add("DequantizeLinear", node.input[0], scale, *node.input[2:])
     body.nodes[-1].attribute.extend(node.attribute)
     return body.yields("Cast", result, to=wanted)
-
-
-def _as_float(body: Writer, name: str, element_type: int, tail: str) -> str:
-    return name if element_type == TensorProto.FLOAT else body.add("Cast", name, tail=tail, to=TensorProto.FLOAT)
 
 
 @lowers("DequantizeLinear", 21)
@@ -240,7 +236,7 @@ def _dequantized(node: NodeProto, scope: Scope, beside: Callable[[Writer, str], 
         zero = body.add("Cast", beside(body, node.input[2]), tail="zero", to=TensorProto.INT32)
         data = body.add("Sub", data, zero, tail="difference")
     data = body.add("Cast", data, tail="numbers", to=TensorProto.FLOAT)
-    scale = _as_float(body, beside(body, node.input[1]), scale_type, "scale")
+    scale = body.cast(beside(body, node.input[1]), scale_type, TensorProto.FLOAT, "scale")
     if scale_type == TensorProto.FLOAT:
         return body.yields("Mul", data, scale)
     return body.yields("Cast", body.add("Mul", data, scale, tail="product"), to=scale_type)
@@ -263,8 +259,8 @@ def _quantized(node: NodeProto, scope: Scope, beside: Callable[[Writer, str], st
     body = Writer(node, scope)
     goal = scope.needed_element_type(body.input(2)) if body.input(2) else TensorProto.UINT8
     goal = int(value_of(node, "output_dtype", 0)) or goal
-    data = _as_float(body, node.input[0], scope.needed_element_type(node.input[0]), "numbers")
-    scale = _as_float(body, beside(body, node.input[1]), scope.needed_element_type(node.input[1]), "scale")
+    data = body.cast(node.input[0], scope.needed_element_type(node.input[0]), TensorProto.FLOAT, "numbers")
+    scale = body.cast(beside(body, node.input[1]), scope.needed_element_type(node.input[1]), TensorProto.FLOAT, "scale")
     zero = beside(body, body.input(2)) if body.input(2) else ""
     return saturated(body, body.add("Div", data, scale, tail="scaled"), zero, goal)
 

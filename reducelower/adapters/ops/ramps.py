@@ -28,7 +28,7 @@ def _range(node: NodeProto, scope: Scope) -> list[NodeProto]:
     # Integers count in 64 bits; short floats in float32, as the specification says since opset 27.
     wide = element_type if element_type in _FLOATS else TensorProto.FLOAT if element_type in _NARROW else _INT64
     start, limit, delta = (
-        name if wide == element_type else body.add("Cast", name, tail=tail, to=wide)
+        body.cast(name, element_type, wide, tail)
         for name, tail in zip(node.input, ("start", "limit", "delta"), strict=True)
     )
     span = body.add("Sub", limit, start, tail="span")

@@ -54,8 +54,7 @@ def _written_out(node: NodeProto, scope: Scope, *, is_shifted: bool) -> list[Nod
     element_type = scope.needed_element_type(node.input[0])
     data, regions, batches = node.input
     wide = element_type if element_type in _WIDE else _FLOAT
-    if wide != element_type:
-        data, regions = (body.add("Cast", name, tail="wide", to=wide) for name in (data, regions))
+    data, regions = (body.cast(name, element_type, wide, "wide") for name in (data, regions))
     scale = body.constant(float(value_of(node, "spatial_scale", 1.0)), wide, "spatial_scale")
     regions = body.add("Mul", regions, scale, tail="scaled")
     if is_shifted:

@@ -17,7 +17,6 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.model.build import copy_marks
 from reducelower.scope.scope import Scope
 
 __all__ = ["can_interpolate_at_run_time", "interpolate_at_run_time"]
@@ -75,12 +74,7 @@ def interpolate_at_run_time(node: NodeProto, scope: Scope, axes: list[int], scal
             data = _weighted(body, data, coordinate, axis, place, rank, wide)
     if mode != "nearest" and wide != element_type:
         return body.yields("Cast", data, to=element_type)
-    if not body.nodes:
-        return body.yields("Identity", data)
-    last = body.nodes[-1]
-    last.output[0] = node.output[0]
-    copy_marks(node, last)
-    return body.nodes
+    return body.yields_last() if body.nodes else body.yields("Identity", data)
 
 
 def _number(body: Writer, value: float) -> str:
