@@ -276,7 +276,18 @@ def _channels(place: Place) -> tuple[int, int, int | None]:
     rank = place.scope.rank(place.data)
     if rank is None or rank < 3:
         raise _NotItError(f"the rank of {place.data!r} is not known to be three or more")
-    return rank, _sizes(place, [1])[0], place.scope.element_type(place.data)
+    return rank, _channels_by_scale(place, rank) or _sizes(place, [1])[0], place.scope.element_type(place.data)
+
+
+def _channels_by_scale(place: Place, rank: int) -> int | None:
+    """The number of channels as the scale tells it: data of several groups has several channels, one for each scale."""
+    shape, name = place.scope.shape(place.data), place.values.get("scale")
+    groups = place.scope.constant(place.values["group_shape"]) if "group_shape" in place.values else None
+    if shape is None or shape[1] is not None or name is None or groups is None or groups.size < 2 or groups[1] < 2:
+        return None
+    scale = place.scope.shape(name)
+    is_by_channel = scale is not None and len(scale) in (rank - 1, rank) and set(scale[1 - rank :][1:]) <= {1}
+    return scale[1 - rank] if scale is not None and is_by_channel else None
 
 
 def _vectors(place: Place, names: tuple[str, str], channels: int, rank: int, kind: int | None) -> list[str]:
