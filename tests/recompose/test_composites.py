@@ -220,6 +220,10 @@ STORED = {
     "torch_ts_13": {"LayerNormalization": 2, "RMSNormalization": 1, "GroupNormalization": 1, "Gelu": 2},
     "torch_ts_float16_13": {"LayerNormalization": 2, "RMSNormalization": 1, "GroupNormalization": 1, "Gelu": 2},
     "torch_dyn_18": {"RMSNormalization": 2, "GroupNormalization": 1, "Gelu": 2},
+    "jax_23": {"LayerNormalization": 1, "RMSNormalization": 1},
+    "keras_15": {"LayerNormalization": 1, "RMSNormalization": 1, "Gelu": 1, "ReduceSumSquare": 1},
+    "paddle_13": {"LayerNormalization": 1, "RMSNormalization": 1, "Gelu": 2},
+    "tf_15": {"LayerNormalization": 2, "RMSNormalization": 1, "Gelu": 2, "ReduceSumSquare": 1},
     "torch_dyn_float16_18": {"RMSNormalization": 1, "GroupNormalization": 1, "Gelu": 2},
 }
 
