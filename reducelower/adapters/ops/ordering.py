@@ -42,7 +42,7 @@ def _extreme(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSche
 @expresses("Max", "Min", opset=13)
 def _expressed(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """Of integers only: where one of two floating-point numbers is none, comparing them says nothing."""
-    if scope.needed_element_type(node.input[0]) not in _INTEGERS:
+    if scope.needed_element_type(node.input[0]) not in (*SIGNED, *UNSIGNED):
         raise RefusedError(f"{node.op_type} is expressed by comparisons for integers only")
     return _by_comparison(node, scope)
 
@@ -54,7 +54,7 @@ def _magnitude(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if scope.needed_element_type(node.input[0]) in _UNSIGNED:
         return body.yields("Identity", node.input[0])
     opposite = body.add("Neg", node.input[0], tail="opposite")
-    if scope.needed_element_type(node.input[0]) in _INTEGERS:
+    if scope.needed_element_type(node.input[0]) in (*SIGNED, *UNSIGNED):
         return body.yields("Max", node.input[0], opposite)
     above, below = body.add("Relu", node.input[0], tail="above"), body.add("Relu", opposite, tail="below")
     return body.yields("Add", above, below)
