@@ -13,16 +13,25 @@ from typing import Any
 
 import click
 
+from reducelower import __version__
+
 ROOT = Path(__file__).parents[1]
 
 _MARKER = re.compile(r"^<!-- (made|file): (\S+) -->$", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]*)\]\((?!https?:)[^)]*\)")
+_OUTSIDE = re.compile(r"\[([^\]]*)\]\((?:CHANGELOG|LICENSE)[^)]*\)")
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml"}
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """The page with what its markers ask for; an unknown name or a file that is not there ends the build."""
     return _MARKER.sub(lambda marker: MAKERS[marker[2]]() if marker[1] == "made" else code_block(marker[2]), markdown)
+
+
+def on_config(config: Any) -> Any:
+    """The version, at the foot of every page."""
+    config.copyright = f"reducelower {__version__}"
+    return config
 
 
 def code_block(path: str) -> str:
@@ -44,6 +53,17 @@ def rule_book() -> str:
     return _LINK.sub(r"`\1`", re.sub(r"^#", "##", text, flags=re.MULTILINE))
 
 
+def changelog() -> str:
+    """What changed, version by version."""
+    return (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def contributing() -> str:
+    """How to contribute; links that lead out of the documentation are names of files."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").replace("](docs/", "](")
+    return _OUTSIDE.sub(r"`\1`", text)
+
+
 def command_line() -> str:
     """Every command with its help, as the command line itself prints it."""
     from reducelower.cli.main import app
@@ -61,6 +81,8 @@ def _helps(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 MAKERS: dict[str, Callable[[], str]] = {
+    "changelog": changelog,
+    "contributing": contributing,
     "command_line": command_line,
     "operators": operators,
     "rule_book": rule_book,

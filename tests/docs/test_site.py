@@ -24,9 +24,8 @@ pytest.importorskip("mkdocs")
 pytest.importorskip("material")
 pytest.importorskip("mkdocstrings_handlers.python")
 
-FACE = set(reducelower.__all__) - {"Runtime", "Verification", "load_runtime", "verify"}
 NAMES = {
-    "reducelower": FACE,
+    "reducelower": tuple(reducelower.__all__),
     **{
         module.__name__.removeprefix("reducelower."): tuple(module.__all__)
         for module in (batch, ir, rulebook, targets, verification)
@@ -61,9 +60,19 @@ def test_the_site_builds_strictly_and_is_whole(tmp_path: Path) -> None:
         missing = [name for name in names if not re.search(rf'id="reducelower\.[\w.]*\b{name}"', content)]
         assert not missing, f"{page}: {missing}"
 
+    face = re.findall(r'id="reducelower\.(\w+)"', html(tmp_path, "reference/reducelower"))
+    assert face[:2] == ["convert_version", "verify"]
+
     commands = shown(tmp_path, "reference/command-line")
     for name in app.list_commands(click.Context(app)):
         assert f"Usage: reducelower {name} " in commands
+        assert f'id="reducelower-{name}"' in html(tmp_path, "reference/command-line")
+
+    start = html(tmp_path, "")
+    assert f"reducelower {reducelower.__version__}" in start
+    assert 'href="changelog/"' in start
+    assert 'href="https://github.com/OWNER/reducelower"' in start
+    assert '[data-md-color-scheme="slate"] .md-typeset img[src$=".svg"]' in (tmp_path / "site.css").read_text("utf-8")
     operators = shown(tmp_path, "support")
     for name in REDUCTIONS:
         assert name in operators
