@@ -46,22 +46,21 @@ _HEAD = """\
 
 # My runtime, my version: what is wrong, and what to run
 
-Nearly every ONNX runtime is silently wrong on some form of some Reduce operator, each on another. Find yours:
+Nearly every ONNX runtime silently computes some form of some Reduce operator wrongly, each a different one. Find yours:
 
-1. `reducelower check --for NAME model.onnx` says which nodes of your model come out wrong there or are refused.
-2. `reducelower convert --for NAME model.onnx -o fitted.onnx` writes what the runtime gets right instead, verified.
-3. Of a runtime that is not listed, `reducelower probe` finds out the same and writes a target file.
+1. `reducelower check --for NAME model.onnx` lists the nodes of your model that the runtime gets wrong or refuses.
+2. `reducelower convert --for NAME model.onnx -o fitted.onnx` replaces them with what the runtime gets right, verified.
+3. For a runtime that is not listed, `reducelower probe` measures it and writes a target file.
 
-`NAME` is one of the names below; where facts differ by release, `NAME@VERSION` takes those of that release, such as
-`onnxruntime@1.16`.
+`NAME` is one of the names below; `NAME@VERSION` selects a release, such as `onnxruntime@1.16`.
 """
 
 _TABLE = """\
 ## Before and after
 
 The conformance suite (models of a single node with exact expected values) run on each runtime as it is, and again after
-`--for`. *Refused by reducelower* counts models of which the conversion says beforehand, with the fact, that nothing it
-knows will do there. No model that was right is wrong or refused afterwards where the last column says 0.
+`--for`. *Refused by reducelower* counts the models that it refuses to convert, with the reason. *Made worse* counts the
+models that were right before and are wrong or refused after.
 
 | take | measured | models | right / wrong / refused | after `--for` | refused by reducelower | made worse |
 |---|---|--:|--:|--:|--:|--:|
@@ -116,8 +115,8 @@ def _before_and_after() -> str:
 
 def _usual_forms(runtimes: Sequence[Runtime], cases: Sequence[Case]) -> Iterator[str]:
     yield "## The usual form, at a glance\n"
-    yield "A reduction of float32 over one constant axis with keepdims=0: at opset 13, where axes are an attribute but"
-    yield "of ReduceSum, then at opset 18, where they are an input; one mark where both fare alike.\n"
+    yield "A reduction of float32 over one constant axis with keepdims=0: at opset 13, where axes are an attribute"
+    yield "except for ReduceSum, then at opset 18, where they are an input; one mark if both are the same.\n"
     yield from _table_head()
     usual = {(case.operator, case.opset): case for case in reversed(cases)}
     for runtime in runtimes:
