@@ -1,4 +1,4 @@
-"""Draws the plots of the page on numerics: the error of each rule against the magnitude of its data.
+"""Draws the plots of the page on numerics: the error of each rule against the magnitude or the number of its data.
 
     python docs/plots.py docs/plots
 
@@ -7,6 +7,7 @@ Needs the extra ``docs``. Every run on the same versions gives the same files.
 
 from __future__ import annotations
 
+import runpy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,14 @@ SERIES = {
     "core": ("#1f77b4", 1.0),
 }
 
+LAYER_SERIES = {
+    "exporter's form": ("#ff7f0e", 1.8),
+    "operator": SERIES["onnxruntime's kernel"],
+    "`spec`": SERIES["spec"],
+    "`stable`": SERIES["stable"],
+    "`stable` without float": ("#2ca02c", 1.0),
+}
+
 WRONG = 1e6
 """Where an infinity, NaN, or anything as far off is drawn, in ULP."""
 
@@ -64,8 +73,14 @@ def main(folder: str = "docs/plots", magnitudes: int = 90, trials: int = 6) -> N
     for operator in OPERATORS:
         with pyplot.rc_context(STYLE):
             figure = drawn(operator, magnitudes, trials)
-            figure.savefig(Path(folder) / f"{operator}.svg", metadata={"Date": None})
-            pyplot.close(figure)
+            _save(figure, Path(folder) / f"{operator}.svg")
+    with pyplot.rc_context(STYLE):
+        _save(layers_drawn(magnitudes), Path(folder) / "LayerNormalization.svg")
+
+
+def _save(figure: pyplot.Figure, path: Path) -> None:
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
 
 
 def drawn(operator: str, magnitudes: int, trials: int) -> pyplot.Figure:
@@ -85,6 +100,25 @@ def drawn(operator: str, magnitudes: int, trials: int) -> pyplot.Figure:
             panel.plot(exponents, np.maximum(worst, 0.05), label=name, color=color, linewidth=width)
         panel.axhline(LIMITS[kind], color="#bbbbbb", linewidth=0.8, linestyle="--")
         panel.set(title=element_type, yscale="log", ylim=(0.04, 2 * WRONG), xlabel="magnitude, powers of ten")
+        panel.set_yticks([0.1, 1, 10, 1e3, WRONG], ["0.1", "1", "10", "1000", "wrong"])
+        panel.minorticks_off()
+    panels[0].set_ylabel("largest error, ULP")
+    panels[0].legend(frameon=False, loc="center left")
+    return figure
+
+
+def layers_drawn(most: int) -> pyplot.Figure:
+    """LayerNormalization of float16 against the hidden size, of at most so many sizes: the table as a plot."""
+    example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "half_precision.py"))
+    sizes = example["SIZES"][:most]
+    figure, panels = pyplot.subplots(1, 2, figsize=(10, 2.8), sharey=True, layout="constrained")
+    for panel, (what, offset) in zip(panels, example["OFFSETS"].items(), strict=True):
+        found = [example["errors"](size, offset) for size in sizes]
+        for name, (color, width) in LAYER_SERIES.items():
+            worst = [min(max(each[name], 0.05), WRONG) for each in found]
+            panel.plot(sizes, worst, label=name.replace("`", ""), color=color, linewidth=width, marker=".")
+        panel.set(title=f"activations {what}", xscale="log", yscale="log", ylim=(0.04, 2 * WRONG), xlabel="hidden size")
+        panel.set_xticks(sizes, [str(size) for size in sizes])
         panel.set_yticks([0.1, 1, 10, 1e3, WRONG], ["0.1", "1", "10", "1000", "wrong"])
         panel.minorticks_off()
     panels[0].set_ylabel("largest error, ULP")

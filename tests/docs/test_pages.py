@@ -60,20 +60,21 @@ def test_a_newcomer_needs_less_than_ten_lines() -> None:
     assert len(first.text.splitlines()) < 10
 
 
-def test_the_table_of_extremes_is_what_the_example_prints() -> None:
+@pytest.mark.parametrize(("table", "example"), [("extremes", "extremes.py"), ("layers", "half_precision.py")])
+def test_a_table_on_numerics_is_what_the_example_prints(table: str, example: str) -> None:
     numerics = (DOCS / "numerics.md").read_text(encoding="utf-8")
     if onnxruntime.__version__ not in numerics:
         pytest.skip("the table is that of another onnxruntime")
     result = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "extremes.py")],
+        [sys.executable, str(ROOT / "examples" / example)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
     )
-    shown = re.search(r"<!-- extremes -->\n(.*?)<!-- /extremes -->", numerics, re.DOTALL)
+    shown = re.search(rf"<!-- {table} -->\n(.*?)<!-- /{table} -->", numerics, re.DOTALL)
     assert shown
-    assert shown[1] == result.stdout
+    assert shown[1].strip() == result.stdout.strip()
 
 
 # What the test above rests on
