@@ -15,7 +15,7 @@ from reducelower.plan import CHOSEN
 from reducelower.verification.battery import Case
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import Move, moved_by
-from reducelower.verification.doubts import old_in_reference
+from reducelower.verification.doubts import no_evidence, old_in_reference
 from reducelower.verification.judge import Sight, judge, judge_raised
 from reducelower.verification.limits import Limits, limits_of
 from reducelower.verification.oracle import Reduction, evaluate
@@ -230,6 +230,10 @@ def _check(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, *,
         if found.cases and found.status not in ("different", "loses range") and _hides_overflow(pair):
             strict = _run(setup, before, after, (_EITHER, ("reference",)))
             found = strict if strict.status == "different" else found
+        names = found.runtime.split(" / ")
+        doubt = no_evidence([(names[0], before), (names[-1], after)])
+        if doubt and found.status in ("different", "loses range"):
+            found = _Tally(runtime=found.runtime, refused=[doubt])
         _add(tally, found)
     return tally
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from onnx import ModelProto
@@ -18,7 +18,7 @@ from reducelower.verification.runs import Clock, Run
 from reducelower.verification.runtimes import Session
 from reducelower.verification.source import CannotRunError, OutOfTimeError, default_opset
 
-__all__ = ["old_in_reference", "random_outputs", "sensitivity"]
+__all__ = ["no_evidence", "old_in_reference", "random_outputs", "sensitivity"]
 
 _OLD_IN_REFERENCE: Mapping[str, int] = {
     "AveragePool": 7,
@@ -115,6 +115,18 @@ def sensitivity(
                     if value is not None and other is not None:
                         widened(moves, part, value, other, by_rounding=unsteady is not None)
     return found
+
+
+def no_evidence(sides: Iterable[tuple[str, ModelProto]]) -> str:
+    """Why a difference says nothing against a conversion, as a sentence; empty where it does.
+
+    Args:
+        sides: for each, the runtime it ran in, and its model.
+    """
+    stale = sorted({kind for runtime, model in sides if runtime == "reference" for kind in old_in_reference(model)})
+    if not stale:
+        return ""
+    return f"onnxruntime does not run it, and the reference evaluator is no evidence for the old {', '.join(stale[:5])}"
 
 
 def old_in_reference(model: ModelProto) -> list[str]:

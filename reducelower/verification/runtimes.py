@@ -196,8 +196,9 @@ def _reference_error(error: Exception) -> CannotRunError:
     from onnx.reference.op_run import RuntimeTypeError
 
     lacking = isinstance(error, (NotImplementedError, RuntimeTypeError))
-    # Of Scan over other axes it says so in a plain RuntimeError.
-    unsupported = lacking or any(mark in str(error) for mark in ("Issues with types", "is not implemented"))
+    # Of Scan over other axes, and of versions of an operator, it says so in a plain RuntimeError.
+    marks = ("Issues with types", "is not implemented", "No implementation for operator")
+    unsupported = lacking or any(mark in str(error) for mark in marks)
     return CannotRunError(f"reference evaluator: {_first_line(error)}", unsupported=unsupported)
 
 

@@ -13,7 +13,7 @@ from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import Move, disturbed_inside
-from reducelower.verification.doubts import old_in_reference, random_outputs, sensitivity
+from reducelower.verification.doubts import no_evidence, old_in_reference, random_outputs, sensitivity
 from reducelower.verification.given import check_given
 from reducelower.verification.inputs import input_specs
 from reducelower.verification.providers import CPU, chosen_provider, on_provider, require_onnxruntime
@@ -302,6 +302,12 @@ def _judge(question: _Question, left: Run, right: Run) -> Whole:
         outputs = _both_in_reference(question, right, outputs)
     if _differ(outputs) and question.holds and left.runtime == right.runtime == "onnxruntime":
         outputs = _departing(question, right, outputs)
+    doubt = no_evidence([(left.runtime, question.before.proto), (right.runtime, question.after.proto)])
+    if doubt:
+        outputs = [
+            replace(item, verdict="not compared", reason=doubt) if item.verdict == "different" else item
+            for item in outputs
+        ]
     if _differ(outputs) and question.clock.over:
         question.notes.append(
             f"The budget of {question.clock.budget:g} s ended before it was clear whether the model's randomness or "
@@ -408,12 +414,7 @@ def _unsteady(question: _Question, left: Run) -> Session | None:
 
 def _both_in_reference(question: _Question, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
     """Compare within the reference evaluator where the two runtimes do not agree, unless it is no evidence there."""
-    stale = sorted({*old_in_reference(question.before.proto), *old_in_reference(question.after.proto)})
-    if stale:
-        question.notes.append(
-            "The two sides had to run in different runtimes, and the reference evaluator is no evidence for the old "
-            f"{', '.join(stale[:5])}; the difference may be between the runtimes."
-        )
+    if old_in_reference(question.before.proto) or old_in_reference(question.after.proto):
         return outputs
     try:
         before = _source_in_reference(question, right)
