@@ -121,6 +121,15 @@ def test_wrapping_by_pads_computed_at_run_time(ranked: list[str]) -> None:
     assert_same(one("Pad", feeds, 19, mode="wrap", ranked=ranked), feeds, 13, np.pad(X, EXPECTED, mode="wrap"))
 
 
+@pytest.mark.parametrize("given", ["constants", "computed"])
+def test_what_is_cropped_is_gone_before_wrapping(given: str) -> None:
+    pads = int64s(0, -1, 2, 0, 2, -1)
+    feeds = {"x": X, **({"p": pads} if given == "computed" else {})}
+    made = one("Pad", feeds, 19, mode="wrap", constants={} if given == "computed" else {"p": pads})
+    cropped = X[:, 1:, :-1]
+    assert_same(made, feeds, 13, np.pad(cropped, ((0, 0), (0, 2), (2, 0)), mode="wrap"))
+
+
 def test_attributes_become_inputs_of_the_data_type() -> None:
     data = X.astype(np.float64)
     made = one("Pad", {"x": data}, 10, pads=PADS.tolist(), value=2.0)

@@ -91,7 +91,10 @@ _CAST = (
 
 
 def _gathered(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """The node as one Gather an axis; places and pads may be known at run time only."""
+    """The node as one Gather an axis; places and pads may be known at run time only.
+
+    What mode=wrap crops at one end is gone before the other end is padded, as onnxruntime has it.
+    """
     body = Writer(node, scope)
     data = node.input[0]
     axes = _axes(body, scope.needed_rank(data))
@@ -111,14 +114,12 @@ def _gathered(node: NodeProto, scope: Scope) -> list[NodeProto]:
         if before is None or after is None:
             pads = [body.add("Gather", node.input[1], body.number(at), tail="pad", axis=0) for at in positions]
             place = _computed_places(body, shape, axis, mode, *pads)
-        elif mode == "wrap" and min(before, after) < 0 < max(before, after):
-            raise RefusedError(
-                f"it uses mode=wrap on axis {axis} and crops one end of it", "opset 19 is the oldest that has the mode"
-            )
         elif size is None:
             place = _computed_places(body, shape, axis, mode, body.number(before), body.number(after))
         else:
-            place = body.constant(_PLACES[mode](np.arange(-before, size + after), size), _INT64, "places")
+            first, behind = (max(-before, 0), max(-after, 0)) if mode == "wrap" else (0, 0)
+            places = np.arange(-before, size + after) - first
+            place = body.constant(_PLACES[mode](places, size - first - behind) + first, _INT64, "places")
         if mode == "constant":
             data = _with_value(body, data, shape, axis)
         data = body.add("Gather", data, place, tail=f"padded_{axis}", axis=axis)
@@ -144,7 +145,16 @@ def _computed_places(body: Writer, shape: str, axis: int, mode: str, before: str
     size = body.add("Gather", shape, body.number(axis), tail="size", axis=0)
     length = body.add("Add", body.add("Add", size, before, tail="longer"), after, tail="length")
     place = body.add("Sub", ramp(body, length), before, tail="place")
-    return _COMPUTED_PLACES[mode](body, place, size)
+    if mode != "wrap":
+        return _COMPUTED_PLACES[mode](body, place, size)
+    zero = body.number(0)
+    first, behind = (
+        body.add("Where", body.add("Less", pad, zero), body.add("Sub", zero, pad), zero, tail="cropped")
+        for pad in (before, after)
+    )
+    rest = body.add("Sub", body.add("Sub", size, first, tail="uncropped"), behind, tail="rest")
+    inner = _wrapped(body, body.add("Sub", place, first, tail="from_first"), rest)
+    return body.add("Add", inner, first, tail="place_in_all")
 
 
 def _with_value(body: Writer, data: str, shape: str, axis: int) -> str:
@@ -198,7 +208,7 @@ def _wrapped(body: Writer, place: str, size: str) -> str:
 
 
 _COMPUTED_PLACES: Mapping[str, Callable[[Writer, str, str], str]] = {
-    "constant": _or_last, "edge": _clamped, "reflect": _folded, "wrap": _wrapped,
+    "constant": _or_last, "edge": _clamped, "reflect": _folded,
 }  # fmt: skip
 
 
