@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from onnx import ModelProto, TypeProto, ValueInfoProto, checker, shape_inference
 
 from reducelower.legalization.memo import Outcome
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.inference import skeleton
 
 __all__ = ["contradicts_inference", "is_in_doubt", "wrong_node"]
@@ -60,7 +60,7 @@ def is_in_doubt(outcome: Outcome, opset: int, types: Mapping[str, TypeProto]) ->
         graph.initializer[-1].name = name
         known.add(name)
     for node in outcome.nodes or ():
-        read = {name for name in node.input if name} - known
+        read = read_from_outside(node) - known
         if node.domain or not types.keys() >= read:
             return False
         graph.input.extend(ValueInfoProto(name=name, type=types[name]) for name in sorted(read))
