@@ -51,11 +51,10 @@ class Difference:
         if self.same:
             return f"the same structure: {_count(self.alike, 'node')}, whatever they are called"
         places = sum(len(change.nodes) for change in self.changes)
-        parts = [_count(places, "place") + " where nodes differ"] if places else []
-        parts += [_count(len(self.facts), "statement") + " that differ" + "s" * (len(self.facts) == 1)] * bool(
-            self.facts
-        )
-        return f"{' and '.join(parts) or 'operators differ in number'}; {_count(self.alike, 'node')} alike"
+        parts = [f"nodes differ at {_count(places, 'place')}"] if places else []
+        if self.facts:
+            parts.append(f"{_count(len(self.facts), 'other difference' if places else 'difference')}")
+        return f"{', '.join(parts) or 'operators differ in number'}; {_count(self.alike, 'node')} alike"
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain JSON values."""

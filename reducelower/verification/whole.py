@@ -186,7 +186,7 @@ def run_whole(
     Args:
         source, result: the models.
         inputs, expected, seed, dims, runtimes, tolerances, budget, overrides: as of `verify`.
-        regions: what the regions gave in which the models differ. Where all hold by themselves, a difference of the
+        regions: what the regions gave in which the models differ. Where all hold in isolation, a difference of the
             whole may be what they round otherwise, or the runtime's departure from the specification.
 
     Raises:
