@@ -1,0 +1,96 @@
+"""What a reader of the page looks for: the run, what matters first, limits beside distances, names that fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from lxml import html
+
+from reducelower.report import ModelReport, Report, render
+from reducelower.report.plot import draw
+from reducelower.verification import SiteVerification, Verification
+from reducelower.verification.result import INFINITE
+
+from .made import converted, everything, model
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def expanded(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Any:
+    """The page about a model with one rewrite that loses range and two that are bit-exact."""
+    folder = tmp_path_factory.mktemp("models")
+    report = Report("convert", (converted(folder, onnx.load(models / "skl_gmm_20.onnx"), rules="spec"),))
+    return html.fromstring(render(report, ".html"))
+
+
+def test_the_page_names_the_run_sizes_and_operators(cli: Cli, models: Path, tmp_path: Path) -> None:
+    source = models / "skl_gmm_20.onnx"
+    cli("expand", source, "-o", tmp_path / "out.onnx", "--report", tmp_path / "r.html", "--no-verify")
+    page = html.fromstring((tmp_path / "r.html").read_text("utf-8"))
+    names, texts = (page.xpath(f"//dl[contains(@class,'run')]//{tag}") for tag in ("dt", "dd"))
+    run = {name.text: text.text_content() for name, text in zip(names, texts, strict=True)}
+    assert list(run) == ["Date", "Command", "Versions"]
+    assert run["Command"].startswith("reducelower ")
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d", run["Date"])
+    facts = page.xpath("string(//dl[@class='facts'])")
+    assert f"{source.stat().st_size:,} → {(tmp_path / 'out.onnx').stat().st_size:,} bytes" in facts
+    assert "ReduceLogSumExp 1 → 0" in facts
+
+
+def test_what_matters_comes_first_and_is_open(expanded: Any) -> None:
+    rewrites = expanded.xpath("//details[contains(@class,'rewrite')]")
+    statuses = [item.xpath("string(.//span[contains(@class,'chip')])") for item in rewrites]
+    assert statuses == ["loses range", "equal"]
+    assert rewrites[0].get("open") is not None
+
+
+def test_bit_exact_rewrites_have_no_histogram_and_overflow_shows_infinities(expanded: Any) -> None:
+    loses, equal = expanded.xpath("//details[contains(@class,'rewrite')]")
+    assert "∞" in loses.xpath("string(.//svg[@class='plot'])")
+    assert "bit-exact" in equal.text_content()
+    assert not equal.xpath(".//svg[@class='plot']")
+
+
+def test_infinities_have_a_bar_of_their_own() -> None:
+    text = str(draw((0, 0, INFINITE, 3, INFINITE)))
+    assert "∞ ULP: 2" in text
+    assert "0 ULP: 2" in text
+
+
+def test_a_distance_stands_beside_the_limit_that_it_is_within() -> None:
+    limit = "64 ULP or 1e-05 of the value"
+    site = SiteVerification("Exp", "rule", "Exp", (("graph", "e"),), cases=1, max_ulp=6644, ulps=(6644,), limit=limit)
+    shown = html.fromstring(site._repr_html_()).text_content()
+    assert "6,644" in shown
+    assert limit in shown
+    found = Verification("equivalent", True, "onnxruntime", sites=(site,), cases=1)
+    markdown = render(Report("verify", (ModelReport("m.onnx", "equivalent", verification=found),)), ".md")
+    assert f"6644 (within {limit})" in markdown
+
+
+def test_names_in_drawings_are_the_last_part_of_a_path(tmp_path: Path) -> None:
+    given = model("g (float[2, 3] x) => (float[2, 1] y) <int64[1] a = {1}> { y = ReduceL2 (x, a) }")
+    for names in (given.graph.node[0].input, given.graph.node[0].output):
+        names[0] = f"/block/attention/LayerNormalization/{names[0]}mean"
+    given.graph.input[0].name = given.graph.node[0].input[0]
+    given.graph.output[0].name = given.graph.node[0].output[0]
+    page = html.fromstring(render(Report("convert", (converted(tmp_path, given),)), ".html"))
+    labels = page.xpath("//svg[@class='graph']//g[@class='end']/text[1]/text()")
+    assert set(labels) == {"xmean", "ymean"}
+
+
+def test_a_batch_can_be_sorted_filtered_and_grouped_by_outcome(tmp_path: Path, models: Path) -> None:
+    page = html.fromstring(render(everything(tmp_path, models), ".html"))
+    table = page.get_element_by_id("models-table")
+    assert "sortable" in table.get("class")
+    boxes = page.xpath("//form[@data-table='models-table']//input[@type='checkbox']/@value")
+    assert boxes == ["converted", "refused", "unreadable"]
+    assert {row.get("data-fate") for row in table.xpath(".//tbody/tr")} == set(boxes)
+    verdicts = [row.get("data-fate") for row in table.xpath(".//tbody/tr")]
+    assert verdicts[:2] == ["refused", "unreadable"]  # what did not pass comes first
