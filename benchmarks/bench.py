@@ -39,6 +39,7 @@ def _groups(folder: Path, *, quick: bool) -> Mapping[str, Callable[[], Iterator[
         "linear": lambda: nodes.linearity(quick=quick),
         "expand": lambda: nodes.expansion(quick=quick),
         "raise": lambda: nodes.raising(quick=quick),
+        "refusals": lambda: nodes.refusals(quick=quick),
         "command": lambda: commands.command(folder, quick=quick),
         "many": lambda: commands.many_models(folder, quick=quick),
         "inline": lambda: weights.inline(folder, quick=quick),

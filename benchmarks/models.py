@@ -16,6 +16,7 @@ __all__ = [
     "external_model",
     "inline_model",
     "reduction",
+    "run_time_axes",
     "small_model",
     "spelled_out",
     "transformer",
@@ -76,6 +77,29 @@ def _reduce(op_type: str, data: str, output: str, opset: int, axes: str) -> Node
     if opset >= 18 or (opset >= 13 and op_type == "ReduceSum"):
         return helper.make_node(op_type, [data, axes], [output], name=name, keepdims=1)
     return helper.make_node(op_type, [data], [output], name=name, keepdims=1, axes=[-1])
+
+
+def run_time_axes(length: int, *, ranked: bool) -> bytes:
+    """A chain at opset 18, every tenth node a ReduceMax over axes that are an input of the model.
+
+    Args:
+        length: how many nodes.
+        ranked: whether the rank of the data is stated.
+    """
+    names = [f"value_{index}" for index in range(length)]
+    nodes = [
+        helper.make_node("ReduceMax", [before, "axes"], [name], keepdims=1, name=f"node_{name}")
+        if index % 10 == 9
+        else helper.make_node("Abs", [before], [name], name=f"node_{name}")
+        for index, (before, name) in enumerate(zip(["x", *names], names, strict=False))
+    ]
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape if ranked else None)
+        for name, shape in (("x", "abc"), (names[-1], "def"))
+    )
+    axes = helper.make_tensor_value_info("axes", TensorProto.INT64, ["count"])
+    graph = helper.make_graph(nodes, "chain", [x, axes], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
 
 
 def transformer(layers: int) -> bytes:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from measuring import Line, at_least, at_most, duration, per_turn, take_turns
-from models import chain, spelled_out, transformer
+from models import chain, run_time_axes, spelled_out, transformer
 from onnx import ModelProto
 
 import reducelower
 
-__all__ = ["conversion", "expansion", "exporters", "linearity", "raising"]
+__all__ = ["conversion", "expansion", "exporters", "linearity", "raising", "refusals"]
 
 
 def _through(convert: Callable[[ModelProto], ModelProto], data: bytes) -> bytes:
@@ -169,3 +170,17 @@ def raising(*, quick: bool) -> Iterator[Line]:
     times_per_node = " / ".join(map(duration, per_node))
     what = f"time per node, raise, {count // 10 * length // count:,} to {length:,} nodes"
     yield Line(what, times_per_node, "each other", ratio, "<= 1.3x", ratio <= 1.3)
+
+
+def refusals(*, quick: bool) -> Iterator[Line]:
+    """Refusing what depends on ranks that nothing tells, beside converting the same where they are known."""
+    length = 200 if quick else 20_000
+    unknown, known = (run_time_axes(length, ranked=ranked) for ranked in (False, True))
+
+    def refuse() -> None:
+        with contextlib.suppress(reducelower.ConversionError):
+            reducelower.convert_bytes(unknown, 13)
+
+    times = take_turns({"ours": refuse, "convert": partial(_ours(13), known)}, 1 if quick else 3)
+    what = f"refuse {length // 10:,} of {length:,} nodes, 18 -> 13"
+    yield at_most(what, times["ours"], times["convert"], "converting them", 2)
