@@ -310,6 +310,8 @@ class Crossing:
 
 
 def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
+    if value.dtype.kind == "c":
+        raise RefusedError(f"its input {move.input_name} holds complex numbers, which no attribute does")
     plain = value.reshape(-1).tolist()
     if move.attribute_type in (AttributeProto.INT, AttributeProto.FLOAT):
         if len(plain) != 1:

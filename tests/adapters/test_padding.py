@@ -145,3 +145,11 @@ def test_a_value_that_a_call_states_becomes_an_input_of_the_data_type() -> None:
     )
     data = floats(3).astype(np.float64)
     assert_same(model, {"x": data}, 21, np.pad(data, (1, 0), constant_values=0.5))
+
+
+@pytest.mark.parametrize("target", [12, 8])
+def test_complex_numbers_are_refused_where_no_attribute_holds_them(target: int) -> None:
+    data = np.array([1 + 2j, 3], np.complex64)
+    made = one("Pad", {"x": data}, 13, constants={"p": int64s(1, 1), "v": np.complex64(1 + 2j)})
+    with pytest.raises(reducelower.ConversionError, match="complex64"):
+        reducelower.convert_version(made, target)

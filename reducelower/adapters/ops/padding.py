@@ -223,7 +223,7 @@ def _lower_inputs(node: NodeProto, scope: Scope) -> Outcome:
     is_dynamic = is_dynamic or bool(name and value is None)
     if (is_odd or is_dynamic) and scope.target_opset >= 9:
         return _gathered(node, scope)
-    if element_type == TensorProto.STRING:
+    if is_odd and element_type is not None:
         raise refusal(node, scope, element_type)
     if value is None:
         return False
