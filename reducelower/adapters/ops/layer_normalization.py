@@ -1,13 +1,9 @@
-"""LayerNormalization, RMSNormalization and GroupNormalization where the target has none; MeanVarianceNormalization.
+"""GroupNormalization where the target has none, LayerNormalization by onnxruntime's names, MeanVarianceNormalization.
 
-The bodies that the schemas carry take the variance as E[x^2] - E[x]^2, which loses every digit where the mean is large
-against the deviation, and RMSNormalization's needs a Loop for its axes. Written here is what exporters wrote before
-the operators came, which runtimes know how to fuse. Statistics are taken in float32 of narrower data, as the
-attribute stash_type says; double stays double, which is what runtimes do.
+LayerNormalization and RMSNormalization are rules of the book `rules/operators`. Statistics are taken in float32 of
+narrower data, as the attribute stash_type says; double stays double, which is what runtimes do.
 
-Sources: https://onnx.ai/onnx/operators/onnx__LayerNormalization.html (17),
-https://onnx.ai/onnx/operators/onnx__RMSNormalization.html (23),
-https://onnx.ai/onnx/operators/onnx__GroupNormalization.html (18, 21).
+Source: https://onnx.ai/onnx/operators/onnx__GroupNormalization.html (18, 21).
 """
 
 from __future__ import annotations
@@ -34,51 +30,10 @@ def _statistics_type(node: NodeProto, element_type: int) -> int:
     return TensorProto.FLOAT if stash == TensorProto.FLOAT else stash
 
 
-def _axes(node: NodeProto, scope: Scope) -> list[int]:
-    """The axes from the attribute axis to the last one, counted from the back where the attribute is."""
-    axis = int(value_of(node, "axis", -1))
-    if axis < 0:
-        return list(range(axis, 0))
-    rank = scope.needed_rank(node.input[0])
-    if axis >= rank:
-        raise RefusedError(f"its axis {axis} is out of range for rank {rank}", "mend the model")
-    return list(range(axis, rank))
-
-
 def _scaled(body: Writer, value: str, scale: str, bias: str) -> list[NodeProto]:
     if not bias:
         return body.yields("Mul", value, scale)
     return body.yields("Add", body.add("Mul", value, scale, tail="scaled"), bias)
-
-
-@expresses("LayerNormalization", opset=13)
-def _layer_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias."""
-    body = Writer(node, scope)
-    data = node.input[0]
-    element_type = scope.needed_element_type(data)
-    wide = _statistics_type(node, element_type)
-    axes = _axes(node, scope)
-    data = body.cast(data, element_type, wide, "wide")
-    mean = body.add("ReduceMean", data, tail="mean", axes=axes, keepdims=1)
-    deviation = body.add("Sub", data, mean, tail="deviation")
-    # Pow rather than Mul: the form that runtimes recognize.
-    square = body.add("Pow", deviation, body.constant(2.0, wide, "two"), tail="square")
-    variance = body.add("ReduceMean", square, tail="variance", axes=axes, keepdims=1)
-    epsilon = body.constant(value_of(node, "epsilon", 1e-5), wide, "epsilon")
-    root = body.add("Sqrt", body.add("Add", variance, epsilon, tail="stabilized"), tail="root")
-    if body.wants(1):
-        body.yields("Cast" if wide == TensorProto.DOUBLE else "Identity", mean, output=1, **_to_float(wide))
-    if body.wants(2):
-        inverse = body.add("Reciprocal", root, tail="inverse")
-        body.yields("Cast" if wide == TensorProto.DOUBLE else "Identity", inverse, output=2, **_to_float(wide))
-    normalized = body.add("Div", deviation, root, tail="normalized")
-    return _scaled(body, body.cast(normalized, wide, element_type, "narrow"), body.input(1), body.input(2))
-
-
-def _to_float(wide: int) -> dict[str, int]:
-    """Mean and InvStdDev are float whatever they were taken in."""
-    return {"to": TensorProto.FLOAT} if wide == TensorProto.DOUBLE else {}
 
 
 @expresses("SimplifiedLayerNormalization", opset=23)
@@ -90,22 +45,6 @@ def _simplified(node: NodeProto, scope: Scope) -> list[NodeProto]:
     nodes = body.yields("RMSNormalization", *node.input[:2])
     nodes[-1].attribute.extend(node.attribute)
     return nodes
-
-
-@expresses("RMSNormalization", opset=13)
-def _rms_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """X / sqrt(mean(x^2) + epsilon) * scale, in the scale's element type."""
-    body = Writer(node, scope)
-    data, scale = node.input[:2]
-    element_type, scale_type = scope.needed_element_type(data), scope.needed_element_type(scale)
-    wide = _statistics_type(node, element_type)
-    data = body.cast(data, element_type, wide, "wide")
-    square = body.add("Pow", data, body.constant(2.0, wide, "two"), tail="square")
-    mean = body.add("ReduceMean", square, tail="mean", axes=_axes(node, scope), keepdims=1)
-    epsilon = body.constant(value_of(node, "epsilon", 1e-5), wide, "epsilon")
-    root = body.add("Sqrt", body.add("Add", mean, epsilon, tail="stabilized"), tail="root")
-    normalized = body.add("Div", data, root, tail="normalized")
-    return _scaled(body, body.cast(normalized, wide, scale_type, "narrow"), scale, "")
 
 
 @expresses("GroupNormalization", opset=21)
