@@ -89,3 +89,11 @@ def test_the_plot_counts_every_set_of_inputs_once() -> None:
 
 def test_a_plot_without_errors_still_shows_the_first_places() -> None:
     assert str(plot.draw([0, 0])).count("<rect") == 3
+
+
+def test_a_layer_may_be_left_empty() -> None:
+    assert _apart([], []) == []
+    assert lay_out([], 20).centers == {}
+    late = [Node("chain0", 10, 10, 10), *(Node(f"chain{at}", 10, 10, 10, (f"chain{at - 1}",)) for at in (1, 2))]
+    both = [Node("late", 10, 10, 10), *late, Node("end", 10, 10, 10, ("chain2", "late"))]
+    assert len(lay_out(both, 20).centers) == 5
