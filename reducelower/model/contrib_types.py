@@ -95,7 +95,7 @@ CONTRIB: Mapping[str, tuple[Output, ...]] = {
     **dict.fromkeys(("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul"), (Output(0, rank=of_product),)),
     "DynamicQuantizeMatMul": (Output(0, rank=of_product),),
     "MatMulIntegerToFloat": (Output(2, rank=of_product),),
-    "MatMulInteger16": (Output(element_type=TensorProto.INT32, rank=of_product),),
+    "MatMulInteger16": (Output(rank=of_product),),
     "DynamicQuantizeLSTM": (Output(0, rank=_fixed(4)), Output(0, rank=_fixed(3)), Output(0, rank=_fixed(3))),
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), _QUANTIZED_BINARY),
     "QLinearConcat": (Output(1, rank=_like(2)),),
