@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reducelower.api import legalized
+from reducelower.api import check, legalized
 from reducelower.batch.axes import what_is_wrong_with_an_axis
 from reducelower.batch.backup import keep_backup
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
@@ -22,7 +22,7 @@ from reducelower.files.urls import is_url
 from reducelower.legalization.repair import Repaired, drop_stale, repair
 from reducelower.model.document import Document
 from reducelower.model.validate import what_is_odd
-from reducelower.options import Settings, Target
+from reducelower.options import Book, Settings, Target
 from reducelower.plan import CHOSEN, Plan
 
 if TYPE_CHECKING:
@@ -253,21 +253,46 @@ def _legalized(source: LoadedModel, settings: Settings) -> tuple[Document, Plan]
     if settings.raised is None:
         return legalized(source.document, settings.target, settings, report=True)
     if settings.target == Target():
-        return _raised(source.document, settings)
+        return _raised(source.document, settings, settings.raised or None)
     from reducelower.recompose.plans import joined
 
     converted, first = legalized(source.document, settings.target, settings, report=True)
-    raised, second = _raised(converted, settings)
+    raised, second = _raised_for(converted, settings, replace(settings.target, opset=first.target.opset))
     return raised, joined(first, second, converted.message, raised.message)
 
 
-def _raised(document: Document, settings: Settings) -> tuple[Document, Plan]:
-    from reducelower.recompose import BOOKS, raise_with_plan
+def _raised_for(document: Document, settings: Settings, target: Target) -> tuple[Document, Plan]:
+    """A legal model raised as far as it stays legal; what the runtime would get wrong is not raised, and noted."""
+    from reducelower.recompose import known_operators
+
+    wanted = set(settings.raised or known_operators(_books(settings))) - target.without
+    wrong: set[str] = set()
+    while True:
+        raised, plan = _raised(document, settings, sorted(wanted - wrong))
+        again = None if target.runtime is None else check(raised.message, target=target)
+        found = set()
+        if again is not None:
+            found = {site.op_type for site in again.sites} | {refusal.operator for refusal in again.refusals}
+        found &= {site.op_type for site in plan.sites}
+        if not found:
+            notes = tuple(f"{name} was not raised: {target.runtime} gets it wrong." for name in sorted(wrong))
+            return raised, replace(plan, notes=(*plan.notes, *notes))
+        wrong |= found
+
+
+def _books(settings: Settings) -> tuple[Book, ...]:
+    from reducelower.recompose import BOOKS
+
+    return tuple(dict.fromkeys((*BOOKS, settings.rules)))
+
+
+def _raised(document: Document, settings: Settings, operators: Collection[str] | None) -> tuple[Document, Plan]:
+    from reducelower.recompose import raise_with_plan
 
     made = raise_with_plan(
         document.message,
-        ops=settings.raised or None,
-        rules=dict.fromkeys((*BOOKS, settings.rules)),
+        ops=operators,
+        rules=_books(settings),
         freeze_defaults=settings.freeze_defaults,
         element_types=settings.element_types,
         ranks=settings.ranks,

@@ -132,3 +132,29 @@ def test_reports_tell_of_what_was_raised(cli: Cli, expanded: Path, tmp_path: Pat
         counts = [len(site["raised_from"]) for site in content["models"][0]["sites"]]
         assert min(counts) == 2
         assert max(counts) > 5
+
+
+SPELLED = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[2,3] x) => (float[2,1] y, float[2,1] z) <int64[1] axes = {1}>
+{ s = Mul(x, x)  q = ReduceSum<keepdims = 1>(s, axes)  y = Sqrt(q)
+  a = Exp(x)  b = ReduceSum<keepdims = 1>(a, axes)  z = Log(b) }"""
+
+
+def test_what_must_not_remain_is_not_raised(cli: Cli, tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(SPELLED), tmp_path / "m.onnx")
+    output = tmp_path / "out.onnx"
+    ran = cli("convert", tmp_path / "m.onnx", "-o", output, "--opset", 17, "--raise", "--without", "ReduceL2")
+    assert ran.status == 0, ran.err
+    found = {node.op_type for node in onnx.load(output).graph.node}
+    assert "ReduceLogSumExp" in found
+    assert "ReduceL2" not in found
+
+
+@pytest.mark.parametrize("runtime", ["coreml", "mnn", "onnxruntime"])
+def test_what_the_runtime_gets_wrong_is_not_raised(cli: Cli, tmp_path: Path, runtime: str) -> None:
+    onnx.save(onnx.parser.parse_model(SPELLED), tmp_path / "m.onnx")
+    output = tmp_path / "out.onnx"
+    ran = cli("convert", tmp_path / "m.onnx", "-o", output, "--for", runtime, "--raise", "--no-verify")
+    assert ran.status == 0, ran.err
+    opset = next(entry.version for entry in onnx.load(output).opset_import)
+    assert cli("check", output, "--for", runtime, "--opset", opset).status == 0
