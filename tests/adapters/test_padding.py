@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import parser
+from onnx import TensorProto, numpy_helper, parser
+from onnx.reference import ReferenceEvaluator
 
 import reducelower
 from tests.adapters.models import assert_same, converted, floats, int64s, one, operators, run
@@ -66,6 +67,19 @@ def test_strings_are_padded_from_9_on_and_refused_below() -> None:
     (result,) = run(converted(made, 9), {"x": words})
     assert list(result) == ["z", "a", "b", "z"]
     with pytest.raises(reducelower.ConversionError, match="does not take string at opset 8"):
+        reducelower.convert_version(made, 8)
+
+
+def test_complex_numbers_are_padded_from_9_on_and_refused_below() -> None:
+    made = one("Pad", {"x": X}, 13, constants={"p": PADS, "v": np.float32(1)})
+    for tensor in (made.graph.input[0].type.tensor_type, made.graph.output[0].type.tensor_type):
+        tensor.elem_type = TensorProto.COMPLEX64
+    value = next(one for one in made.graph.initializer if one.name == "v")
+    value.CopyFrom(numpy_helper.from_array(np.complex64(1 + 2j), "v"))
+    feeds = {"x": (X + 1j * X).astype(np.complex64)}
+    (result,) = ReferenceEvaluator(converted(made, 9)).run(None, feeds)
+    np.testing.assert_array_equal(result, np.pad(feeds["x"], EXPECTED, constant_values=1 + 2j))
+    with pytest.raises(reducelower.ConversionError, match="does not take complex64 at opset 8"):
         reducelower.convert_version(made, 8)
 
 

@@ -143,6 +143,28 @@ def test_antialiasing_does_nothing_where_the_nearest_is_taken() -> None:
     np.testing.assert_array_equal(yields(converted(marked, 17), {"x": DATA})[0], yields(plain, {"x": DATA})[0])
 
 
+@pytest.mark.parametrize(("rounding", "is_done"), [("round_prefer_floor", True), ("floor", False)])
+def test_symmetric_sizes_of_some_axes_known_at_run_time_only(rounding: str, is_done: bool) -> None:
+    inputs = {"x": DATA, "_roi": NONE, "_scales": NONE, "sizes": np.array([3, 2])}
+    model = model_of(
+        "Resize",
+        inputs,
+        opset=19,
+        constants=["sizes"],
+        outputs={"y": (TensorProto.FLOAT, ["n", 2, 3, 2])},
+        shapes={"x": ["n", 2, "h", "w"]},
+        axes=[2, 3],
+        mode="nearest",
+        nearest_mode=rounding,
+        coordinate_transformation_mode="half_pixel_symmetric",
+    )
+    if is_done:
+        np.testing.assert_array_equal(yields(converted(model, 13), inputs)[0], yields(model, inputs)[0])
+    else:
+        with pytest.raises(ConversionError, match="half_pixel_symmetric"):
+            reducelower.convert_version(model, 13)
+
+
 def test_a_roi_of_some_axes_may_be_computed() -> None:
     inputs = {"x": DATA, "roi": np.array([0.2, 0.1, 0.7, 0.9], np.float32), "_s": NONE, "sizes": np.array([3, 5])}
     model = model_of(

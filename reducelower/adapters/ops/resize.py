@@ -136,7 +136,10 @@ def _lower_symmetric(node: NodeProto, scope: Scope) -> Outcome:
         # Sizes make scales that fit, where the symmetric correction vanishes but for rounding.
         set_attribute(node, "coordinate_transformation_mode", "half_pixel")
         return True
-    return _written_out(node, scope, "it uses half_pixel_symmetric, and opset 19 is the oldest that has it")
+    # Sizes known at run time only are worked out for all axes.
+    known = _axes(node, scope, _given(node, 2, scope), _given(node, 3, scope)) is not None
+    added = [] if known or value_of(node, "axes") is None or not _plain(node) else _of_all_axes(node, scope)
+    return [*added, *_written_out(node, scope, "it uses half_pixel_symmetric, and opset 19 is the oldest that has it")]
 
 
 def _plain(node: NodeProto) -> bool:
@@ -149,36 +152,39 @@ def _lower_axes(node: NodeProto, scope: Scope) -> Outcome:
     """Axes that are not named keep their size: scale 1, or the size they have; antialias and the policy go."""
     antialias = bool(value_of(node, "antialias", 0)) and value_of(node, "mode", "nearest") != "nearest"
     changed = False if antialias else drop_attribute(node, "antialias")
-    axes = value_of(node, "axes")
     added: list[NodeProto] = []
-    scales, sizes = _given(node, 2, scope), _given(node, 3, scope)
     if not _plain(node):
-        found = _with_policy(node, scope, sizes)
+        found = _with_policy(node, scope, _given(node, 3, scope))
         if isinstance(found, list):
             return interpolate(node, scope, found)
-        scales, sizes, changed = *found, True
-    elif axes is not None:
-        rank = scope.needed_rank(node.input[0])
-        body = Writer(node, scope)
-        places = [axis % rank for axis in axes]
-        if scales:
-            base = body.constant(np.ones(rank), TensorProto.FLOAT, "unit_scales")
-            scales = _spread(body, scales, base, places, TensorProto.FLOAT)
-        if sizes:
-            sizes = _spread(body, sizes, "", places, TensorProto.INT64)
-        roi = _given(node, 1, scope)
-        if roi:
-            whole = body.constant([0] * rank + [1] * rank, scope.needed_element_type(roi), "whole")
-            both = body.constant([*places, *(place + rank for place in places)], TensorProto.INT64, "roi_places")
-            node.input[1] = body.add("ScatterElements", whole, both, roi, tail="roi", axis=0)
-        added = body.nodes
-    drop_attribute(node, "axes")
-    drop_attribute(node, "keep_aspect_ratio_policy")
-    if axes is not None or changed:
-        _set_inputs(node, [node.input[0], _given(node, 1, scope), scales, sizes])
+        _set_inputs(node, [node.input[0], _given(node, 1, scope), *found])
+        changed = drop_attribute(node, "keep_aspect_ratio_policy") | drop_attribute(node, "axes")
+    elif value_of(node, "axes") is not None:
+        added, changed = _of_all_axes(node, scope), True
+    changed |= drop_attribute(node, "keep_aspect_ratio_policy")
     if antialias:
         return [*added, *_written_out(node, scope, "it uses antialias=1, and opset 18 is the oldest that has it")]
-    return [*added, node] if added else changed or axes is not None
+    return [*added, node] if added else changed
+
+
+def _of_all_axes(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Let a node that names axes state scales, sizes and roi of all; returns the nodes that compute these."""
+    rank = scope.needed_rank(node.input[0])
+    body = Writer(node, scope)
+    places = [axis % rank for axis in value_of(node, "axes")]
+    roi, scales, sizes = (_given(node, index, scope) for index in (1, 2, 3))
+    if scales:
+        base = body.constant(np.ones(rank), TensorProto.FLOAT, "unit_scales")
+        scales = _spread(body, scales, base, places, TensorProto.FLOAT)
+    if sizes:
+        sizes = _spread(body, sizes, "", places, TensorProto.INT64)
+    if roi:
+        whole = body.constant([0] * rank + [1] * rank, scope.needed_element_type(roi), "whole")
+        both = body.constant([*places, *(place + rank for place in places)], TensorProto.INT64, "roi_places")
+        roi = body.add("ScatterElements", whole, both, roi, tail="roi", axis=0)
+    drop_attribute(node, "axes")
+    _set_inputs(node, [node.input[0], roi, scales, sizes])
+    return body.nodes
 
 
 def _spread(body: Writer, name: str, base: str, places: list[int], element_type: int) -> str:

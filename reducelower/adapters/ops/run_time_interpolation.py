@@ -36,9 +36,16 @@ class _Axis:
 
 
 def can_interpolate_at_run_time(node: NodeProto) -> bool:
-    """Whether a node's mode is one of those that are written out for sizes known at run time only."""
-    known = value_of(node, "coordinate_transformation_mode", "half_pixel") in _COORDINATES
-    return known and not value_of(node, "antialias", 0) and not value_of(node, "exclude_outside", 0)
+    """Whether a node's mode is one of those that are written out for sizes known at run time only.
+
+    The symmetric correction is a difference of nearly equal numbers: which way that is rounded decides what floor and
+    ceil take.
+    """
+    transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
+    if transformation not in _COORDINATES or value_of(node, "antialias", 0) or value_of(node, "exclude_outside", 0):
+        return False
+    is_cut = value_of(node, "nearest_mode", "round_prefer_floor") in ("floor", "ceil")
+    return transformation != "half_pixel_symmetric" or value_of(node, "mode", "nearest") != "nearest" or not is_cut
 
 
 def interpolate_at_run_time(node: NodeProto, scope: Scope, axes: list[int], scales: str, sizes: str) -> list[NodeProto]:
