@@ -11,6 +11,7 @@ from onnx import ModelProto
 
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
+from reducelower.verification.branches import taken
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import Move, disturbed_inside
 from reducelower.verification.doubts import no_evidence, old_in_reference, random_outputs, sensitivity
@@ -42,6 +43,7 @@ class Whole:
         cases: on how many sets of inputs.
         unseen: what was not compared, each with why and what to do.
         departs: outputs that differ in the runtime alone, and not by the specification.
+        branches: which branches and bodies the source took.
     """
 
     verdict: Verdict
@@ -53,6 +55,7 @@ class Whole:
     cases: int = 0
     unseen: tuple[str, ...] = ()
     departs: tuple[str, ...] = ()
+    branches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -224,6 +227,7 @@ def combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
     if _differ(outputs) or any(_cannot_be_same(item) for item in found) or not all(site.ok for site in sites):
         verdict = "different"
     coverage = None if regions is None else regions.coverage
+    branches = dict.fromkeys(branch for item in found for branch in item.branches)
     told = tuple(dict.fromkeys(item.name for item in outputs if item.verdict == "equal" and item.tells))
     verification = Verification(
         verdict,
@@ -237,7 +241,11 @@ def combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
         tuple(unseen),
         departs=tuple(dict.fromkeys(name for item in found for name in item.departs)),
     )
-    return verification if coverage is None else replace(verification, coverage=replace(coverage, outputs=told))
+    return (
+        verification
+        if coverage is None
+        else replace(verification, coverage=replace(coverage, outputs=told, branches=(*coverage.branches, *branches)))
+    )
 
 
 def _as_its_regions(item: OutputComparison, chosen: bool, improved: bool) -> OutputComparison:
@@ -337,6 +345,7 @@ def _judge(question: _Question, left: Run, right: Run) -> Whole:
         len(right.cases),
         tuple(unseen),
         tuple(question.departs),
+        taken(question.before, left, question.clock),
     )
 
 
