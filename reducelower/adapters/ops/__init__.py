@@ -36,8 +36,7 @@ FAMILIES: Mapping[str, str] = {
     "grid_sample": "GridSample",
     "indexing": "GatherElements GatherND Scatter ScatterElements ScatterND",
     "integer_products": "ConvInteger QLinearConv QLinearMatMul",
-    "layer_normalization": "GroupNormalization LayerNormalization "
-    "MeanVarianceNormalization RMSNormalization SimplifiedLayerNormalization",
+    "layer_normalization": "GroupNormalization MeanVarianceNormalization SimplifiedLayerNormalization",
     "like": "CastLike",
     "optionals": "OptionalGetElement OptionalHasElement",
     "ordering": "Abs Clip Equal Greater Less Max Min Relu",
