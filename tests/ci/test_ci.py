@@ -136,6 +136,40 @@ def test_the_action_converts_several_names_with_options(workspace: Path) -> None
     assert not any(node.op_type == "ReduceMean" for node in nodes)
 
 
+def test_options_are_quoted_and_over_several_lines(workspace: Path) -> None:
+    (workspace / "models" / "old ones").mkdir()
+    shutil.copy(workspace / "models" / "mean_18.onnx", workspace / "models" / "old ones" / "mean.onnx")
+    options = "--exclude 'old ones/*'  # not these\n--exclude \"mean*\"\n"
+    _, ran = use_action(workspace, models="models", opset="13", options=options)
+    assert ran.returncode == 1, ran.stderr
+    assert ran.stdout.count("::warning file=") == 1
+    assert "branches_21.onnx" in ran.stdout
+
+
+def test_a_second_run_does_not_stumble_over_the_outputs_of_the_first(workspace: Path) -> None:
+    for opset in ("13", "15"):
+        _, ran = use_action(workspace, command="convert", models="models", opset=opset)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert set(opsets(workspace / "converted").values()) == {int(opset)}
+        assert f"opset 18 -&gt; {opset}" in (workspace.parent / "temp/reducelower-report/report.html").read_text()
+
+
+def test_a_python_that_is_too_old_is_refused(workspace: Path) -> None:
+    old = workspace.parent / "bin" / "python3"
+    old.write_text("#!/bin/sh\nexit 1\n")  # what it says of its version
+    runner = Runner(workspace, {"inputs.python": "python3", "github.action_path": str(ROOT)})
+    ran = runner.run(ACTION["runs"]["steps"][0])
+    assert ran.returncode == 2
+    assert ran.stdout.startswith("::error title=reducelower::it needs Python 3.11 or newer")
+
+
+def test_without_a_target_the_action_fails(workspace: Path) -> None:
+    runner, ran = use_action(workspace, models="models")
+    assert ran.returncode == 2
+    assert "say what to check for" in ran.stderr
+    assert runner.said("GITHUB_OUTPUT") == "status=2\n"
+
+
 def test_what_cannot_be_converted_is_annotated(workspace: Path) -> None:
     (workspace / "models" / "broken.onnx").write_bytes(b"no model")
     runner, ran = use_action(workspace, command="convert", models="models", opset="13", output_dir="out")
