@@ -350,7 +350,9 @@ def check(
         >>> [refusal.reason for refusal in reducelower.check(model, 13).refusals]
         []
     """
-    check_arguments(model=model, target_version=target_version, rules=rules, ir_version=ir_version)
+    check_arguments(model=model, rules=rules, ir_version=ir_version)
+    if target_version is not None:
+        check_arguments(target_version=target_version)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     goal = target if target is not None else Target(target_version)
     check_arguments(target=goal)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from numbers import Integral
+from collections.abc import Callable, Collection, Iterable, Mapping
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,10 @@ def _names(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a collection of names such as [{value!r}], not the single string {value!r}")
     if value is not None and not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not {_said(value)}")
+    # What can be gone through but once is checked where it is.
+    for item in value if isinstance(value, Collection) else ():
+        if not isinstance(item, str):
+            raise TypeError(f"{name} must hold strings, and one of its items is {_said(item)}")
 
 
 def _model(name: str, value: Any) -> None:
@@ -85,12 +89,8 @@ def _model(name: str, value: Any) -> None:
 
 def _serialized(name: str, value: Any) -> None:
     if not isinstance(value, bytes):
-        raise TypeError(f"{name} must be the bytes of an ONNX file, not {_said(value)}; pass path.read_bytes()")
-
-
-def _target_version(name: str, value: Any) -> None:
-    if value is not None:
-        _opset_version(name, value)
+        hint = "bytes(...) of it" if isinstance(value, bytearray | memoryview) else "path.read_bytes()"
+        raise TypeError(f"{name} must be the bytes of an ONNX file, not {_said(value)}; pass {hint}")
 
 
 def _target(name: str, value: Any) -> None:
@@ -98,6 +98,35 @@ def _target(name: str, value: Any) -> None:
 
     if not isinstance(value, Target):
         raise TypeError(f"{name} must be a reducelower.Target such as Target(13), not {_said(value)}")
+
+
+def _runtimes(name: str, value: Any) -> None:
+    _names(name, value)
+    if not value:
+        raise ValueError(f"{name} must name a runtime, such as ['onnxruntime']")
+
+
+def _budget(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+        raise TypeError(f"{name} must be a number of seconds, not {_said(value)}")
+
+
+def _plan(name: str, value: Any) -> None:
+    from reducelower.plan import Plan
+
+    if value is not None and not isinstance(value, Plan):
+        raise TypeError(f"{name} must be a reducelower.Plan, as legalize gives it, not {_said(value)}")
+
+
+def _by_name(name: str, value: Any) -> None:
+    _mapping(name, value, {"x": "an array"})
+
+
+def _tolerances(name: str, value: Any) -> None:
+    _mapping(name, value, {"float": "a Tolerance"})
+    for key, given in (value or {}).items():
+        if not hasattr(given, "ulp"):  # a Tolerance, which is not imported for this question
+            raise TypeError(f"{name}[{key!r}] must be a reducelower.verification.Tolerance, not {_said(given)}")
 
 
 def _rules(name: str, value: Any) -> None:
@@ -173,7 +202,7 @@ def _base_dir(name: str, value: Any) -> None:
 _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "model": _model,
     "serialized": _serialized,
-    "target_version": _target_version,
+    "target_version": _opset_version,
     "target": _target,
     "ops": _names,
     "without": _names,
@@ -184,6 +213,12 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "element_types": _element_types,
     "ranks": _ranks,
     "base_dir": _base_dir,
+    "inputs": _by_name,
+    "dims": _ranks,
+    "runtimes": _runtimes,
+    "tolerances": _tolerances,
+    "budget": _budget,
+    "plan": _plan,
 }
 
 

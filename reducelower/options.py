@@ -46,6 +46,9 @@ class Target:
         """Check what a caller may confuse; any collection of names becomes a set."""
         from reducelower.arguments import integer, name_set
 
+        if isinstance(self.runtime, str):
+            given = self.runtime
+            raise TypeError(f"runtime must be a reducelower.Runtime; pass reducelower.load_runtime({given!r})")
         if self.opset is not None:
             integer("opset", self.opset, 13)
         object.__setattr__(self, "without", name_set("without", self.without))

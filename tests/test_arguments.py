@@ -101,6 +101,56 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         r"^base_dir must be the path of a folder",
     ),
+    "no opset": (
+        lambda: reducelower.convert_version(MODEL, None),  # type: ignore[arg-type]
+        TypeError,
+        r"^target_version must be an int such as 13, not None$",
+    ),
+    "operators that are no strings": (
+        lambda: reducelower.expand(MODEL, ops=[None]),  # type: ignore[list-item]
+        TypeError,
+        r"^ops must hold strings",
+    ),
+    "an array of bytes for bytes": (
+        lambda: reducelower.convert_bytes(bytearray(MODEL.SerializeToString()), 13),  # type: ignore[arg-type]
+        TypeError,
+        r"pass bytes\(\.\.\.\) of it$",
+    ),
+    "the name of a runtime for a runtime": (
+        lambda: Target(13, runtime="mnn"),  # type: ignore[arg-type]
+        TypeError,
+        r"^runtime must be a reducelower.Runtime; pass reducelower.load_runtime\('mnn'\)$",
+    ),
+    "nothing to repair": (
+        lambda: reducelower.repair(None),  # type: ignore[arg-type]
+        TypeError,
+        r"^model must be an onnx.ModelProto, not None$",
+    ),
+    "a number for a plan": (
+        lambda: reducelower.verify(MODEL, MODEL, plan=3),  # type: ignore[arg-type]
+        TypeError,
+        r"^plan must be a reducelower.Plan",
+    ),
+    "text for a budget": (
+        lambda: reducelower.verify(MODEL, MODEL, budget="x"),  # type: ignore[arg-type]
+        TypeError,
+        r"^budget must be a number of seconds",
+    ),
+    "a list for inputs": (
+        lambda: reducelower.verify(MODEL, MODEL, inputs=[1]),  # type: ignore[arg-type]
+        TypeError,
+        r"^inputs must map names of values",
+    ),
+    "a number for a tolerance": (
+        lambda: reducelower.verify(MODEL, MODEL, tolerances={"float": 1}),  # type: ignore[dict-item]
+        TypeError,
+        r"^tolerances\['float'\] must be a reducelower.verification.Tolerance",
+    ),
+    "one string for runtimes": (
+        lambda: reducelower.verify(MODEL, MODEL, runtimes="onnxruntime"),
+        TypeError,
+        r"^runtimes must be a collection of names such as \['onnxruntime'\]",
+    ),
 }
 
 

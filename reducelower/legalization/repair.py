@@ -20,6 +20,7 @@ from onnx import (
     helper,
 )
 
+from reducelower.arguments import check_arguments
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
 from reducelower.model.graph import read_from_outside, subgraphs, walk
 from reducelower.model.inference import infer, skeleton
@@ -70,6 +71,7 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
         >>> mended.done
         ("put 2 nodes of graph 'g' in order, each behind those it reads from",)
     """
+    check_arguments(model=model)
     if what_is_wrong_with_calls(model):
         return Repaired(model, ())  # inference would follow the calls without end
     mended = model

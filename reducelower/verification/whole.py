@@ -9,6 +9,7 @@ from typing import Any
 
 from onnx import ModelProto
 
+from reducelower.arguments import check_arguments
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
 from reducelower.verification.branches import taken
@@ -132,6 +133,7 @@ def verify(
 
     Raises:
         UnreadableModelError: a path is missing or not an ONNX model.
+        TypeError: an argument is of another type than it should be.
         ValueError: there is no runtime, provider, input or symbolic dimension of a given name, a given value does not
             fit its input, or onnxruntime is not installed.
 
@@ -143,6 +145,8 @@ def verify(
         >>> found.equivalent
         True
     """
+    check_arguments(inputs=inputs, dims=dims, runtimes=runtimes, tolerances=tolerances)
+    check_arguments(budget=budget, plan=plan, base_dir=base_dir)
     source, result = Source.of(before, base_dir), Source.of(after, base_dir)
     if "onnxruntime" in runtimes:
         require_onnxruntime()
