@@ -85,7 +85,7 @@ def _verify_models(
             source.model, after.message, plan, seed=seed, tolerances=tolerances, on_progress=on_progress
         )
     runtime = settings.target.runtime
-    wanted = [] if runtime is None else [each.name for each in runtime.members or (runtime,)]
+    wanted = [] if runtime is None else [(each.name, each.version) for each in runtime.members or (runtime,)]
     runtimes, absent = _runtimes(tuple(settings.runtimes), tuple(wanted))
     end = time.monotonic() + settings.budget
     folder = source.folder if source.is_partial else None
@@ -117,12 +117,16 @@ def _verify_models(
 
 
 @cache
-def _runtimes(runtimes: tuple[str, ...], targets: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _runtimes(
+    runtimes: tuple[str, ...], targets: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where the result is run, the runtimes it is for among them where they are installed, and notes where not."""
     from reducelower.verification.foreign import is_foreign, why_unusable
 
     notes = []
-    for target in targets:
+    for target, version in targets:
+        if target == "onnxruntime" and (installed := _other_onnxruntime(version)):
+            notes.append(f"Verified in onnxruntime {installed}, which is installed, not in {version}.")
         if any(name.partition(":")[0] == target for name in runtimes):
             continue
         reason = why_unusable(target) if is_foreign(target) else "there is no adapter for it"
@@ -131,6 +135,16 @@ def _runtimes(runtimes: tuple[str, ...], targets: tuple[str, ...]) -> tuple[tupl
         else:
             runtimes = (*runtimes, target)
     return runtimes, tuple(notes)
+
+
+def _other_onnxruntime(version: str) -> str:
+    """The onnxruntime that is installed, where it is not of the release that a model is for."""
+    import onnxruntime
+
+    from reducelower.runtimes.versions import release
+
+    installed = str(onnxruntime.__version__)
+    return "" if not version or release(installed)[:2] == release(version)[:2] else installed
 
 
 def _merged(outputs: Sequence[OutputComparison]) -> tuple[OutputComparison, ...]:

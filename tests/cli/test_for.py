@@ -115,3 +115,11 @@ def test_the_result_is_run_where_it_is_for(cli: Cli, model: Path, tmp_path: Path
     ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--for", "openvino")
     assert ran.status == 0, ran.err
     assert "onnxruntime, onnxruntime / openvino" in " ".join(ran.out.split())
+
+
+def test_what_was_verified_in_another_release_is_said(cli: Cli, model: Path, tmp_path: Path) -> None:
+    ran = cli("convert", model, "-o", tmp_path / "out.onnx", "--for", "onnxruntime@1.16")
+    said = f"Verified in onnxruntime {onnxruntime.__version__}, which is installed, not in 1.16."
+    assert said in " ".join(ran.out.split())
+    same = cli("convert", model, "-o", tmp_path / "same.onnx", "--for", f"onnxruntime@{onnxruntime.__version__}")
+    assert "which is installed" not in same.out
