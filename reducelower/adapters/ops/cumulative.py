@@ -5,6 +5,8 @@ Sources: https://onnx.ai/onnx/operators/onnx__CumSum.html (11), https://onnx.ai/
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from onnx import GraphProto, NodeProto, TensorProto
 
 from reducelower.adapters.absent import expresses
@@ -12,13 +14,14 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.model.attributes import value_of
 from reducelower.model.build import make_node
+from reducelower.model.numbers import FLOATS
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
 
 _INT64 = TensorProto.INT64
 
-_STEPS = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
+_STEPS: Mapping[str, tuple[str, float]] = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 """What combines an element with those before it, and what there is before the first."""
 
 
@@ -53,11 +56,14 @@ def _along(body: Writer, data: str, axis: int, rank: int, element_type: int) -> 
     """Append the Scan along an axis of data of a rank; returns the name of what it yields."""
     node = body.node
     step, start = _STEPS[node.op_type]
+    is_exclusive = bool(value_of(node, "exclusive", 0))
+    if step == "Add" and element_type in FLOATS and not is_exclusive:
+        start = -0.0  # which takes nothing from the first element, not even the sign of zero
     others = body.constant([other for other in range(rank) if other != axis], _INT64, "others")
     shape = body.add("Gather", body.add("Shape", data), others, tail="shape", axis=0)
     first = body.add("Expand", body.constant(start, element_type, "start"), shape, tail="first")
     reverse = int(bool(value_of(node, "reverse", 0)))
-    loop = _step_graph(body, step, element_type, bool(value_of(node, "exclusive", 0)), rank - 1)
+    loop = _step_graph(body, step, element_type, is_exclusive, rank - 1)
     _, result = body.add_many(
         "Scan", [first, data], ["last", "result"], body=loop, num_scan_inputs=1, scan_input_axes=[axis],
         scan_output_axes=[axis], scan_input_directions=[reverse], scan_output_directions=[reverse],

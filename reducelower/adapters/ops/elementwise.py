@@ -44,19 +44,23 @@ def _is_inf(node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 @expresses("Round", opset=9)
 def _round(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """The floor or the number after it, whichever is nearer; halfway between them, the even one."""
+    """The floor or the number after it, whichever is nearer; halfway between them, the even one.
+
+    What rounds to zero keeps its sign, as the data times zero has it.
+    """
     body = Writer(node, scope)
     data = node.input[0]
     element_type = scope.needed_element_type(data)
-    half, one, two = (
-        body.constant(value, element_type, tail) for value, tail in ((0.5, "half"), (1.0, "one"), (2.0, "two"))
-    )
+    values = ((0.0, "zero"), (0.5, "half"), (1.0, "one"), (2.0, "two"))
+    zero, half, one, two = (body.constant(value, element_type, tail) for value, tail in values)
     floor = body.add("Floor", data)
     above = body.add("Add", floor, one, tail="above")
     even = body.add("Mul", body.add("Floor", body.add("Mul", above, half, tail="halved")), two, tail="even")
     rest = body.add("Sub", data, floor, tail="rest")
     upward = body.add("Where", body.add("Less", half, rest, tail="is_above"), above, even, tail="upward")
-    return body.yields("Where", body.add("Less", rest, half, tail="is_below"), floor, upward)
+    nearest = body.add("Where", body.add("Less", rest, half, tail="is_below"), floor, upward, tail="nearest")
+    is_zero = body.add("Less", body.add("Abs", nearest), half, tail="is_zero")
+    return body.yields("Where", is_zero, body.add("Mul", data, zero, tail="signed_zero"), nearest)
 
 
 @retypes_container("Identity")
