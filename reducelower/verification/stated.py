@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from onnx import GraphProto, ModelProto
+from onnx import FunctionProto, GraphProto, ModelProto
 
-from reducelower.model.spelled import type_text
+from reducelower.model.spelled import attribute_text, type_text
 from reducelower.model.text import short, shown
 from reducelower.verification.matching import Matched, Side
 from reducelower.verification.numbering import content, opsets_of
@@ -65,6 +65,22 @@ def model_facts(before: ModelProto, after: ModelProto) -> Iterator[Fact]:
             versions = [opsets_of(each[name]).get("", "") for each in functions]
             yield from _fact("version", f"opset of function {name}", *versions)
             yield from _properties(f"metadata of function {name}", *(each[name] for each in functions))
+            yield from _attributes(name, *(each[name] for each in functions))
+
+
+def _attributes(function: str, before: FunctionProto, after: FunctionProto) -> Iterator[Fact]:
+    """What functions state of their attributes: which there are, and their defaults."""
+    defaults = [{one.name: one for one in each.attribute_proto} for each in (before, after)]
+    texts = [
+        {**dict.fromkeys(each.attribute, "required"), **{name: attribute_text(one) for name, one in known.items()}}
+        for each, known in zip((before, after), defaults, strict=True)
+    ]
+    for name in sorted({*texts[0], *texts[1]}):
+        what = f"attribute {name} of function {function}"
+        one, two = (each.get(name, "") for each in texts)
+        if one == two and defaults[0].get(name) != defaults[1].get(name):
+            two = f"another {two}"
+        yield from _fact("function", what, one, two)
 
 
 def _fact(kind: FactKind, what: str, before: Any, after: Any) -> Iterator[Fact]:
@@ -92,6 +108,7 @@ def interface_facts(before: GraphProto, after: GraphProto, names: Mapping[str, s
         names: by name of an input of the second graph, the one of the first that it stands for.
     """
     sides = {"input": (before.input, after.input), "output": (before.output, after.output)}
+    documented = [{value.name: value for value in (*each.input, *each.output)} for each in (before, after)]
     kind: Literal["input", "output"]
     for kind in ("input", "output"):
         first, second = ({value.name: type_text(value.type) for value in values} for values in sides[kind])
@@ -101,6 +118,8 @@ def interface_facts(before: GraphProto, after: GraphProto, names: Mapping[str, s
         for name, other in pairs.items():
             yield from _fact(kind, "name", other, name)
             yield from _fact(kind, repr(shown(other)), first[other], second[name])
+            for key, *both in _documented(documented[0][other], documented[1][name]):
+                yield from _fact("metadata", f"{kind} {key} of {shown(other)!r}", *both)
         for name in second.keys() - pairs.keys():
             yield Fact(kind, repr(shown(name)), "", second[name] or "of any type")
         for name in first.keys() - set(pairs.values()):
@@ -112,6 +131,8 @@ def interface_facts(before: GraphProto, after: GraphProto, names: Mapping[str, s
     for name, other in names.items():
         held = [other in defaults[0], name in defaults[1]]
         yield from _fact("input", f"default of {other!r}", *("given" if each else "" for each in held))
+        if all(held):
+            yield from _properties(f"metadata of {other!r}", defaults[0][other], defaults[1][name])
         if all(held) and content(defaults[0][other]) != content(defaults[1][name]):
             yield Fact("input", f"default of {other!r}", "its values", "other values")
 
@@ -135,6 +156,7 @@ def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
                 label = found.left.label(at)
                 metadata[f"node {key}", bool(both[0]), bool(both[1])].append((label, both[0], both[1]))
         yield from _unread(*sides)
+        yield from _of_constants(*sides)
     for (before, after), names in types.items():
         yield Fact("type", _several("value", names), before, after)
     for (key, _, _), entries in metadata.items():
@@ -173,3 +195,22 @@ def _unread(left: Side, right: Side) -> Iterator[Fact]:
     only = [len(counts[0] - counts[1]), len(counts[1] - counts[0])]
     if any(only):
         yield Fact("constant", f"constants that nothing reads in {left.path}", f"{only[0]} others", f"{only[1]} others")
+
+
+def _of_constants(left: Side, right: Side) -> Iterator[Fact]:
+    """Metadata of initializers, which belong together by their values."""
+    counts = []
+    for side in (left, right):
+        holder = side.place.holder
+        tensors = holder.initializer if isinstance(holder, GraphProto) else ()
+        described = [(tensor, {item.key: item.value for item in tensor.metadata_props}) for tensor in tensors]
+        counts.append(
+            Counter(
+                (side.constants.get(tensor.name), tensor.doc_string, *sorted(said.items()))
+                for tensor, said in described
+                if said or tensor.doc_string
+            )
+        )
+    only = [(counts[0] - counts[1]).total(), (counts[1] - counts[0]).total()]
+    if any(only):
+        yield Fact("metadata", f"metadata of constants in {left.path}", f"{only[0]} others", f"{only[1]} others")

@@ -243,6 +243,22 @@ def test_a_function_is_looked_into_once() -> None:
     assert (change.before, change.after, change.nodes) == (("Exp",), ("Log",), (("functions/local::f", "Exp#0"),))
 
 
+def test_a_default_of_a_function_counts() -> None:
+    body = "g (float[2] x) => (float[2] y) { y = local.f (x) }"
+    text = '<domain: "local", opset_import: ["": 18]> f <a: float = 1.0> (x) => (b) { b = Elu <alpha: float = @a> (x) }'
+    before, after = (model(body, functions=each) for each in (text, text.replace("1.0", "2.0")))
+    (fact,) = difference(before, after).facts
+    assert (fact.kind, fact.what, fact.before, fact.after) == ("function", "attribute a of function local::f", "1", "2")
+
+
+@pytest.mark.parametrize("what", ["initializer", "input", "output"])
+def test_metadata_of_every_part_counts(what: str) -> None:
+    before = model(CHAIN)
+    after = model(CHAIN)
+    getattr(after.graph, what)[0].metadata_props.add(key="k", value="v")
+    assert [fact.kind for fact in difference(before, after).facts] == ["metadata"]
+
+
 @pytest.mark.parametrize("book", ["stable", "core"])
 def test_an_expansion_differs_where_it_was_made(models: Path, book: str) -> None:
     given = onnx.load(models / "skl_gmm_20.onnx")
