@@ -235,15 +235,15 @@ def _joined(label: str, further: str) -> str:
 
 def _misfit(node: NodeProto, scope: AnyScope, goal: defs.OpSchema, *, strict: bool) -> str | None:
     """The first type among inputs and outputs that a schema does not take, as schemas spell it."""
-    for names, formals in ((node.input, goal.inputs), (node.output, goal.outputs)):
+    for names, formals, are_inputs in ((node.input, goal.inputs, True), (node.output, goal.outputs, False)):
         for index, name in enumerate(names):
             if not name or not formals:
                 continue
             formal = formals[min(index, len(formals) - 1)]
             found = scope.type_string(name)
             if found is None:
-                if formals is goal.outputs or not strict:
-                    continue
+                if not (are_inputs and strict):
+                    continue  # the type of an output follows from what is read, or is as it was
                 raise RefusedError(
                     f"the element type of {name!r} is not known, and opset {scope.target_opset} takes fewer types",
                     scope.how_to_declare(name, "type"),
