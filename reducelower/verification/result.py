@@ -318,7 +318,7 @@ class Verification(InNotebooks):
 
 def distance(ulp: int) -> str:
     """How far apart results are at most, in words."""
-    return f"at most {ulp:,} ULP apart" if ulp else "bit-exact"
+    return f"at most {ulp:,} ULP apart" if ulp else "0 ULP apart"
 
 
 def to_plain(value: Any) -> Any:

@@ -24,7 +24,7 @@ STUMBLED_OVER = {
     "writes what came of a run": "writes a report",
     "as often as it is given": "repeatable",
     "hold by themselves": "verified in isolation",
-    "at most 0 ULP": "bit-exact",
+    "at most 0 ULP": "0 ULP apart",
     "Say nothing but problems": "print errors only",
     "an attribute but of": "except for",
     "an attribute but\nof": "except for",
