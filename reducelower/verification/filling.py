@@ -30,7 +30,7 @@ class Filling:
 
     Attributes:
         element_type: ONNX element type number.
-        constants, tables: as of `Limits`.
+        constants, tables, texts: as of `Limits`.
         rounds_to_integers, has_steps: as of `Limits`.
         takes_special: whether NaN and infinities are fed.
         divides: whether integers are divided in the region.
@@ -40,6 +40,7 @@ class Filling:
     element_type: int
     constants: tuple[float, ...]
     tables: tuple[float, ...]
+    texts: tuple[str, ...]
     rounds_to_integers: bool
     has_steps: bool
     takes_special: bool
@@ -53,6 +54,7 @@ class Filling:
             spec.element_type,
             limits.constants,
             limits.tables,
+            limits.texts,
             limits.rounds_to_integers,
             limits.has_steps,
             not limits.open_to_special,
@@ -81,7 +83,11 @@ _made = lru_cache(maxsize=4096)(_drawn)
 @lru_cache(maxsize=256)
 def _ways(filling: Filling) -> Mapping[str, Maker]:
     if filling.element_type == TensorProto.STRING:
-        return {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
+        made: dict[str, Maker] = {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
+        if filling.texts:
+            pool = np.array(filling.texts, object)
+            made["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
+        return made
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.element_type))
     if dtype == np.bool_:
         return {

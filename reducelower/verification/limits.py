@@ -10,7 +10,7 @@ from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.measure import Array
+from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.pairs import Pair
 
 __all__ = ["Limits", "limits_of", "takes_empty"]
@@ -23,7 +23,7 @@ _WHERE: Mapping[str, frozenset[int]] = {
         "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,),
         "ConstantOfShape": (0,), "CumSum": (1,), "DFT": (1, 2), "Expand": (1,), "Gather": (1,),
         "GatherElements": (1,), "GatherND": (1,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0,),
-        "MelWeightMatrix": (0, 1, 2), "NonMaxSuppression": (2,), "OneHot": (0, 1), "Pad": (1, 3), "Range": (0, 1, 2),
+        "MelWeightMatrix": (0, 1, 2), "NonMaxSuppression": (2,), "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2),
         "Reshape": (1,), "Resize": (1, 2, 3), "ReverseSequence": (1,), "RoiAlign": (2,), "STFT": (1, 3),
         "Scatter": (1,), "ScatterElements": (1,), "ScatterND": (1,), "SequenceAt": (1,), "SequenceErase": (1,),
         "SequenceInsert": (2,), "Slice": (1, 2, 3, 4), "Split": (1,), "SplitToSequence": (1,), "Squeeze": (1,),
@@ -100,6 +100,7 @@ class Limits:
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
         constants: the numbers that either side holds, to try values on either side of.
         tables: where values are compared, some of the numbers in large constants.
+        texts: the strings that either side holds, and what is left of patterns without their signs.
         takes_empty: whether empty tensors may be fed.
         is_carried: whether both sides are one node for two versions of its operator, so that less will show the
             difference.
@@ -114,6 +115,7 @@ class Limits:
     rounds_to_integers: bool = False
     constants: tuple[float, ...] = ()
     tables: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
     takes_empty: bool = True
     has_steps: bool = False
     is_carried: bool = False
@@ -150,7 +152,9 @@ def limits_of(pair: Pair) -> Limits:
             _note(node, limits)
     limits.divisors -= limits.where
     limits.takes_empty = takes_empty(_all([*pair.nodes, *pair.replacement]))
-    held = [value for value in _held(pair) if value.dtype.kind in "iuf"]
+    found = list(_held(pair))
+    held = [value for value in found if value.dtype.kind in "iuf"]
+    limits.texts = _texts(value for value in found if value.dtype.kind in "OSUT")
     limits.constants = _constants(held)
     if limits.has_steps:
         limits.tables = _tables(held)
@@ -223,8 +227,19 @@ def _held(pair: Pair) -> Iterator[Array]:
                 continue
             if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
                 yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), np.float64))
+            elif attribute.type == AttributeProto.INTS and attribute.name.startswith("keys"):
+                yield np.array(attribute.ints, np.int64)
+            elif attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
+                yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), object))
             elif attribute.type == AttributeProto.TENSOR and attribute.t.data_location != TensorProto.EXTERNAL:
                 yield numpy_helper.to_array(attribute.t)
+
+
+def _texts(held: Iterable[Array]) -> tuple[str, ...]:
+    """Some of the strings among constants and attributes, as they are and as letters and digits alone."""
+    found = [item for value in held for item in exact_numbers(value.ravel()[:_OF_TABLE]).tolist()]
+    plain = ("".join(filter(str.isalnum, item)) for item in found)
+    return tuple(dict.fromkeys([*found, *plain]))[:_OF_TABLE]
 
 
 def _constants(held: Sequence[Array]) -> tuple[float, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, parser
 
 from reducelower.verification import verify
 
@@ -314,6 +314,15 @@ BUILT_SAME: dict[str, tuple[ModelProto, ModelProto]] = {
 }  # fmt: skip
 
 
+TEXTS = 'g (string[4] x) => (bool[4] y) <string w = {"abcq"}, string v = {"abcz"}>'
+HOT = "g (int64[4] x) => (float[4, 70] y) <int64 d = {70}, float[2] v = {0, 1}, int64 last = {69}>"
+
+DIFFERENT |= {
+    "a string that is compared with": (TEXTS, "y = Equal (x, w)", "y = Equal (x, v)"),
+    "the last row of a long one-hot": (HOT, "y = OneHot (x, d, v)", "z = Min (x, last) y = OneHot (z, d, v)"),
+}
+
+
 def _pair(row: tuple[str, str, str]) -> tuple[ModelProto, ModelProto]:
     signature, before, after = row
     return model(f"{signature} {{ {before} }}"), model(f"{signature} {{ {after} }}")
@@ -333,3 +342,21 @@ def test_what_differs_is_different(what: str) -> None:
 def test_what_is_the_same_is_equivalent(what: str) -> None:
     found = verify(*EVERY_SAME[what])
     assert found.verdict == "equivalent", str(found)
+
+
+@pytest.mark.parametrize(
+    ("body", "other"),
+    [
+        ("{ y = RegexFullMatch <pattern = 'ab+'> (x) }", ("ab", "ac")),
+        ("{ y = ai.onnx.ml.LabelEncoder <keys_int64s = [77777, 2], values_int64s = [1, 2]> (x) }", ("77777", "77778")),
+    ],
+    ids=["a pattern", "a key"],
+)
+def test_what_attributes_hold_is_fed(body: str, other: tuple[str, str]) -> None:
+    is_pattern = "Regex" in body
+    graph = "g (string[4] x) => (bool[4] y)" if is_pattern else "g (int64[4] x) => (int64[4] y)"
+    imports = '"": 20' if is_pattern else '"": 17, "ai.onnx.ml": 2'
+    text = f"<ir_version: 9, opset_import: [{imports}]> {graph} {body}".replace("'", '"')
+    before, after = parser.parse_model(text), parser.parse_model(text.replace(*other))
+    assert verify(before, after).verdict == "different"
+    assert verify(before, before).verdict == "equivalent"
