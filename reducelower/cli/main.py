@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -147,9 +148,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
-        status = app.main(
-            args=None if arguments is None else list(arguments), prog_name="reducelower", standalone_mode=False
-        )
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        # Reports say how they were made.
+        status = app.main(args=given, prog_name="reducelower", standalone_mode=False, obj=tuple(given))
     except click.exceptions.NoArgsIsHelpError as error:
         console.message(error.format_message())
         return BAD_USAGE

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import click
+
 from reducelower.batch import Checked, Outcome
 from reducelower.cli import console
 from reducelower.failures import DONE, FAULT, REFUSED, SettingError
@@ -60,12 +62,11 @@ def write_reports(command: Command, models: Sequence[ModelReport], paths: Sequen
 def _run_facts() -> tuple[tuple[str, str], ...]:
     """When and how this run was started, and with what."""
     import shlex
-    import sys
     from datetime import datetime
 
     from reducelower.versions import versions
 
-    line = shlex.join(["reducelower", *sys.argv[1:]])
+    line = shlex.join(["reducelower", *(click.get_current_context().find_root().obj or ())])
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     return (("Date", made), ("Command", line), ("Versions", ", ".join(versions().splitlines())))
 

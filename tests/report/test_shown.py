@@ -36,7 +36,7 @@ def test_the_page_names_the_run_sizes_and_operators(cli: Cli, models: Path, tmp_
     names, texts = (page.xpath(f"//dl[contains(@class,'run')]//{tag}") for tag in ("dt", "dd"))
     run = {name.text: text.text_content() for name, text in zip(names, texts, strict=True)}
     assert list(run) == ["Date", "Command", "Versions"]
-    assert run["Command"].startswith("reducelower ")
+    assert run["Command"].startswith("reducelower expand ")
     assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d", run["Date"])
     facts = page.xpath("string(//dl[@class='facts'])")
     assert f"{source.stat().st_size:,} → {(tmp_path / 'out.onnx').stat().st_size:,} bytes" in facts
