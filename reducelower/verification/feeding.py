@@ -54,7 +54,8 @@ def fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts)
 def _fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts) -> Iterator[Case]:
     tried, first = 0, 0
     fillings = {spec.name: Filling.of(spec, limits) for spec in specs}
-    for position, sizes in enumerate(_sizes(specs, limits)):
+    for position, given in enumerate(_sizes(specs, limits)):
+        sizes = given if limits.least == 1 else {name: max(size, limits.least) for name, size in given.items()}
         shapes = {spec.name: _shape(spec, sizes) for spec in specs}
         count = _count(specs, sizes)
         if tried and count > (_LARGE if count > first else _MAXIMUM):

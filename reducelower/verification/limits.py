@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
 
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.model.inference import drop_value_info, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.pairs import Pair
 
-__all__ = ["Limits", "limits_of", "takes_empty"]
+__all__ = ["Limits", "leaves_nothing", "limits_of", "takes_empty"]
 
 # Inputs that say where or how many: an index, an axis, a shape, a size, a count. Any other value is an error, or asks
 # for more memory than there is.
@@ -102,6 +104,8 @@ class Limits:
         tables: where values are compared, some of the numbers in large constants.
         texts: the strings that either side holds, and what is left of patterns without their signs.
         takes_empty: whether empty tensors may be fed.
+        least: the smallest size that is fed; a window over less yields nothing, which ends onnxruntime 1.31 in some of
+            the operators behind it.
         is_carried: whether both sides are one node for two versions of its operator, so that less will show the
             difference.
         has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
@@ -117,6 +121,7 @@ class Limits:
     tables: tuple[float, ...] = ()
     texts: tuple[str, ...] = ()
     takes_empty: bool = True
+    least: int = 1
     has_steps: bool = False
     is_carried: bool = False
 
@@ -167,10 +172,37 @@ def takes_empty(nodes: Iterable[NodeProto]) -> bool:
     return all(node.op_type in _TAKES_EMPTY and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
+def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
+    """Whether a window of a model looks at nothing on inputs of these shapes, so that a value inside has no elements.
+
+    Some of onnxruntime's kernels end the process on such values.
+    """
+    if all(_window(node) == 1 for node in all_nodes(model)):
+        return False
+    bare = skeleton(model)
+    drop_value_info(bare.graph)
+    for value in bare.graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    for value in bare.graph.input:
+        if isinstance(fed := feeds.get(value.name), np.ndarray):
+            value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, fed.shape))
+    try:
+        graph = shape_inference.infer_shapes(bare, data_prop=True).graph
+    except shape_inference.InferenceError:
+        return False
+    return any(
+        dim.HasField("dim_value") and dim.dim_value <= 0
+        for value in (*graph.value_info, *graph.output)
+        for dim in value.type.tensor_type.shape.dim
+    )
+
+
 def _note(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= node.op_type in _STEPS
     if node.domain not in DEFAULT_DOMAINS:
         return
+    limits.least = max(limits.least, _window(node))
     if node.op_type in _OPEN and not limits.open_to_special:
         limits.open_to_special = node.op_type
     if node.op_type == "Cast" and any(item.name == "to" and item.i in _INTEGERS for item in node.attribute):
@@ -183,6 +215,14 @@ def _note(node: NodeProto, limits: Limits) -> None:
         limits.indexes[node.input[1]] = node.input[0], axis
     if node.op_type in ("Reshape", "Expand") and len(node.input) > 1:
         limits.shapes[node.input[1]] = node.input[0]
+
+
+def _window(node: NodeProto) -> int:
+    """How far the window of a node reaches along any axis, as far as its attributes say; 1 for a node without one."""
+    said = {item.name: list(item.ints) for item in node.attribute if item.name in ("kernel_shape", "dilations")}
+    kernel = said.get("kernel_shape", [])
+    dilations = said.get("dilations") or [1] * len(kernel)
+    return max(((size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=False)), default=1)
 
 
 def _all(nodes: Sequence[NodeProto]) -> Iterator[NodeProto]:

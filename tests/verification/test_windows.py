@@ -1,0 +1,41 @@
+"""Windows over data that is too small for them leave values without elements, which some kernels do not survive."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from reducelower.verification.limits import leaves_nothing
+
+from .models import model
+
+POOLED = """g (float[1, 2, H, W] x) => (float[a, b, c] y)
+<int64[3] s = {0, 2, -1}, float[2] scale = {1, 1}, float[2] bias = {0, 0}>
+{ m = MaxPool <kernel_shape = [3, 3]> (x) r = Reshape (m, s) y = InstanceNormalization (r, scale, bias) }"""
+
+
+@pytest.mark.parametrize(("size", "expected"), [(1, True), (2, True), (3, False), (5, False)])
+def test_a_window_needs_as_much_as_it_is_large(size: int, expected: bool) -> None:
+    assert leaves_nothing(model(POOLED), {"x": np.zeros((1, 2, size, size), np.float32)}) is expected
+
+
+def test_a_model_without_windows_is_not_looked_into() -> None:
+    given = model("g (float[N] x) => (float[N] y) { y = Neg (x) }")
+    assert not leaves_nothing(given, {"x": np.zeros(0, np.float32)})
+
+
+def test_a_normalization_behind_a_window_is_verified_and_survives() -> None:
+    code = f"""
+from reducelower.verification import verify
+from tests.verification.models import model
+body = {POOLED!r}
+given = model(body)
+other = model(body.replace("InstanceNormalization (", "InstanceNormalization <epsilon = 0.5> ("))
+assert verify(given, given).verdict == "equivalent"
+assert verify(given, other).verdict == "different"
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
