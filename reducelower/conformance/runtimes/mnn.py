@@ -14,10 +14,12 @@ __all__ = ["run", "version"]
 
 def version() -> str:
     """The version installed."""
-    import _tools  # noqa: F401
     import MNN.nn
 
-    return str(MNN.version())
+    found = str(MNN.version())
+    import _tools  # noqa: F401  # its converter; by this name nobody would know what is missing
+
+    return found
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
