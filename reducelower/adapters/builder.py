@@ -98,7 +98,8 @@ class Writer:
         known = self.scope.shape(data)
         if known is not None and all(known):
             return self.yields("Reshape", data, shape)
-        zero = self.scope.add_constant(np.zeros((), helper.tensor_dtype_to_np_dtype(element_type)), "zero")
+        nothing = "" if element_type == TensorProto.STRING else 0
+        zero = self.scope.add_constant(np.array(nothing, helper.tensor_dtype_to_np_dtype(element_type)), "zero")
         return self.yields_either(
             self.is_empty(data),
             lambda: self.add("Expand", zero, shape, tail="nothing"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, checker, helper, parser
 
 import reducelower
 from reducelower import ConversionError
@@ -269,3 +269,21 @@ def test_the_nearest_of_any_type_is_taken_at_run_time(dtype: Any, rounding: str)
 
 def model_type(dtype: Any) -> int:
     return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+
+def test_scales_at_run_time_do_not_tell_which_way_to_round() -> None:
+    model = parser.parse_model(
+        """<ir_version: 5, opset_import: ["" : 10]>
+        g (float[1,1,5,2] x, float[4] s) => (float[a,b,c,d] y) { y = Resize(x, s) }"""
+    )
+    with pytest.raises(reducelower.ConversionError, match="whether it enlarges or reduces"):
+        reducelower.convert_version(model, 9)
+
+
+def test_strings_that_may_be_empty_are_reshaped() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (string[m,n] x, int64[1] axes) => (string[a,b,c] y) { y = Unsqueeze(x, axes) }"""
+    )
+    older = reducelower.convert_version(model, 11)
+    checker.check_model(older, full_check=True)

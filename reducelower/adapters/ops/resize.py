@@ -377,7 +377,13 @@ def _as_upsample(node: NodeProto, scope: Scope, scales: str) -> list[NodeProto]:
         mode = value_of(node, "mode", "nearest")
         old.attribute.extend(node.attribute)
         set_attribute(old, "coordinate_transformation_mode", "asymmetric")
-        if mode == "nearest" and factors is not None and not (factors <= 1).all():
+        if mode == "nearest" and factors is None:
+            # What is enlarged is rounded down, what is reduced is rounded up.
+            raise RefusedError(
+                "its scales are computed at run time, so nothing tells whether it enlarges or reduces",
+                f"make {scales!r} a constant, or stay at opset 10 or above",
+            )
+        if mode == "nearest" and not (factors <= 1).all():
             raise RefusedError("it enlarges one axis and reduces another, which opset 9 cannot")
         set_attribute(old, "nearest_mode", "ceil")
         return _written_out(old, scope, "it reduces, or may, and opset 10 is the oldest that can")
