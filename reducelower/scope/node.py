@@ -53,6 +53,17 @@ def _may_hold(element_type: int) -> Question:
     return lambda graph, _: graph.may_hold(element_type)
 
 
+_OF_ATTRIBUTES: Mapping[int, tuple[int, bool]] = {
+    AttributeProto.FLOAT: (TensorProto.FLOAT, False),
+    AttributeProto.FLOATS: (TensorProto.FLOAT, True),
+    AttributeProto.INT: (TensorProto.INT64, False),
+    AttributeProto.INTS: (TensorProto.INT64, True),
+    AttributeProto.STRING: (TensorProto.STRING, False),
+    AttributeProto.STRINGS: (TensorProto.STRING, True),
+}
+"""What a Constant yields that refers to an attribute: the element type, and whether it is a vector."""
+
+
 class Added(NamedTuple):
     """A constant, or a reference to an attribute of the function around, that a rule brings in."""
 
@@ -61,6 +72,26 @@ class Added(NamedTuple):
     value: Array | None = None
     attribute: AttributeProto | None = None
     written: str = ""
+
+    @property
+    def type(self) -> TypeProto:
+        """The type of the value; of an attribute that is a list, nothing tells the length."""
+        if self.attribute is None:
+            return tensor_type(self.tensor)
+        element_type, is_list = _OF_ATTRIBUTES.get(self.attribute.type, (0, False))
+        found = TypeProto()
+        found.tensor_type.elem_type = element_type
+        found.tensor_type.shape.SetInParent()
+        if is_list:
+            found.tensor_type.shape.dim.add()
+        return found
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Its shape."""
+        if self.attribute is None:
+            return tuple(self.tensor.dims)
+        return (None,) * _OF_ATTRIBUTES.get(self.attribute.type, (0, False))[1]
 
 
 class Mark(NamedTuple):
@@ -154,7 +185,7 @@ class NodeScope(Scope):
     def type(self, name: str) -> TypeProto | None:
         """The type of a value."""
         if self._is_own(name):
-            return tensor_type(self.added[name].tensor) if name in self.added else None
+            return self.added[name].type if name in self.added else None
         found = self._ask(GraphScope.type_bytes, name)
         return None if found is None else TypeProto.FromString(found)
 
@@ -170,7 +201,7 @@ class NodeScope(Scope):
         if name in self._declared:
             return self._declared[name]
         if self._is_own(name):
-            return self.added[name].tensor.data_type if name in self.added else None
+            return (self.added[name].type.tensor_type.elem_type or None) if name in self.added else None
         return self._ask(GraphScope.element_type, name)  # type: ignore[no-any-return]
 
     def declared_element_type(self, name: str) -> int | None:
@@ -190,13 +221,13 @@ class NodeScope(Scope):
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor."""
         if self._is_own(name):
-            return tuple(self.added[name].tensor.dims) if name in self.added else None
+            return self.added[name].shape if name in self.added else None
         return self._ask(GraphScope.shape, name)  # type: ignore[no-any-return]
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor."""
         if self._is_own(name):
-            return len(self.added[name].tensor.dims) if name in self.added else None
+            return len(self.added[name].shape) if name in self.added else None
         return self._ask(GraphScope.rank, name)  # type: ignore[no-any-return]
 
     def written_as(self, name: str) -> str:

@@ -22,3 +22,14 @@ def test_integers_that_a_call_hands_over_are_cast_where_constant_takes_none(opse
     checker.check_model(newer, full_check=True)
     (found,) = ReferenceEvaluator(newer).run(None, {})
     np.testing.assert_array_equal(found, [13, 10])
+
+
+def test_what_refers_to_an_attribute_is_of_the_type_of_the_attribute() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 7, "local" : 1]>
+        g (uint8[1,a,b,2] x) => (uint8[c,d,e,f] y) { y = local.F <the_scales: floats = [1.0, 1.0, 1.0, 3.0]> (x) }
+        <domain: "local", opset_import: ["" : 7]>
+        F <the_scales> (x) => (y) { y = Upsample <mode: string = "linear", scales: floats = @the_scales> (x) }"""
+    )
+    newer = reducelower.convert_version(model, 21)
+    checker.check_model(newer, full_check=True)
