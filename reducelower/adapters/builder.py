@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
+from reducelower.errors import RefusedError
 from reducelower.model.build import copy_marks, make_node
 from reducelower.scope.scope import Scope
 
@@ -121,7 +122,13 @@ class Writer:
         return self.node.input[index] if len(self.node.input) > index else ""
 
     def constant(self, value: Any, element_type: int, tail: str) -> str:
-        """The name of a constant of an element type (`TensorProto.DataType`)."""
+        """The name of a constant of an element type (`TensorProto.DataType`).
+
+        Raises:
+            RefusedError: it is a number, and the data are strings.
+        """
+        if element_type == TensorProto.STRING and not isinstance(value, str):
+            raise RefusedError(f"{self.node.op_type} is expressed by arithmetic, which strings have none of")
         array = np.asarray(value).astype(helper.tensor_dtype_to_np_dtype(element_type))
         return self.scope.add_constant(array, tail)
 

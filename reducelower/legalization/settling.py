@@ -235,6 +235,8 @@ def _joined(label: str, further: str) -> str:
 
 def _misfit(node: NodeProto, scope: AnyScope, goal: defs.OpSchema, *, strict: bool) -> str | None:
     """The first type among inputs and outputs that a schema does not take, as schemas spell it."""
+    # The type of an output that shares a type variable with an input follows from what is read.
+    tied = {formal.type_str for formal in goal.inputs}
     for names, formals, are_inputs in ((node.input, goal.inputs, True), (node.output, goal.outputs, False)):
         for index, name in enumerate(names):
             if not name or not formals:
@@ -242,8 +244,8 @@ def _misfit(node: NodeProto, scope: AnyScope, goal: defs.OpSchema, *, strict: bo
             formal = formals[min(index, len(formals) - 1)]
             found = scope.type_string(name)
             if found is None:
-                if not (are_inputs and strict):
-                    continue  # the type of an output follows from what is read, or is as it was
+                if not strict or (not are_inputs and formal.type_str in tied):
+                    continue
                 raise RefusedError(
                     f"the element type of {name!r} is not known, and opset {scope.target_opset} takes fewer types",
                     scope.how_to_declare(name, "type"),

@@ -6,7 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from onnx import parser
 
+import reducelower
 from tests.adapters.models import assert_same, floats, int64s, one, refusal
 
 CASES = {
@@ -52,3 +54,13 @@ def test_blocks_are_added_where_they_lie(name: str) -> None:
 def test_an_image_of_computed_size_is_refused() -> None:
     feeds = {"x": floats(1, 4, 4), "image": int64s(3, 3), "block": int64s(2, 2)}
     assert "make 'image' a constant" in refusal(one("Col2Im", feeds, 18), 17)
+
+
+def test_strings_are_refused() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 21]>
+        g (string[1,4,4] x) => (string[a,b,c,d] y) <int64[2] image = {3, 3}, int64[2] block = {2, 2}>
+        { y = Col2Im(x, image, block) }"""
+    )
+    with pytest.raises(reducelower.ConversionError, match="strings"):
+        reducelower.convert_version(model, 14)

@@ -74,3 +74,14 @@ def test_the_type_of_an_input_follows_from_the_stated_type_of_the_output() -> No
     converted = reducelower.convert_version(model, 12)
     checker.check_model(converted, full_check=True)
     assert np.all([node.op_type != "Cast" for node in converted.graph.node])
+
+
+def test_an_output_whose_type_nothing_ties_to_an_input_is_not_trusted() -> None:
+    model = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 22, "local" : 1]>
+        g (float[2] x) => (bfloat16[2] y) { y = local.F <the_dtype: int = 16> (x) }
+        <domain: "local", opset_import: ["" : 22]>
+        F <the_dtype> (x) => (y) { y = RandomUniformLike <dtype: int = @the_dtype> (x) }"""
+    )
+    with pytest.raises(ConversionError):
+        reducelower.convert_version(model, 20)
