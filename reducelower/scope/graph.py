@@ -209,7 +209,7 @@ class GraphScope:
         if tensor is None:
             found = self.constant_nodes.get(name)
             return 0 if found is None else self._value_of_node(found[1])
-        if self.is_overridable(name):
+        if name in self._given and self.is_overridable(name):
             if not self.ground.freeze_defaults:
                 return 0
             self.ground.frozen.add(name)
