@@ -266,10 +266,11 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
     from reducelower.recompose import known_operators
 
     wanted = set(settings.raised or known_operators(_books(settings))) - target.without
+    asked = {**settings.for_engine(), "target": target}
     wrong: set[str] = set()
     while True:
         raised, plan = _raised(document, settings, sorted(wanted - wrong))
-        again = None if target.runtime is None else check(raised.message, target=target)
+        again = None if target.runtime is None else check(raised.message, **asked, base_dir=settings.base_dir)
         found = set()
         if again is not None:
             found = {site.op_type for site in again.sites} | {refusal.operator for refusal in again.refusals}
