@@ -103,6 +103,7 @@ class Inference:
         self._is_lenient = lenient
         self._sole_type = sole_type
         self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
+        self._contradiction = ""
         self._omitted: frozenset[tuple[str, str, str, str]] | None = None
 
     @cached_property
@@ -125,6 +126,8 @@ class Inference:
         Raises:
             ContradictionError: the model states types that inference contradicts, and it is not lenient.
         """
+        if self._contradiction:
+            raise ContradictionError(self._contradiction)
         if self._types is None:
             self._types = {}
             try:
@@ -132,7 +135,9 @@ class Inference:
                 declare(bare.graph, self._element_types, self._ranks)
                 model = infer(bare, lenient=self._is_lenient)
             except shape_inference.InferenceError as error:
-                raise ContradictionError(" ".join(str(error).split())) from error
+                # Whoever asks again is told again: several attempts may share what was inferred.
+                self._types, self._contradiction = None, " ".join(str(error).split()) or type(error).__name__
+                raise ContradictionError(self._contradiction) from error
             except Exception:
                 # A model that inference cannot even read has no inferred types; what needs one is refused and names
                 # the value.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
+import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import reducelower
 from reducelower import ConversionError
 from reducelower.legalization.oldest_fitting import oldest_fitting
+from reducelower.model import inference
 
 
 def model_of(*nodes: tuple[str, dict[str, object]], opset: int) -> ModelProto:
@@ -63,3 +67,30 @@ def test_none_fits_where_an_operator_has_to_go_that_no_rule_replaces() -> None:
     with pytest.raises(ConversionError) as raised:
         reducelower.convert_version(model, 9, without=["Relu"])
     assert not any("whole model" in refusal.hint for refusal in raised.value.refusals)
+
+
+def ranked_otherwise(opset: int) -> ModelProto:
+    """A model that states another rank of an inner value than it has; Mish came with opset 18, NonZero with 9."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : {opset}]>
+        g (float[2,3,4] x, int64[k] axes) => (int64[3,n] indices, float[a,b,c] z)
+        {{ y = Neg(x)  m = Mish(y)  indices = NonZero(m)  z = ReduceMax<keepdims = 1>(m, axes) }}"""
+    )
+    model.graph.value_info.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, 4, 5]))
+    return model
+
+
+def test_stated_types_that_are_wrong_do_not_hide_where_the_model_fits() -> None:
+    with pytest.raises(ConversionError, match="opset 9 is the oldest at which the whole model fits"):
+        reducelower.convert_version(ranked_otherwise(18), 8)
+
+
+def test_types_are_inferred_once_however_many_opsets_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ranked_otherwise(18)
+    model.graph.ClearField("value_info")
+    counted = Mock(wraps=inference.infer)
+    monkeypatch.setattr(inference, "infer", counted)
+    with pytest.raises(ConversionError, match="opset 9 is the oldest at which the whole model fits"):
+        reducelower.convert_version(model, 8)
+    of_whole_model = [call for call in counted.call_args_list if call.args[0].graph.name == "g"]
+    assert len(of_whole_model) == 1
