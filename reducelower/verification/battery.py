@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from reducelower.numerics.measure import Array, is_float, is_narrow_float, smallest_and_eps
+from reducelower.numerics.measure import Array, is_float, smallest_and_eps
 from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, bindings, random_array
 from reducelower.verification.oracle import Reduction
 from reducelower.verification.places import Dims
 
-__all__ = ["Case", "Maker", "numbers", "reduction_cases"]
+__all__ = ["Case", "Maker", "by_type", "numbers", "reduction_cases", "sprinkled"]
 
 _MAXIMUM = 2_000_000  # elements of one input
 
@@ -46,7 +46,22 @@ def numbers(element_type: int, count: int, op_type: str) -> dict[str, Maker]:
         op_type: the operator.
     """
     if element_type == TensorProto.STRING:
-        return {"words": lambda shape, rng: random_array(element_type, shape, "random", rng)}
+        return {"words": _plain(element_type, "random")}
+    return by_type(element_type, _floats, lambda dtype: _integers(dtype, count, op_type))
+
+
+def by_type(
+    element_type: int,
+    floats: Callable[[np.dtype[Any]], dict[str, Maker]],
+    integers: Callable[[np.dtype[Any]], dict[str, Maker]],
+) -> dict[str, Maker]:
+    """Ways to fill a tensor that is not of strings: these for floats and integers, and plain ones for the rest.
+
+    Args:
+        element_type: ONNX element type number.
+        floats: gives the ways for a float type with a ULP distance, as of `is_float`.
+        integers: gives the ways for integers of eight bits and more.
+    """
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
     if dtype == np.bool_:
         return {
@@ -54,16 +69,28 @@ def numbers(element_type: int, count: int, op_type: str) -> dict[str, Maker]:
             "false": lambda shape, rng: np.zeros(shape, np.bool_),
             "true": lambda shape, rng: np.ones(shape, np.bool_),
         }
-    probe = np.zeros(0, dtype)
-    if is_float(probe):
-        return _floats(dtype)
-    if is_narrow_float(probe) or dtype.kind not in "iu":
-        return {values: _plain(element_type, values) for values in STRATEGIES}
-    return _integers(dtype, count, op_type)
+    if is_float(np.zeros(0, dtype)):
+        return floats(dtype)
+    if dtype.kind in "iu":
+        return integers(dtype)
+    return {values: _plain(element_type, values) for values in STRATEGIES}
 
 
 def _plain(element_type: int, values: Values) -> Maker:
     return lambda shape, rng: random_array(element_type, shape, values, rng)
+
+
+def sprinkled(*specials: float) -> Maker:
+    """Ordinary doubles with special values at a fifth of the places, and at one at least."""
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        values = rng.standard_normal(shape)
+        where = rng.random(shape) < 0.2
+        if where.size and not where.any():
+            where.flat[0] = True
+        return np.where(where, rng.choice(np.array(specials), shape), values)
+
+    return draw
 
 
 def _floats(dtype: np.dtype[Any]) -> dict[str, Maker]:
@@ -92,15 +119,9 @@ def _floats(dtype: np.dtype[Any]) -> dict[str, Maker]:
     def full(value: float) -> Maker:
         return lambda shape, rng: np.full(shape, value, dtype)
 
-    def sprinkled(*specials: float) -> Maker:
-        def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-            values = rng.standard_normal(shape)
-            where = rng.random(shape) < 0.2
-            if where.size and not where.any():
-                where.flat[0] = True
-            return np.where(where, rng.choice(np.array(specials), shape), values).astype(dtype)
-
-        return make
+    def with_special(*specials: float) -> Maker:
+        draw = sprinkled(*specials)
+        return lambda shape, rng: draw(shape, rng).astype(dtype)
 
     return {
         "random": normal(1.0),
@@ -126,12 +147,12 @@ def _floats(dtype: np.dtype[Any]) -> dict[str, Maker]:
         "smallest normal": full(tiny),
         "subnormal": signs(subnormal * 3),
         "positive subnormal": full(subnormal),
-        "infinity": sprinkled(np.inf),
-        "negative infinity": sprinkled(-np.inf),
-        "both infinities": sprinkled(np.inf, -np.inf),
-        "infinity and zero": sprinkled(np.inf, 0.0),
+        "infinity": with_special(np.inf),
+        "negative infinity": with_special(-np.inf),
+        "both infinities": with_special(np.inf, -np.inf),
+        "infinity and zero": with_special(np.inf, 0.0),
         "only negative infinity": full(-np.inf),
-        "NaN": sprinkled(np.nan),
+        "NaN": with_special(np.nan),
         "only NaN": full(np.nan),
     }
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, numpy_helper
 
+from reducelower.model.graph import inner_path
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.runs import Clock, Run
 from reducelower.verification.runtimes import Session, runtime_named
@@ -59,7 +60,7 @@ def _is_decided(node: NodeProto) -> bool:
 
 def _branches(at: int, node: NodeProto) -> Iterator[tuple[str, str]]:
     for branch in _DECIDED[node.op_type]:
-        yield f"graph/{node.name or f'{node.op_type}#{at}'}.{branch}", branch
+        yield inner_path("graph", node, at, branch), branch
 
 
 def _with_outputs(model: ModelProto, names: list[str]) -> ModelProto:

@@ -9,7 +9,7 @@ from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
-from reducelower.model.graph import function_path, subgraphs
+from reducelower.model.graph import all_nodes, function_path, subgraphs
 from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.changes import Change, Region, changes_of
@@ -195,14 +195,11 @@ def _operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, i
 
 def _counted(model: ModelProto) -> Counter[str]:
     """How many nodes there are of each operator; constants count by value and are left out."""
-    found: Counter[str] = Counter()
-    pending: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
-    while pending:
-        for node in pending.pop().node:
-            if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS:
-                found[node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"] += 1
-            pending += [graph for _, _, graph in subgraphs(node)]
-    return found
+    return Counter(
+        node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
+        for node in all_nodes(model)
+        if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS
+    )
 
 
 def _count(number: int, what: str) -> str:

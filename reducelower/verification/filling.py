@@ -9,11 +9,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
-from reducelower.numerics.measure import Array, is_float, is_narrow_float, smallest_and_eps
-from reducelower.verification.battery import Maker
-from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, random_array
+from reducelower.numerics.measure import Array, smallest_and_eps
+from reducelower.verification.battery import Maker, by_type, sprinkled
+from reducelower.verification.inputs import InputSpec, random_array
 from reducelower.verification.limits import Limits
 
 __all__ = ["WIDE", "Filling"]
@@ -88,24 +88,7 @@ def _ways(filling: Filling) -> Mapping[str, Maker]:
             pool = np.array(filling.texts, object)
             made["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
         return made
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(filling.element_type))
-    if dtype == np.bool_:
-        return {
-            "random": lambda shape, rng: rng.integers(0, 2, shape).astype(np.bool_),
-            "false": lambda shape, rng: np.zeros(shape, np.bool_),
-            "true": lambda shape, rng: np.ones(shape, np.bool_),
-        }
-    probe = np.zeros(0, dtype)
-    if is_float(probe):
-        return _floats(dtype, filling)
-    narrow = is_narrow_float(probe) or (dtype.itemsize == 1 and dtype.name not in ("int8", "uint8"))
-    if narrow or dtype.kind not in "iu":
-        return {values: _plain(filling.element_type, values) for values in STRATEGIES}
-    return _integers(dtype, filling)
-
-
-def _plain(element_type: int, values: Values) -> Maker:
-    return lambda shape, rng: random_array(element_type, shape, values, rng)
+    return by_type(filling.element_type, lambda dtype: _floats(dtype, filling), lambda dtype: _integers(dtype, filling))
 
 
 def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
@@ -123,16 +106,6 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
             ordinary = rng.standard_normal(shape)
             return np.where(rng.random(shape) < 0.4, rng.choice(np.array(pool), shape), ordinary)
-
-        return made(draw)
-
-    def sprinkled(*specials: float) -> Maker:
-        def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
-            values = rng.standard_normal(shape)
-            where = rng.random(shape) < 0.2
-            if where.size and not where.any():
-                where.flat[0] = True
-            return np.where(where, rng.choice(np.array(specials), shape), values)
 
         return made(draw)
 
@@ -171,7 +144,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             "huge": made(lambda shape, rng: rng.uniform(-0.75, 0.75, shape) * largest),
         }
         if filling.takes_special:
-            found |= {"infinity": sprinkled(np.inf, -np.inf), "NaN": sprinkled(np.nan)}
+            found |= {"infinity": made(sprinkled(np.inf, -np.inf)), "NaN": made(sprinkled(np.nan))}
     return found
 
 

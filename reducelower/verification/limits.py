@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
 
-from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.model.graph import all_nodes, subgraphs, walk
 from reducelower.model.inference import drop_value_info, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
@@ -150,13 +150,13 @@ def limits_of(pair: Pair) -> Limits:
     free = {item.name for item in pair.inputs}
     integers = {item.name for item in pair.inputs if item.element_type in _INTEGERS}
     for nodes in (pair.nodes, pair.replacement):
-        flat = list(_all(nodes))
+        flat = list(walk(nodes))
         limits.where |= _becoming(flat, _WHERE) & free
         limits.divisors |= _becoming(flat, {"Div": frozenset({1}), "Mod": frozenset({1})}) & integers
         for node in flat:
             _note(node, limits)
     limits.divisors -= limits.where
-    limits.takes_empty = takes_empty(_all([*pair.nodes, *pair.replacement]))
+    limits.takes_empty = takes_empty(walk([*pair.nodes, *pair.replacement]))
     found = list(_held(pair))
     held = [value for value in found if value.dtype.kind in "iuf"]
     limits.texts = _texts(value for value in found if value.dtype.kind in "OSUT")
@@ -225,13 +225,6 @@ def _window(node: NodeProto) -> int:
     return max(((size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=False)), default=1)
 
 
-def _all(nodes: Sequence[NodeProto]) -> Iterator[NodeProto]:
-    for node in nodes:
-        yield node
-        for _, _, graph in subgraphs(node):
-            yield from _all(graph.node)
-
-
 def _becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) -> set[str]:
     """The values that reach one of these inputs, through whatever computes with them."""
     found: set[str] = set()
@@ -261,7 +254,7 @@ def _held(pair: Pair) -> Iterator[Array]:
     """What either side holds: constants, and numeric attributes of nodes."""
     for constants in pair.constants:
         yield from constants.values()
-    for node in _all([*pair.nodes, *pair.replacement]):
+    for node in walk([*pair.nodes, *pair.replacement]):
         for attribute in node.attribute:
             if attribute.ref_attr_name:
                 continue

@@ -21,7 +21,7 @@ from onnx import (
     shape_inference,
 )
 
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import all_nodes, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
@@ -282,7 +282,7 @@ def _model(
 ) -> ModelProto:
     graph = GraphProto(name="site")
     graph.node.extend(nodes)
-    for node in graph.node:
+    for node in walk(graph.node):
         _bind_attributes(node, values)
     for item in pair.inputs:
         graph.input.add(name=item.name).type.CopyFrom(_value_type(item))
@@ -329,22 +329,12 @@ def _bind_attributes(node: NodeProto, values: dict[str, AttributeProto]) -> None
                 bound = node.attribute.add()
                 bound.CopyFrom(values[reference])
                 bound.name = name
-    for _, _, graph in subgraphs(node):
-        for inner in graph.node:
-            _bind_attributes(inner, values)
-
-
-def _references(nodes: Sequence[NodeProto]) -> set[str]:
-    found = {attribute.ref_attr_name for node in nodes for attribute in node.attribute if attribute.ref_attr_name}
-    for node in nodes:
-        for _, _, graph in subgraphs(node):
-            found |= _references(graph.node)
-    return found
 
 
 def _attribute_values(pair: Pair) -> Iterator[dict[str, AttributeProto]]:
     """Values for references to function attributes: those of the calls in the model, else the function's defaults."""
-    references = _references([*pair.nodes, *pair.replacement])
+    nodes = walk([*pair.nodes, *pair.replacement])
+    references = {attribute.ref_attr_name for node in nodes for attribute in node.attribute if attribute.ref_attr_name}
     function = pair.before.function
     if not references or function is None:
         yield {}
@@ -363,9 +353,6 @@ def _attribute_values(pair: Pair) -> Iterator[dict[str, AttributeProto]]:
 
 
 def _calls(model: ModelProto, function: FunctionProto) -> Iterator[NodeProto]:
-    pending: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
-    while pending:
-        for node in pending.pop().node:
-            if node.op_type == function.name and node.domain == function.domain:
-                yield node
-            pending.extend(graph for _, _, graph in subgraphs(node))
+    for node in all_nodes(model):
+        if node.op_type == function.name and node.domain == function.domain:
+            yield node

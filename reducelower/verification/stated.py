@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
+from reducelower.model.graph import function_path
 from reducelower.model.spelled import attribute_text, type_text
 from reducelower.model.text import short, shown
 from reducelower.verification.matching import Matched, Side
@@ -56,8 +57,7 @@ def model_facts(before: ModelProto, after: ModelProto) -> Iterator[Fact]:
             if one != two:
                 yield Fact("metadata", name.replace("_", " "), f"{len(one)} entries", f"{len(two)} other entries")
     functions = [
-        {f"{item.domain}::{item.name}{f':{item.overload}' if item.overload else ''}": item for item in each.functions}
-        for each in (before, after)
+        {function_path(item).removeprefix("functions/"): item for item in each.functions} for each in (before, after)
     ]
     for name in sorted({*functions[0], *functions[1]}):
         yield from _fact("function", name, *("defined" if name in each else "" for each in functions))
