@@ -15,11 +15,11 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.pairs import Pair
 
-__all__ = ["Limits", "leaves_nothing", "limits_of", "takes_empty"]
+__all__ = ["WHERE", "Limits", "leaves_nothing", "limits_of", "takes_empty"]
 
 # Inputs that say where or how many: an index, an axis, a shape, a size, a count. Any other value is an error, or asks
 # for more memory than there is.
-_WHERE: Mapping[str, frozenset[int]] = {
+WHERE: Mapping[str, frozenset[int]] = {
     name: frozenset(places)
     for name, places in {
         "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,),
@@ -151,7 +151,7 @@ def limits_of(pair: Pair) -> Limits:
     integers = {item.name for item in pair.inputs if item.element_type in _INTEGERS}
     for nodes in (pair.nodes, pair.replacement):
         flat = list(walk(nodes))
-        limits.where |= _becoming(flat, _WHERE) & free
+        limits.where |= _becoming(flat, WHERE) & free
         limits.divisors |= _becoming(flat, {"Div": frozenset({1}), "Mod": frozenset({1})}) & integers
         for node in flat:
             _note(node, limits)

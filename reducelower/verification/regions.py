@@ -18,6 +18,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.verification.align import Claim, Level
+from reducelower.verification.carried import freed
 from reducelower.verification.numbering import Numbers, read_by
 from reducelower.verification.pairs import SMALL_CONSTANT, FreeInput, Pair, free_input, keyed
 from reducelower.verification.places import Place
@@ -96,6 +97,7 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
         ]
         sides.append((nodes, {renamed[name]: value for name, value in cone.constants.items()}))
     pair = _pair(claim, sides, list(kinds.values()), outputs)
+    pair = keyed(pair if fixed else freed(pair))
     places = ((level.left, left), (level.right, right))
     closed = {number for place, cone in places for name, number in cone.inputs.items() if name in place.positions}
     return Region(claim, pair, opened, frozenset(closed))
@@ -112,9 +114,7 @@ def _pair(
     before, after = level.left, level.right
     if site is not None and site.raised_from:
         nodes, replacement, left, right, before, after = replacement, nodes, right, left, after, before
-    return keyed(
-        Pair(site or _stand_in(claim, nodes), nodes, replacement, inputs, (left, right), before, after, outputs)
-    )
+    return Pair(site or _stand_in(claim, nodes), nodes, replacement, inputs, (left, right), before, after, outputs)
 
 
 def _stand_in(claim: Claim, nodes: Sequence[NodeProto]) -> Site:

@@ -1,0 +1,59 @@
+"""Nodes that both models have, for two versions of their operator: what holds of one holds of all that are like it.
+
+Versions differ in what an operator means, hardly in a number or a size. So constants other than positions and counts
+become inputs, and sizes are left open: the quantizers of a model, each with a scale of its own, are one region.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnx import NodeProto, helper
+
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
+from reducelower.verification.elementwise import any_size
+from reducelower.verification.limits import WHERE
+from reducelower.verification.pairs import FreeInput, Pair
+
+__all__ = ["freed"]
+
+
+def freed(pair: Pair) -> Pair:
+    """The region of one node that is the same on both sides, for any constants and sizes; any other as it is."""
+    if len(pair.nodes) != 1 or len(pair.replacement) != 1 or pair.is_reduction:
+        return pair
+    node, other = pair.nodes[0], pair.replacement[0]
+    constants = pair.constants[0]
+    if node.domain not in DEFAULT_DOMAINS or not node.input or not _is_carried(pair, node, other):
+        return pair
+    places = WHERE.get(node.op_type, frozenset())
+    kept = {name for at, name in enumerate(node.input) if at in places and name in constants}
+    inputs = list(pair.inputs)
+    for name, value in constants.items():
+        if name not in kept:
+            inputs.append(FreeInput(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+    if not kept:
+        inputs = [replace(item, dims=any_size(item.dims, ())) for item in inputs]
+    held = {name: constants[name] for name in kept}
+    copied = NodeProto()
+    copied.CopyFrom(other)
+    copied.input[:] = node.input
+    return replace(pair, replacement=[copied], inputs=inputs, constants=(held, dict(held)))
+
+
+def _is_carried(pair: Pair, node: NodeProto, other: NodeProto) -> bool:
+    """Whether two nodes have the same operator, attributes and operands."""
+    if (node.op_type, node.domain, len(node.input)) != (other.op_type, other.domain, len(other.input)):
+        return False
+    left, right = pair.constants
+    return list(node.attribute) == list(other.attribute) and all(
+        _same(left[name], right.get(after)) if name in left else name == after
+        for name, after in zip(node.input, other.input, strict=True)
+    )
+
+
+def _same(value: Array, other: Array | None) -> bool:
+    if other is None or value.dtype != other.dtype or value.shape != other.shape:
+        return False
+    return value.tolist() == other.tolist() if value.dtype.hasobject else value.tobytes() == other.tobytes()
