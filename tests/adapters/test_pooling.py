@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from onnx import checker, parser
+from onnx import checker, helper, parser
 
 import reducelower
 from reducelower import ConversionError
@@ -117,3 +119,46 @@ def test_padded_dilated_windows_become_a_convolution(
     (expected,) = yields(made, {"x": DATA})
     (result,) = yields(converted(made, target), {"x": DATA})
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+_POOLED: dict[str, Callable[..., np.ndarray]] = {
+    "MaxPool": np.maximum,
+    "AveragePool": lambda one, other: (one + other) / 2,
+    "LpPool": np.hypot,
+}
+_SPARSE = {"kernel_shape": [2, 1], "strides": [3, 3], "ceil_mode": 1}
+"""The window covers part of a stride, and the last stride part of the data: one window more would be all padding."""
+
+
+@pytest.mark.opset("opset", "target")
+@pytest.mark.parametrize(
+    ("op_type", "opset", "target", "attributes"),
+    [
+        *itertools.chain.from_iterable(
+            ((*pool, {"auto_pad": "SAME_UPPER"}), (*pool, {"auto_pad": "VALID"}), (*pool, {}))
+            for pool in (
+                ("MaxPool", 10, 7), ("MaxPool", 13, 9), ("AveragePool", 10, 7), ("AveragePool", 19, 9),
+                ("LpPool", 18, 17), ("MaxPool", 22, 21), ("AveragePool", 22, 21), ("LpPool", 22, 21), ("MaxPool", 22, 7),
+                ("MaxPool", 21, 22), ("AveragePool", 21, 22), ("LpPool", 21, 22),
+            )
+        ),
+        *((op_type, opset, target, {"dilations": [2, 1]}) for op_type, opset, target in (
+            ("MaxPool", 22, 10), ("MaxPool", 12, 22), ("AveragePool", 19, 18), ("AveragePool", 22, 21),
+            ("LpPool", 18, 17), ("LpPool", 22, 11),
+        )),
+    ],
+)  # fmt: skip
+def test_a_size_that_inference_told_of_a_pool_is_not_contradicted(
+    op_type: str, opset: int, target: int, attributes: dict[str, Any]
+) -> None:
+    data = np.random.default_rng(3).normal(size=(1, 2, 6, 8)).astype(np.float32)
+    made = model_of(op_type, {"x": data}, opset=opset, ir_version=10, **_SPARSE, **attributes)
+    made.graph.node.append(helper.make_node("Relu", ["y"], ["z"]))
+    made.graph.output[0].name = "z"  # its size is stated behind the pool alone
+    checker.check_model(made, full_check=True)
+    result = converted(made, target)
+    if attributes.get("auto_pad") == "SAME_UPPER":
+        return  # it is valid; no runtime runs it, for want of negative padding
+    second = 2 if "dilations" in attributes else 1
+    pooled = _POOLED[op_type](data[:, :, ::3, ::3], data[:, :, second::3, ::3])
+    np.testing.assert_allclose(yields(result, {"x": data})[0], np.maximum(pooled, 0), rtol=1e-5)

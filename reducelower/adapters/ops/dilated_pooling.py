@@ -16,6 +16,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.pooling import (
     Window,
     is_dilated,
+    leaves_its_size,
     lower_ceil,
     refusal_of_dilations,
     rounds_up,
@@ -29,6 +30,7 @@ __all__: list[str] = []
 
 
 @lowers("AveragePool", 19)
+@leaves_its_size
 def _lower_mean(node: NodeProto, scope: Scope) -> Outcome:
     """The mean over a dilated window is a convolution with equal weights.
 
@@ -51,9 +53,12 @@ def _lower_mean(node: NodeProto, scope: Scope) -> Outcome:
 
 @lowers("LpPool", 18)
 def _lower_norm(node: NodeProto, scope: Scope) -> Outcome:
+    return _dilated_norm(node, scope) if is_dilated(node) else lower_ceil(node, scope)
+
+
+@leaves_its_size
+def _dilated_norm(node: NodeProto, scope: Scope) -> Outcome:
     """The norm over a dilated window is the root of a convolution of powers with ones; padding adds nothing to it."""
-    if not is_dilated(node):
-        return lower_ceil(node, scope)
     pads = _pads(node, windows_of(node, scope))
     p = int(value_of(node, "p", 2))
     body = Writer(node, scope)

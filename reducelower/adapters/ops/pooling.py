@@ -1,8 +1,8 @@
 """AveragePool, MaxPool, LpPool and their global kin across their versions.
 
 An older version has no ceil_mode: longer end padding makes the same windows. Opset 22 drops a window that would start
-in the end padding; runtimes did so before, but shape inference did not, so such a node is written with plain padding
-when it goes down, and its size is kept from inference when it goes up.
+in the end padding; runtimes did so before, but shape inference of the versions that round up did not. So such a node is
+written without ceil_mode when it goes down to one of them, and its size is kept from inference when it leaves them.
 
 Sources: https://onnx.ai/onnx/operators/onnx__AveragePool.html (1, 7, 10, 11, 19, 22),
 https://onnx.ai/onnx/operators/onnx__MaxPool.html (1, 8, 10, 11, 12, 22),
@@ -12,16 +12,17 @@ https://onnx.ai/onnx/operators/onnx__LpPool.html (1, 2, 11, 18, 22).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import wraps
 
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
-from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.adapters.registry import Outcome, Rewrite, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__ = ["Window", "is_dilated", "lower_ceil", "refusal_of_dilations", "rounds_up", "windows_of"]
+__all__ = ["Window", "is_dilated", "leaves_its_size", "lower_ceil", "refusal_of_dilations", "rounds_up", "windows_of"]
 
 
 @dataclass(frozen=True)
@@ -117,33 +118,46 @@ def _without_ceil(node: NodeProto, scope: Scope, windows: list[Window], *, opset
 
 _SINCE = {"AveragePool": 10, "MaxPool": 10, "LpPool": 18}
 
+_COMPUTED_SHAPE = 5
+"""The oldest opset version whose Reshape takes a shape that is computed."""
+
 
 @lowers("AveragePool", 22)
 @lowers("MaxPool", 22)
 @lowers("LpPool", 22)
 def _lower_dropped(node: NodeProto, scope: Scope) -> Outcome:
     """A window in the end padding is dropped; inference of older versions would count it."""
-    if not rounds_up(node):
+    if not value_of(node, "ceil_mode", 0):
         return False
     windows = windows_of(node, scope)
     if not any(window.dropped for window in windows):
         return False
-    return _without_ceil(node, scope, windows, opset=21)
+    return _without_ceil(node, scope, windows, opset=21) if rounds_up(node) else drop_attribute(node, "ceil_mode")
 
 
 @raises("AveragePool", 22)
 @raises("MaxPool", 22)
 @raises("LpPool", 22)
 def _raise_dropped(node: NodeProto, scope: Scope) -> Outcome:
-    """Keep inference from finding a window less than the shapes that the model states from here on.
+    """Inference counted the window in the end padding, so exporters state shapes that have it; runtimes never did."""
+    return _of_its_own_size(node, scope) if _drops_a_window(node, scope) else False
 
-    Inference counted the window in the end padding, so exporters state shapes that have it; runtimes never did. The
-    result goes through a Reshape to its own shape, taken at run time, so that its size is left to the runtime.
+
+def _drops_a_window(node: NodeProto, scope: Scope) -> bool:
+    """Whether inference before opset 22 counts a window that no runtime makes.
+
+    With auto_pad SAME it may, too: where strides are longer than windows, none of both pads.
     """
     if any(attribute.ref_attr_name for attribute in node.attribute):
         return False  # a function states no shapes, and the sizes depend on its calls
-    if not rounds_up(node) or not any(window.dropped for window in windows_of(node, scope)):
-        return False
+    return bool(value_of(node, "ceil_mode", 0)) and any(window.dropped for window in windows_of(node, scope))
+
+
+def _of_its_own_size(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Keep inference from finding a window less than the shapes that the model states from here on.
+
+    The result goes through a Reshape to its own shape, taken at run time, so that its size is left to the runtime.
+    """
     body = Writer(node, scope)
     tails = [tail if name else "" for tail, name in zip(("pooled", "indices"), node.output, strict=False)]
     results = body.add_many(node.op_type, node.input, tails)
@@ -154,14 +168,28 @@ def _raise_dropped(node: NodeProto, scope: Scope) -> Outcome:
     return body.nodes
 
 
+def leaves_its_size(lower: Rewrite) -> Rewrite:
+    """Lower a pool whose windows inference counts from here on as runtimes do, and did not until here."""
+
+    @wraps(lower)
+    def lowered(node: NodeProto, scope: Scope) -> Outcome:
+        found_otherwise = scope.target_opset >= _COMPUTED_SHAPE and _drops_a_window(node, scope)
+        outcome = lower(node, scope)
+        if not found_otherwise or outcome is False:
+            return outcome
+        nodes = outcome if isinstance(outcome, list) else [node]
+        return [*nodes[:-1], *_of_its_own_size(nodes[-1], scope)]
+
+    return lowered
+
+
 @lowers("AveragePool", 10)
 @lowers("MaxPool", 10)
+@leaves_its_size
 def lower_ceil(node: NodeProto, scope: Scope) -> Outcome:
     """Cross to a version that neither rounds up nor dilates."""
     if is_dilated(node):
         raise refusal_of_dilations(node)
-    if not value_of(node, "ceil_mode", 0):
-        return False
     if not rounds_up(node):
         return drop_attribute(node, "ceil_mode")
     return _without_ceil(node, scope, windows_of(node, scope), opset=_SINCE[node.op_type] - 1)
