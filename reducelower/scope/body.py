@@ -247,9 +247,14 @@ class BodyScope(_Inside):
     def note_types(self) -> None:
         """Keep the types of the new values among what the nodes compute, for the graph to state."""
         for name in filter(self.node_scope.is_new, self._producers):
-            found = self.type(name)
-            if found is not None:
-                self.node_scope.types[name] = without_made_up_symbols(found)
+            self.state_type(name)
+
+    def state_type(self, name: str) -> None:
+        """Let the graph around state the type of a value, which may be one that the nodes bring in."""
+        if not self.node_scope.is_new(name):
+            self.parent.state_type(name)
+        elif (found := self.type(name)) is not None:
+            self.node_scope.types[name] = without_made_up_symbols(found)
 
     def read(self) -> set[str]:
         """The values that the nodes read and do not define themselves; not what graphs inside them read."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 import reducelower
 from reducelower import ConversionError
@@ -52,6 +53,18 @@ def test_an_activation_follows_its_formula(name: str, target: int) -> None:
     result = converted(model, target)
     assert name.split()[0] not in operators_of(result)
     np.testing.assert_allclose(yields(result, {"x": X})[0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("bias", "lambd"), [(0.75, 0.5), (-0.75, 2.0), (1.0, 1.5), (0.5, -0.5)])
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint8])
+def test_whole_numbers_are_shrunk_before_they_are_cut(dtype: Any, bias: float, lambd: float) -> None:
+    # As both runtimes do; in the schema's body the bias itself is cut to a whole number.
+    data = np.arange(6).astype(dtype) if dtype == np.uint8 else np.arange(-4, 5).astype(dtype)
+    outputs = {"y": (helper.np_dtype_to_tensor_dtype(data.dtype), data.shape)}
+    model = model_of("Shrink", {"x": data}, opset=9, outputs=outputs, bias=bias, lambd=lambd)
+    wide = data.astype(np.float64)
+    expected = np.where(wide < -lambd, wide + bias, np.where(wide > lambd, wide - bias, 0)).astype(dtype)
+    np.testing.assert_array_equal(yields(converted(model, 8), {"x": data})[0], expected)
 
 
 @pytest.mark.parametrize("target", [13, 11, 9])

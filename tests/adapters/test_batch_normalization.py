@@ -90,6 +90,18 @@ def test_half_data_with_float_parameters_is_normalized_in_float(target: int) -> 
     np.testing.assert_allclose(result, INFERRED, rtol=2e-3, atol=2e-3)
 
 
+def test_statistics_of_half_data_are_taken_in_float() -> None:
+    data = (DATA * 200).astype(np.float16)  # whose squares are beyond what halves hold
+    inputs = {"x": data, **{name: PARAMETERS[name].astype(np.float16) for name in ("scale", "bias")}}
+    inputs |= {name: PARAMETERS[name] for name in ("mean", "variance")}
+    outputs = {"y": (TensorProto.FLOAT16, DATA.shape), "m": (TensorProto.FLOAT, [3]), "v": (TensorProto.FLOAT, [3])}
+    model = model_of("BatchNormalization", inputs, opset=14, outputs=outputs, training_mode=1, momentum=0.5)
+    wide = data.astype(np.float64)
+    _, mean, variance = yields(converted(model, 13), inputs)
+    np.testing.assert_allclose(mean, (inputs["mean"] + wide.mean(axis=(0, 2, 3))) / 2, rtol=1e-5)
+    np.testing.assert_allclose(variance, (inputs["variance"] + wide.var(axis=(0, 2, 3))) / 2, rtol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_training_with_wider_parameters_yields_the_type_of_the_data(dtype: Any) -> None:
     parameters = {name: PARAMETERS[name].astype(dtype) for name in ("scale", "bias")}

@@ -8,10 +8,12 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import checker, helper, parser
 from onnx.reference import ReferenceEvaluator
 
+import reducelower
 from tests.adapters.models import converted
+from tests.fuzz.runtimes import run
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
@@ -55,3 +57,18 @@ def test_bfloat16_computes_in_float32_below_22(op_type: str) -> None:
         value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
     expected = ReferenceEvaluator(wide).run(None, {"x": data.astype(np.float32)})[0].astype(ml_dtypes.bfloat16)
     np.testing.assert_array_equal(np.asarray(got).astype(np.float32), expected.astype(np.float32))
+
+
+def test_a_cast_below_6_tells_its_type_also_of_data_of_unknown_rank() -> None:
+    made = parser.parse_model(
+        """
+        <ir_version: 7, opset_import: ["": 14]> g (int32[n] x, int64[k] shape) => (int32[a, b] y)
+        { blurred = Reshape (x, shape) y = Flatten (blurred) }
+        """
+    )
+    result = reducelower.convert_version(made, 5)
+    checker.check_model(result, full_check=True)
+    feeds = {"x": np.arange(6, dtype=np.int32), "shape": np.array([2, 1, 3])}
+    found = run("reference", result, feeds).values  # which knows Cast as it was
+    assert found is not None
+    np.testing.assert_array_equal(found[0], [[0, 1, 2], [3, 4, 5]])

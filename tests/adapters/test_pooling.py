@@ -138,8 +138,8 @@ _SPARSE = {"kernel_shape": [2, 1], "strides": [3, 3], "ceil_mode": 1}
             ((*pool, {"auto_pad": "SAME_UPPER"}), (*pool, {"auto_pad": "VALID"}), (*pool, {}))
             for pool in (
                 ("MaxPool", 10, 7), ("MaxPool", 13, 9), ("AveragePool", 10, 7), ("AveragePool", 19, 9),
-                ("LpPool", 18, 17), ("MaxPool", 22, 21), ("AveragePool", 22, 21), ("LpPool", 22, 21), ("MaxPool", 22, 7),
-                ("MaxPool", 21, 22), ("AveragePool", 21, 22), ("LpPool", 21, 22),
+                ("LpPool", 18, 17), ("MaxPool", 22, 21), ("AveragePool", 22, 21), ("LpPool", 22, 21),
+                ("MaxPool", 22, 7), ("MaxPool", 21, 22), ("AveragePool", 21, 22), ("LpPool", 21, 22),
             )
         ),
         *((op_type, opset, target, {"dilations": [2, 1]}) for op_type, opset, target in (

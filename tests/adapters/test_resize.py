@@ -129,6 +129,20 @@ def test_a_size_that_the_aspect_ratio_rounds_up_is_written_out() -> None:
     )
 
 
+def test_a_scale_that_floats_round_down_loses_no_element() -> None:
+    # 7 / 5 is a little less than that in float32, and a size times it is rounded down.
+    data = np.arange(10, dtype=np.float32).reshape(2, 5)
+    inputs = {"x": data, "_roi": NONE, "_scales": NONE, "sizes": np.array([7])}
+    shapes = {"x": ["n", 5]}
+    model = model_of(
+        "Resize", inputs, opset=18, constants=["sizes"], shapes=shapes, outputs={"y": (TensorProto.FLOAT, ["n", 7])},
+        axes=[1], mode="nearest", keep_aspect_ratio_policy="not_larger",
+    )  # fmt: skip
+    places = np.ceil((np.arange(7) + 0.5) * 5 / 7 - 1).astype(int)  # half_pixel, halves rounded down
+    for target in (17, 13, 11):
+        np.testing.assert_array_equal(yields(converted(model, target), {"x": data})[0], data[:, places])
+
+
 @pytest.mark.parametrize("sizes", [(2, 3), (3, 9)])
 @pytest.mark.parametrize("attributes", [{"mode": "linear"}, {"mode": "cubic"}, {"mode": "cubic", "exclude_outside": 1}])
 def test_antialiasing_is_a_product_with_a_wider_kernel(attributes: Any, sizes: tuple[int, int]) -> None:

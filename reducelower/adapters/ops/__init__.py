@@ -9,7 +9,7 @@ from importlib import import_module
 __all__ = ["FAMILIES", "load"]
 
 FAMILIES: Mapping[str, str] = {
-    "activations": "Celu Gelu",
+    "activations": "Celu Gelu Shrink",
     "affine_grid": "AffineGrid",
     "arithmetic": "Gemm Mod Pow",
     "attention": "Attention",

@@ -1,17 +1,19 @@
 """Gelu and the other activations whose bodies are better written by hand.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Gelu.html (20), https://onnx.ai/onnx/operators/onnx__Celu.html (12).
+Sources: https://onnx.ai/onnx/operators/onnx__Gelu.html (20), https://onnx.ai/onnx/operators/onnx__Celu.html (12),
+https://onnx.ai/onnx/operators/onnx__Shrink.html (9).
 """
 
 from __future__ import annotations
 
 import math
 
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import FLOATS, UNSIGNED
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -54,3 +56,20 @@ def _celu(node: NodeProto, scope: Scope) -> list[NodeProto]:
     exponential = body.add("Exp", body.add("Div", below, alpha, tail="scaled"))
     less_one = body.add("Sub", exponential, body.constant(1.0, element_type, "one"), tail="less_one")
     return body.yields("Add", body.add("Relu", data, tail="above"), body.add("Mul", less_one, alpha, tail="bent"))
+
+
+@expresses("Shrink", opset=9)
+def _shrink(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+    """Whole numbers are shifted by a bias that is none before the result is cut to a whole number.
+
+    The schema's body would cut the bias itself, and negate unsigned numbers; it serves everything else.
+    """
+    element_type = scope.needed_element_type(node.input[0])
+    is_exact = float(value_of(node, "bias", 0.0)).is_integer() and value_of(node, "lambd", 0.5) >= 0
+    if element_type in FLOATS or (is_exact and element_type not in UNSIGNED):
+        return None
+    body = Writer(node, scope)
+    wide = body.add("Cast", node.input[0], tail="wide", to=TensorProto.DOUBLE)
+    shrunk = body.add("Shrink", wide, tail="shrunk")
+    body.nodes[-1].attribute.extend(node.attribute)
+    return body.yields("Cast", shrunk, to=element_type)

@@ -29,12 +29,13 @@ def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """Normalize by the statistics of the batch, and move the running ones; for opset 13.
 
     Written as in the operator's page: population variance, running = running * momentum + current * (1 - momentum).
-    Where scale and bias are wider than the data, all is computed in their type.
+    All is computed in the type of the data, of scale and bias, or in float, as the page asks of the statistics of
+    narrower data: in the widest of the three.
     """
     body = Writer(node, scope)
     data, scale, bias, mean, variance = node.input[:5]
     own_type, parameter_type = (scope.needed_element_type(name) for name in (data, scale))
-    element_type = max((own_type, parameter_type), key=lambda found: _WIDTH.get(found, 0))
+    element_type = max((own_type, parameter_type, TensorProto.FLOAT), key=lambda found: _WIDTH.get(found, 0))
     if own_type != element_type:
         data = body.add("Cast", data, tail="wide", to=element_type)
     rank = scope.needed_rank(node.input[0])

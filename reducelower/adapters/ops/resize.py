@@ -224,7 +224,8 @@ def _with_policy(node: NodeProto, scope: Scope, sizes: str) -> tuple[str, str] |
         whole = np.array(shape)
         whole[axes] = rounded
         return "", scope.add_constant(whole.astype(np.int64), "sizes")
-    if np.array_equal(np.floor(scaled), rounded) and not value_of(node, "antialias", 0):
+    scalable = all(_scaled(size or 0, scale) == after for size, after in zip(before, rounded, strict=True))
+    if scalable and not value_of(node, "antialias", 0):
         factors = np.ones(len(shape), np.float32)
         factors[axes] = scale
         return scope.add_constant(factors, "scales"), ""
