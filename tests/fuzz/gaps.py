@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,7 +17,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from tests.fuzz.case import all_nodes, constants_of, opset_of, runnable
 from tests.fuzz.values import type_string
 
-__all__ = ["Facts", "Gap", "facts_of", "gap_of", "known_gaps", "never_run"]
+__all__ = ["Facts", "Gap", "facts_of", "gap_of", "is_single", "known_gaps", "never_run"]
 
 _FILE = Path(__file__).with_name("known_gaps.toml")
 _CONDITIONS = ("empty", "not finite", "NaN", "scalar", "function", "default of a function", "subgraph")
@@ -37,7 +38,11 @@ class Gap:
         when: what else has to be true of the model, of `_CONDITIONS`.
         outputs: how many outputs the node has at least.
         input: the number of an input that the node has, counted from 0; any node where it is left out.
-        attributes: attributes of the node, and values of which it has one; "absent" for one that is not stated.
+        attributes: attributes of the node, and values of which it has one; "absent" for one that is not stated, and
+            "stated" for one of any value.
+        shared: whether the node has to read something that is read once more, by itself, by others or in the next step.
+        single: whether all it gets wrong is that it computes doubles in single precision; it is asked, and believed as
+            far as that goes.
     """
 
     runtime: str
@@ -50,6 +55,8 @@ class Gap:
     outputs: int = 0
     input: int | None = None
     attributes: Mapping[str, tuple[Any, ...]] | None = None
+    shared: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class Facts:
     types: frozenset[str]
     made_types: Mapping[str, str]
     conditions: frozenset[str]
+    read_again: frozenset[str] = frozenset()
 
     def also(self, values: Iterable[Any]) -> Facts:
         """The facts where more values are known, such as those of the outputs."""
@@ -97,6 +105,8 @@ def known_gaps() -> tuple[Gap, ...]:
                 entry.get("outputs", 0),
                 entry.get("input"),
                 {name: tuple(values) for name, values in entry.get("attributes", {}).items()},
+                entry.get("shared", False),
+                entry.get("single", False),
             )
         )
     return tuple(found)
@@ -120,7 +130,17 @@ def facts_of(model: ModelProto, values: Iterable[Any]) -> Facts:
         conditions.add("subgraph")
     made = _made_types(model)
     types = _types(tensors) | set(made.values())
-    return Facts(opset_of(model), tuple(nodes), frozenset(types), made, frozenset(conditions))
+    again = frozenset(_read_again(model, nodes))
+    return Facts(opset_of(model), tuple(nodes), frozenset(types), made, frozenset(conditions), again)
+
+
+def _read_again(model: ModelProto, nodes: Sequence[NodeProto]) -> Iterable[str]:
+    """Names that are read more than once; within a subgraph once a step."""
+    reads = Counter(name for node in nodes for name in node.input)
+    reads.update(value.name for value in model.graph.output)
+    outermost = {id(node) for node in model.graph.node}
+    reads.update(name for node in all_nodes(model.graph) if id(node) not in outermost for name in node.input)
+    return (name for name, count in reads.items() if name and count > 1)
 
 
 def _made_types(model: ModelProto) -> Mapping[str, str]:
@@ -171,27 +191,40 @@ def _is_finite(tensor: np.ndarray) -> bool:
 
 
 def gap_of(runtime: str, facts: Facts) -> Gap | None:
-    """The first gap of a runtime that concerns a model; None where there is none."""
-    return next((gap for gap in known_gaps() if gap.runtime == runtime and _concerns(gap, facts)), None)
+    """The first gap of a runtime for which it is not asked about a model; None where there is none."""
+    return next((gap for gap in known_gaps() if not gap.single and _concerns(gap, runtime, facts)), None)
 
 
-def _concerns(gap: Gap, facts: Facts) -> bool:
+def is_single(runtime: str, facts: Facts) -> bool:
+    """Whether a runtime computes doubles of a model in single precision."""
+    return any(gap.single and _concerns(gap, runtime, facts) for gap in known_gaps())
+
+
+def _concerns(gap: Gap, runtime: str, facts: Facts) -> bool:
+    if gap.runtime != runtime:
+        return False
     if not gap.opsets[0] <= facts.opset <= gap.opsets[1] or not gap.when <= facts.conditions:
         return False
     if gap.types and not gap.types & facts.types:
         return False
-    return not gap.operators or any(_is_meant(gap, node, facts.made_types) for node in facts.nodes)
+    return not gap.operators or any(_is_meant(gap, node, facts) for node in facts.nodes)
 
 
-def _is_meant(gap: Gap, node: NodeProto, made_types: Mapping[str, str]) -> bool:
+def _is_meant(gap: Gap, node: NodeProto, facts: Facts) -> bool:
     if node.op_type not in gap.operators or node.domain not in DEFAULT_DOMAINS or len(node.output) < gap.outputs:
         return False
-    if gap.data and node.output and made_types.get(node.output[0], "") not in (*gap.data, ""):
+    if gap.data and node.output and facts.made_types.get(node.output[0], "") not in (*gap.data, ""):
+        return False
+    if gap.shared and facts.read_again.isdisjoint(node.input):
         return False
     if gap.input is not None and (len(node.input) <= gap.input or not node.input[gap.input]):
         return False
     stated = {attribute.name: _value(attribute) for attribute in node.attribute}
-    return all(stated.get(name, "absent") in (*values, _REFERRED) for name, values in (gap.attributes or {}).items())
+    return all(_is_among(values, stated.get(name, "absent")) for name, values in (gap.attributes or {}).items())
+
+
+def _is_among(values: Sequence[Any], found: Any) -> bool:
+    return found in (*values, _REFERRED) or ("stated" in values and found != "absent")
 
 
 _REFERRED = object()

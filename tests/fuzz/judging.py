@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from onnx import ModelProto, checker
 from reducelower import ConversionError
 from tests.fuzz.case import Case
 from tests.fuzz.comparing import difference
-from tests.fuzz.gaps import facts_of, gap_of
+from tests.fuzz.gaps import facts_of, gap_of, is_single
 from tests.fuzz.runtimes import RUNTIMES, Outcome, run
 
 __all__ = ["FINDINGS", "Verdict", "judge"]
@@ -113,6 +113,7 @@ def _outcomes(model: ModelProto, feeds: Mapping[str, Any]) -> dict[str, Outcome]
         if outcome.values is not None:
             gap = gap_of(runtime, facts.also(outcome.values))
             outcome = Outcome(None, gap.reason, lacks=True) if gap else outcome
+        outcome = replace(outcome, single=is_single(runtime, facts))
         found[runtime] = outcome
     return found
 
@@ -137,7 +138,8 @@ def _compared(wanted: Mapping[str, Outcome], got: Mapping[str, Outcome], compare
     differences = []
     for one, other in pairs:
         # What one runtime computes in double precision the other may compute in single.
-        between = compare if one == other or compare is _shapes_differ else partial(difference, single=True)
+        rounds = one != other or wanted[one].single or got[other].single
+        between = partial(difference, single=True) if rounds and compare is not _shapes_differ else compare
         problem = _differs(wanted[one].values or (), got[other].values or (), between)
         if problem:
             differences.append(f"{one}: {problem}" if one == other else f"{one} against {other}: {problem}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,17 +34,22 @@ class Outcome:
         values: its outputs, None where it failed.
         error: why it failed, in one line.
         lacks: whether it says that it does not have the operator, version or element type, which proves nothing.
+        single: whether it is known to compute doubles in single precision.
     """
 
     values: tuple[Any, ...] | None
     error: str = ""
     lacks: bool = False
+    single: bool = False
 
 
 def run(runtime: str, model: ModelProto, feeds: Mapping[str, Any]) -> Outcome:
-    """Run a model by ``onnxruntime`` or ``reference``; a failure is an outcome too."""
+    """Run a model by ``onnxruntime`` or ``reference``; a failure is an outcome too.
+
+    Each is given copies: training in onnxruntime writes over what it reads.
+    """
     try:
-        return Outcome(tuple(RUNTIMES[runtime](runnable(model), feeds)))
+        return Outcome(tuple(RUNTIMES[runtime](runnable(model), deepcopy(dict(feeds)))))
     except Exception as error:  # runtimes raise whatever they like
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return Outcome(None, text, any(mark in text for mark in _LACKS[runtime]))
@@ -80,7 +86,7 @@ def _by_onnxruntime(model: ModelProto, feeds: Mapping[str, Any]) -> Sequence[Any
     options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     types = [_element_type(value.type) for value in model.graph.output]
-    strange = (TensorProto.BFLOAT16, *_EIGHT_BITS)
+    strange = (TensorProto.BFLOAT16, TensorProto.FLOAT4E2M1, *_EIGHT_BITS)
     if any(_element_type(value.type) in strange for value in (*model.graph.input, *model.graph.output)):
         return _with_bindings(session, feeds, types)
     return list(session.run(None, dict(feeds), _quiet))
@@ -108,6 +114,12 @@ def _with_bindings(session: onnxruntime.InferenceSession, feeds: Mapping[str, An
 
 
 def _as_array(value: Any, element_type: int) -> Any:
+    if element_type == TensorProto.FLOAT4E2M1:
+        # Two a byte, the first in the lower half; its own way to numpy takes a byte for each, and reads beyond them.
+        count = int(np.prod(value.shape()))
+        raw = np.frombuffer(ctypes.string_at(value.data_ptr(), (count + 1) // 2) if count else b"", np.uint8)
+        halves = np.stack([raw & 15, raw >> 4], axis=1).reshape(-1)[:count]
+        return halves.view(helper.tensor_dtype_to_np_dtype(element_type)).reshape(tuple(value.shape()))
     if element_type == TensorProto.BFLOAT16 or element_type in _EIGHT_BITS:
         dtype = helper.tensor_dtype_to_np_dtype(element_type)
         shape = tuple(value.shape())
