@@ -20,6 +20,7 @@ from onnx.reference.op_run import OpRun
 from reducelower.model.schemas import schema
 from tests.fuzz.recurrent_layers import gru, lstm, rnn
 from tests.fuzz.values import is_exact_type
+from tests.fuzz.windows import conv, lp_pool, qlinear_conv, qlinear_matmul
 
 __all__ = ["old_operators"]
 
@@ -143,21 +144,6 @@ def _split(x: np.ndarray, sizes: np.ndarray | None = None, *, outputs: int, **ho
     return tuple(np.split(x, np.cumsum(given)[:-1], axis))
 
 
-def _lp_pool(x: np.ndarray, kernel_shape: list[int], p: float = 2, **how: Any) -> np.ndarray:
-    rank = len(kernel_shape)
-    strides, pads = how.get("strides") or [1] * rank, how.get("pads") or [0] * 2 * rank
-    auto_pad = how.get("auto_pad", "NOTSET")
-    if auto_pad.startswith("SAME"):
-        sizes = zip(x.shape[2:], kernel_shape, strides, strict=True)
-        missing = [max((-(-size // stride) - 1) * stride + kernel - size, 0) for size, kernel, stride in sizes]
-        pads = [one // 2 for one in missing] + [one - one // 2 for one in missing]
-        pads = pads if auto_pad == "SAME_UPPER" else pads[rank:] + pads[:rank]
-    padded = np.pad(np.abs(x.astype(np.float64)), [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, kernel_shape, tuple(range(2, x.ndim)))
-    windows = windows[(slice(None), slice(None), *(slice(None, None, stride) for stride in strides))]
-    return ((windows ** float(p)).sum(axis=tuple(range(-rank, 0))) ** (1 / float(p))).astype(x.dtype)
-
-
 def _upsample(x: np.ndarray, scales: Any = None, mode: str = "nearest", **how: Any) -> np.ndarray:
     """A place in the result stands for itself divided by the scale; nearest takes the one below."""
     scales = [1, 1, how["height_scale"], how["width_scale"]] if scales is None else scales
@@ -197,7 +183,10 @@ _MEANINGS: tuple[tuple[str, int, int, _Meaning], ...] = (
     ("Tile", 1, 5, _tile),
     ("Reshape", 1, 4, _reshape),
     ("Split", 1, 1, _split),
-    ("LpPool", 1, 1, _lp_pool),
+    ("LpPool", 1, 99, lp_pool),
+    ("Conv", 1, 99, conv),
+    ("QLinearConv", 10, 99, qlinear_conv),
+    ("QLinearMatMul", 10, 99, qlinear_matmul),
     ("Upsample", 1, 9, _upsample),
     ("RNN", 1, 99, rnn),
     ("GRU", 1, 99, gru),

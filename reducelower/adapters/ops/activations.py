@@ -70,6 +70,16 @@ def _shrink(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
         return None
     body = Writer(node, scope)
     wide = body.add("Cast", node.input[0], tail="wide", to=TensorProto.DOUBLE)
-    shrunk = body.add("Shrink", wide, tail="shrunk")
-    body.nodes[-1].attribute.extend(node.attribute)
-    return body.yields("Cast", shrunk, to=element_type)
+    lambd = value_of(node, "lambd", 0.5)
+    bias, high, low = (
+        body.constant(value, TensorProto.DOUBLE, tail)
+        for value, tail in ((value_of(node, "bias", 0.0), "bias"), (lambd, "high"), (-lambd, "low"))
+    )
+    # Whole numbers are what is chosen between, for want of a Where for others below opset 9.
+    less, more = (
+        body.cast(body.add(op_type, wide, bias), TensorProto.DOUBLE, element_type, tail)
+        for op_type, tail in (("Sub", "less"), ("Add", "more"))
+    )
+    is_high = body.add("Greater", wide, high, tail="is_high")
+    above = body.add("Where", is_high, less, body.constant(0, element_type, "zero"), tail="above")
+    return body.yields("Where", body.add("Less", wide, low, tail="is_low"), more, above)
