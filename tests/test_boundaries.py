@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import reducelower.legalization.driver  # registers every rewrite  # noqa: F401
+from reducelower.adapters import ops
 from reducelower.adapters import registry as crossings
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, SAME_IN_PRACTICE, TAKES_MORE
 from reducelower.adapters.registry import Crossing
@@ -39,6 +39,7 @@ BOUNDARIES = [
 
 
 def _crossing(operator: str, version: int, *, down: bool) -> Crossing:
+    ops.load(operator)
     return crossings._crossing(operator, version, version - 1, down)
 
 

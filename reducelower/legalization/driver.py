@@ -38,6 +38,7 @@ from reducelower.model.sole_type import reads_and_yields_one_type
 from reducelower.options import Target
 from reducelower.plan import Label, Site
 from reducelower.rulebook import bodies
+from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 from reducelower.scope.node import NodeScope
@@ -88,7 +89,7 @@ class Legalizer:
         self._walk(self._main_graph(source_opset))
         for number, function in enumerate(self.draft.model.functions):
             self._walk_function(function, number)
-        constants.remove_unused(self.ground.released, self.ground.folded, self._edits)
+        remove_unused(self.ground.released, self.ground.folded, self._edits)
         self._treat_constants()
         self._fit_types()
         for edit in self._edits:

@@ -151,8 +151,8 @@ class Settler:
             else:
                 settled.append(node)
         is_outermost = not isinstance(around, InnerScope) and scope.node_scope.graph.is_graph
-        if is_outermost and all(map(around.has_type_at_hand, sorted(scope.read()))):
-            # The graph is to state types that are known without inference.
+        if is_outermost and all(map(around.states_type, sorted(scope.read()))):
+            # Where the model states types, it is to state those of new values.
             scope.note_types()
         return settled
 

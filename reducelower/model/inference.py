@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 from onnx import (
@@ -34,6 +34,8 @@ __all__ = [
 ]
 
 # Tensors above this many elements are weights; shape inference only reads the values of small ones.
+_BODIES_KEPT = 512
+
 _SMALL = 1024
 
 GraphKey = tuple[int, ...]
@@ -398,7 +400,17 @@ def _has_references(nodes: Iterable[NodeProto]) -> bool:
 
 
 def infer_body(nodes: list[NodeProto], types: Mapping[str, TypeProto], opset: int) -> GraphProto:
-    """A few nodes that stand alone, with the types of everything computed, from the types of what they read."""
+    """A few nodes that stand alone, with the types of everything computed, from the types of what they read.
+
+    What comes is to be read only: it is kept for the next who asks, since the same few nodes come again and again.
+    """
     function = FunctionProto(name="body", node=nodes, input=types)
     function.opset_import.add(version=opset)
-    return infer_function(function, types, ModelProto(ir_version=10))
+    return _infer_body(function.SerializeToString(), tuple(found.SerializeToString() for found in types.values()))
+
+
+@lru_cache(_BODIES_KEPT)
+def _infer_body(body: bytes, types: tuple[bytes, ...]) -> GraphProto:
+    function = FunctionProto.FromString(body)
+    given = dict(zip(function.input, map(TypeProto.FromString, types), strict=True))
+    return infer_function(function, given, ModelProto(ir_version=10))

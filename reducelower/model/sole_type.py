@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from onnx import GraphProto, NodeProto, TensorProto, defs
+from onnx import GraphProto, NodeProto, defs
 
 from reducelower.model.census import Census, Columns, graph_of
+from reducelower.model.element_types import element_type_of_constant
 from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import parse_element_type, schema, taken_types
 
@@ -110,19 +111,8 @@ def _sources(graph: GraphProto, census: Census) -> dict[bytes, int | None]:
     found.update({tensor.name.encode(): tensor.data_type for tensor in graph.initializer})
     found.update({sparse.values.name.encode(): sparse.values.data_type for sparse in graph.sparse_initializer})
     for node in _nodes(census, "Constant".__eq__):
-        found[node.output[0].encode()] = _type_of_constant(node)
+        found[node.output[0].encode()] = element_type_of_constant(node) or None
     return found
-
-
-def _type_of_constant(node: NodeProto) -> int | None:
-    for attribute in node.attribute:
-        if attribute.name == "value":
-            return attribute.t.data_type
-        if attribute.name in ("value_int", "value_ints"):
-            return int(TensorProto.INT64)
-        if attribute.name in ("value_float", "value_floats"):
-            return int(TensorProto.FLOAT)
-    return None
 
 
 def _nodes(census: Census, is_wanted: Callable[[str], bool]) -> Iterator[NodeProto]:

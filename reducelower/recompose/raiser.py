@@ -7,7 +7,6 @@ from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
-from reducelower.adapters.constants import remove_unused
 from reducelower.legalization.edits import Edit
 from reducelower.model.build import copy_marks
 from reducelower.model.graph import function_path, inner_path, subgraphs
@@ -19,6 +18,7 @@ from reducelower.recompose.expansions import Expansions, Manner
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.recompose.unify import Finder
+from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
 

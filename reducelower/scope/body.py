@@ -19,6 +19,7 @@ from onnx import (
     numpy_helper,
 )
 
+from reducelower.model.element_types import Told, follow, told_by
 from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.inference import infer_body
 from reducelower.model.schemas import element_type_name, type_string
@@ -129,9 +130,9 @@ class _Inside(Scope):
         """Whether a value is an input of the function around."""
         return self.parent.is_handed_by_callers(name)
 
-    def has_type_at_hand(self, name: str) -> bool:
-        """Whether the type of a value is known without inferring the whole model."""
-        return self.parent.has_type_at_hand(name)
+    def states_type(self, name: str) -> bool:
+        """Whether the model states the type of a value."""
+        return self.parent.states_type(name)
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of a node."""
@@ -180,6 +181,8 @@ class BodyScope(_Inside):
         self.nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
         self._producers = {name: node for node in self.nodes for name in node.output if name}
         self._constants: dict[str, Array | None] = {}
+        self._folding = Folding()
+        self._told_types: dict[str, int] = {}
 
     def defines(self, name: str) -> bool:
         """Whether one of the nodes yields a value."""
@@ -192,7 +195,7 @@ class BodyScope(_Inside):
         if not self.defines(name):
             return self.parent.constant(name)
         if name not in self._constants:
-            self._constants[name] = Folding().value(name, self)
+            self._constants[name] = self._folding.value(name, self)
         return self._constants[name]
 
     def home(self, name: str) -> BodyScope:
@@ -233,12 +236,29 @@ class BodyScope(_Inside):
         """Whether a value is an input of the function around."""
         return not self.defines(name) and self.parent.is_handed_by_callers(name)
 
-    def has_type_at_hand(self, name: str) -> bool:
-        """Whether the type of a value is known without inferring the whole model."""
+    def states_type(self, name: str) -> bool:
+        """Whether the model states the type of a value."""
         node = self.producer(name)
-        return (node is not None and _is_constant(node)) or self.parent.has_type_at_hand(name)
+        return (node is not None and _is_constant(node)) or self.parent.states_type(name)
 
     # Types
+
+    def type_string(self, name: str) -> str | None:
+        """The type of a value as schemas spell it."""
+        told = follow(name, self._told, self._told_types) if self.defines(name) else 0
+        return f"tensor({element_type_name(told)})" if told else super().type_string(name)
+
+    def element_type(self, name: str) -> int | None:
+        """The element type of a tensor."""
+        return (follow(name, self._told, self._told_types) if self.defines(name) else 0) or super().element_type(name)
+
+    def _told(self, name: str) -> Told:
+        """What the nodes tell of an element type without shape inference; see `follow`."""
+        declared = self.node_scope.declared_element_type(name)
+        if declared is not None:
+            return declared
+        node = self.producer(name)
+        return self.parent.element_type(name) or 0 if node is None else told_by(node, name, self.opset)
 
     def own_type(self, name: str) -> TypeProto | None:
         """The type that inference over the nodes finds."""

@@ -1,13 +1,13 @@
 """Constants that small subgraphs compute: ``axes`` behind Concat, Range, Shape of a known shape, and their like.
 
-The producing nodes run in onnx's own reference implementation, one by one, within bounds on their number and on the
-size of what they yield.
+The producing nodes run in onnx's own reference implementation, one by one, within bounds on the size of what they
+yield.
 """
 
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper
@@ -26,7 +26,8 @@ __all__ = ["LARGEST", "Folding"]
 LARGEST = 65_536
 """How many elements a computed constant may have at most."""
 
-_MOST_NODES = 256
+_ONLY_TYPES = frozenset({("CastLike", 1), ("Size", 0)})
+"""Operands of which the values do not matter."""
 
 _SELECTING = frozenset(
     {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
@@ -56,75 +57,100 @@ class _Value(NamedTuple):
     unknown: Array | None = None
 
 
-class Folding:
-    """Computes values from constants; one object answers for one value and what it is made of.
+_Place: TypeAlias = "tuple[Foldable, str]"
+"""A value by name, with the graph that defines it."""
 
-    Attributes:
-        folded: the values computed on the way, each with the scope it stands in; empty unless the answer was one.
-    """
+
+class Folding:
+    """Computes values from constants; each is computed once, however many others are made of it."""
 
     def __init__(self) -> None:
-        self._left = _MOST_NODES
-        self.folded: list[tuple[Any, str]] = []
+        self._known: dict[_Place, _Value | None] = {}
 
     def value(self, name: str, scope: Foldable) -> Array | None:
         """The value of a name; None if it depends on more than constants and static shapes, or goes beyond bounds."""
-        found = self._value(name, scope)
+        found = self._value((scope.home(name), name))
         return None if found is None or found.unknown is not None else found.data
 
-    def _value(self, name: str, scope: Foldable) -> _Value | None:
-        home = scope.home(name)
+    def _value(self, wanted: _Place) -> _Value | None:
+        # A stack of our own: what one value is made of may be deeper than Python calls may be.
+        waiting = [wanted]
+        begun: set[_Place] = set()
+        while waiting:
+            place = waiting[-1]
+            if place in self._known:
+                waiting.pop()
+                continue
+            found = self._look(place)
+            if found is None or isinstance(found, _Value):
+                self._known[place] = found
+            elif found in begun:
+                self._known[place] = None  # a value that is made of itself is none
+            else:
+                begun.add(place)
+                waiting.append(found)
+        return self._known[wanted]
+
+    def _look(self, place: _Place) -> _Value | _Place | None:
+        """The value at a place, or where one stands that is to be known first."""
+        home, name = place
         known = home.whole(name)
         if known is not None:
             return _Value(known)
         node = home.producer(name)
-        if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in _COMPUTABLE or self._left <= 0:
+        if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in _COMPUTABLE:
             return None
-        self._left -= 1
         if node.op_type == "Shape":
-            return self._shape(node, name, home)
-        inputs = [self._input(node, at, home) if given else None for at, given in enumerate(node.input)]
-        if any(given and found is None for given, found in zip(node.input, inputs, strict=True)):
-            return None
-        if any(found is not None and found.unknown is not None for found in inputs[_data_operands(node) :]):
-            return None
+            return self._shape(node, home)
+        inputs: list[_Value | None] = []
+        for at, given in enumerate(node.input):
+            found = None
+            if given:
+                if (node.op_type, at) in _ONLY_TYPES:
+                    found = self._only_type(node, at, home)
+                else:
+                    source = home.home(given), given
+                    if source not in self._known:
+                        return source
+                    found = self._known[source]
+                if found is None or (found.unknown is not None and at >= _data_operands(node)):
+                    return None
+            inputs.append(found)
+        return self._computed(node, name, inputs, home.opset)
+
+    def _computed(self, node: NodeProto, name: str, inputs: list[_Value | None], opset: int) -> _Value | None:
         data = [None if found is None else found.data for found in inputs]
         if not _is_small(node, data):
             return None
-        result = _evaluate(node, name, data, home.opset)
-        if result is None:
-            return None
-        self.folded.append((home, name))
-        if all(found is None or found.unknown is None for found in inputs):
-            return _Value(result)
+        result = _evaluate(node, name, data, opset)
+        if result is None or all(found is None or found.unknown is None for found in inputs):
+            return None if result is None else _Value(result)
         # What is known of the result goes the way its elements went.
         marked = _data_operands(node)
         marks = [
             _marks(found) if at < marked else given for at, (found, given) in enumerate(zip(inputs, data, strict=True))
         ]
-        unknown = _evaluate(node, name, marks, home.opset)
+        unknown = _evaluate(node, name, marks, opset)
         return None if unknown is None else _Value(result, unknown if unknown.any() else None)
 
-    def _input(self, node: NodeProto, at: int, home: Foldable) -> _Value | None:
+    def _only_type(self, node: NodeProto, at: int, home: Foldable) -> _Value | None:
+        """Something that has the element type of an operand, or its shape, where only that is looked at."""
         name = node.input[at]
-        if node.op_type == "CastLike" and at == 1:
+        if node.op_type == "CastLike":
             element_type = home.element_type(name)
             return None if element_type is None else _Value(np.zeros(1, helper.tensor_dtype_to_np_dtype(element_type)))
-        if node.op_type != "Size":
-            return self._value(name, home)
         shape = home.shape(name)
         if shape is None or None in shape:
             return None
         # A zero of that shape takes no memory.
         return _Value(np.broadcast_to(np.float32(0), [size or 0 for size in shape]))
 
-    def _shape(self, node: NodeProto, name: str, home: Foldable) -> _Value | None:
+    def _shape(self, node: NodeProto, home: Foldable) -> _Value | None:
         shape = home.shape(node.input[0])
         if shape is None:
             return None
         given = {attribute.name: attribute.i for attribute in node.attribute}
         sizes = shape[given.get("start", 0) : given.get("end", len(shape))]
-        self.folded.append((home, name))
         unknown = np.array([size is None for size in sizes], np.int64)
         return _Value(np.array([size or 0 for size in sizes], np.int64), unknown if unknown.any() else None)
 

@@ -25,13 +25,14 @@ from onnx import (
 )
 
 from reducelower.errors import RefusedError
+from reducelower.model.element_types import follow, told_by
 from reducelower.model.graph import read_by
 from reducelower.model.inference import GraphKey
 from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.value_info import entry, without_made_up_symbols
-from reducelower.scope.fold import LARGEST, Folding
+from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import read_tensor, tensor_of, value_key
 
@@ -53,6 +54,23 @@ _EXACT_IN_DOUBLE = 2.0**53
 """Up to here a double holds every integer."""
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+
+
+def _told(value: tuple[GraphScope, str]) -> int | list[tuple[GraphScope, str]]:
+    """What the graph that defines a value tells of its element type; see `follow`."""
+    home, name = value
+    declared = home.ground.element_types.get(name)
+    if declared is not None:
+        return declared
+    stated = home._stated_type(name)
+    if stated is not None and type_string(stated) is not None:
+        return stated.tensor_type.elem_type
+    if name in home._initializers:
+        return home._initializers[name].data_type
+    constant = home.constant_nodes.get(name)
+    node = home.producer(name) if constant is None else constant[1]
+    told = 0 if node is None or home.key is None else told_by(node, name, home.opset)
+    return told if isinstance(told, int) else [(home.home(each), each) for each in told]
 
 
 def tensor_type(tensor: TensorProto) -> TypeProto:
@@ -138,7 +156,7 @@ class GraphScope:
         holder = self.holder
         if self.parent is None:
             return set()  # what no graph inside defines is looked for here
-        defined = {*self._initializers, *self._given}
+        defined = {*self._initializers, *self.inputs}
         if isinstance(holder, GraphProto):
             defined.update(tensor.values.name for tensor in holder.sparse_initializer)
         for node in self.node_list:
@@ -151,8 +169,8 @@ class GraphScope:
         return {tensor.name: tensor for tensor in tensors}
 
     @cached_property
-    def _given(self) -> frozenset[str]:
-        """The inputs of the graph or function."""
+    def inputs(self) -> frozenset[str]:
+        """The names of the inputs of the graph or function."""
         return frozenset(value if isinstance(value, str) else value.name for value in self.holder.input)
 
     @cached_property
@@ -163,6 +181,11 @@ class GraphScope:
         """The node of this very graph that yields a value, as it was before any rewrite."""
         return self._producers.get(name)
 
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Where the node stands that yields a value."""
+        return {output: index for index, node in enumerate(self.node_list) for output in node.output if output}
+
     def whole(self, name: str) -> Array | None:
         """The value of an initializer or Constant node of this very graph; None for anything else."""
         return self.ground.values[self.stated_constant(name)]
@@ -172,7 +195,7 @@ class GraphScope:
 
     def is_overridable(self, name: str) -> bool:
         """Whether an initializer is only the default of a graph input that the caller may override."""
-        is_given = name in self._given and self.ground.overridable
+        is_given = name in self.inputs and self.ground.overridable
         return is_given and self.parent is None and isinstance(self.holder, GraphProto)
 
     # Questions about a value, each with an answer that can be compared
@@ -191,11 +214,10 @@ class GraphScope:
         if number is None:
             number = home.stated_constant(name)
             if not number:
-                folding = Folding()
-                value = folding.value(name, home)
+                value = self.ground.folding.value(name, home)
                 if value is not None:
                     number = self.ground.values.number(value)
-                    self.ground.folded.update(folding.folded)
+                    self.ground.folded.add((home, name))
             home._constants[name] = number
         return number
 
@@ -209,7 +231,7 @@ class GraphScope:
         if tensor is None:
             found = self.constant_nodes.get(name)
             return 0 if found is None else self._value_of_node(found[1])
-        if name in self._given and self.is_overridable(name):
+        if name in self.inputs and self.is_overridable(name):
             if not self.ground.freeze_defaults:
                 return 0
             self.ground.frozen.add(name)
@@ -302,17 +324,19 @@ class GraphScope:
 
     def is_handed_by_callers(self, name: str) -> bool:
         """Whether a value is an input of the function around."""
-        return self.is_function and name in self.root._given
+        return self.is_function and name in self.root.inputs
 
-    def has_type_at_hand(self, name: str) -> bool:
-        """Whether the type of a value is to be had without inferring the types of the whole model."""
-        if self.ground.source.has_run:
-            return True
+    def states_type(self, name: str) -> bool:
+        """Whether the type of a value is stated, or its value, which tells it."""
         home = self.home(name)
         if name in home._initializers or name in home.constant_nodes:
             return True
         found = home._stated_type(name)
         return found is not None and _is_whole(found)
+
+    def has_type_at_hand(self, name: str) -> bool:
+        """Whether the type of a value is to be had without inferring the types of the whole model."""
+        return self.ground.source.has_run or self.states_type(name)
 
     # Questions about the place
 
@@ -355,7 +379,7 @@ class GraphScope:
         return without_made_up_symbols(inferred)
 
     def _plain_element_type(self, name: str) -> int | None:
-        """The element type of a value that the user declared, or that is plain without inference."""
+        """The element type of a value that the user declared, or that is plain without shape inference."""
         ground = self.ground
         declared = ground.element_types.get(name)
         if declared is not None:
@@ -364,9 +388,11 @@ class GraphScope:
         tensor = home._initializers.get(name)
         if tensor is not None and not home._states(name):
             return tensor.data_type or None
-        if home.key != () or ground.source.has_run or home._is_stated(name):
-            return None
-        return ground.source.sole_element_type
+        if home.key == () and not ground.source.has_run and not home._is_stated(name):
+            sole = ground.source.sole_element_type
+            if sole is not None:
+                return sole
+        return follow((home, name), _told, ground.told) or None
 
     def _is_stated(self, name: str) -> bool:
         return self._states(name) or name in self._initializers or name in self.constant_nodes

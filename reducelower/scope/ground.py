@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
+from reducelower.scope.fold import Folding
 from reducelower.scope.values import Values
 
 if TYPE_CHECKING:
@@ -60,5 +61,7 @@ class Ground:
         self.opset = opset
         self.frozen: set[str] = set()
         self.released: dict[GraphScope, set[str]] = {}
+        self.folding = Folding()
         self.folded: set[tuple[GraphScope, str]] = set()
+        self.told: dict[tuple[GraphScope, str], int] = {}
         self.values = Values()

@@ -40,10 +40,6 @@ _NO_OPERAND = -1
 """The number under which a question about the place itself is written down."""
 
 
-def _has_inferred(graph: GraphScope, _: str) -> bool:
-    return graph.ground.source.has_run
-
-
 def _writes_initializers(graph: GraphScope, _: str) -> bool:
     return graph.writes_initializers
 
@@ -245,13 +241,9 @@ class NodeScope(Scope):
         """Whether a value is an input of the function around."""
         return not self._is_own(name) and bool(self._ask(GraphScope.is_handed_by_callers, name))
 
-    def has_type_at_hand(self, name: str) -> bool:
-        """Whether the type of a value is known without inferring the whole model."""
-        if name in self.added:
-            return True
-        if name in self._made:
-            return self._ask_of_place(_has_inferred)
-        return bool(self._ask(GraphScope.has_type_at_hand, name))
+    def states_type(self, name: str) -> bool:
+        """Whether the model states the type of a value."""
+        return name in self.added or (name not in self._made and bool(self._ask(GraphScope.states_type, name)))
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of the node; such nodes use the names of the model."""

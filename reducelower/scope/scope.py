@@ -110,8 +110,8 @@ class Scope(ABC):
         """Whether a value is an input of the function around."""
 
     @abstractmethod
-    def has_type_at_hand(self, name: str) -> bool:
-        """Whether the type of a value is to be had without inferring the types of the whole model."""
+    def states_type(self, name: str) -> bool:
+        """Whether the model states the type of a value, or its value, which tells it."""
 
     @abstractmethod
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:

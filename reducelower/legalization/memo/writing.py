@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -24,8 +25,16 @@ from reducelower.scope.node import Added, blank
 
 __all__ = ["Writing", "put_in_own_names", "put_refusal"]
 
-_Piece: TypeAlias = "bytes | int | str"
-"""A part of a node: bytes as they are, the number of one of its names or of its marks, or a new name in blanks."""
+_Blank: TypeAlias = "tuple[int, bytes]"
+"""The number of one of the names of a node, or of its marks, and what comes behind that name."""
+
+_Piece: TypeAlias = "bytes | _Blank | str"
+"""A part of a node: bytes as they are, a blank, or a new name in blanks, which has to be spelled."""
+
+_Apart: TypeAlias = "tuple[int, list[_Piece]]"
+"""A node in pieces: how many bytes those take that are bytes, and these as a format has them."""
+
+_NONE: Mapping[str, str] = {}
 
 _Text: TypeAlias = tuple[bytes, Callable[[tuple[bytes, ...]], Any]]
 """A format, and what picks out of names and marks what goes into it."""
@@ -90,7 +99,7 @@ class Writing:
         self._derived = {name for _, _, name in outcome.derived}
         self._tails: dict[str, tuple[int, str]] = {}
         self._families: dict[int, tuple[str, frozenset[bytes]]] | None = self._find_families()
-        self._pieces: list[list[_Piece]] | None = self._take_apart()
+        self._pieces: list[_Apart] | None = self._take_apart()
         self._texts: dict[tuple[int, ...], _Text] = {}
 
     # New names
@@ -182,15 +191,15 @@ class Writing:
 
     # Bytes with blanks
 
-    def _take_apart(self) -> list[list[_Piece]] | None:
+    def _take_apart(self) -> list[_Apart] | None:
         """The nodes in pieces; None where names stand inside graphs, or where they are made otherwise than usual."""
-        pieces = []
+        nodes = []
         for node in self.outcome.nodes or ():
-            apart = None if any(True for _ in subgraphs(node)) else self._pieces_of(node)
-            if apart is None:
+            pieces = None if any(True for _ in subgraphs(node)) else self._pieces_of(node)
+            if pieces is None:
                 return None
-            pieces.append(apart)
-        return pieces
+            nodes.append(_apart(pieces))
+        return nodes
 
     def _pieces_of(self, node: NodeProto) -> list[_Piece] | None:
         pieces: list[_Piece] = []
@@ -207,7 +216,7 @@ class Writing:
             behind.ClearField(field)
         pieces.append(head.SerializeToString())
         if node.doc_string == MARKS:
-            pieces.append(self._marks_at)
+            pieces.append((self._marks_at, b""))
         pieces.append(behind.SerializeToString())
         return pieces
 
@@ -215,13 +224,13 @@ class Writing:
         if name in self._fixed:
             return _coded(self._fixed[name])
         if name == NAME_BLANK:
-            return self._name_at
+            return self._name_at, b""
         if name in self._derived:
             return name
         if not is_in_blanks(name):
             return _coded(name)
         found = re.fullmatch(r"⟦(\d+)⟧", name)
-        return int(found[1]) if found else None
+        return (int(found[1]), b"") if found else None
 
     def text(self, lengths: tuple[int, ...]) -> _Text:
         """What stands in the place of nodes whose names have some lengths, as a format.
@@ -235,32 +244,51 @@ class Writing:
         """
         found = self._texts.get(lengths)
         if found is None:
-            found = self._texts[lengths] = self._text_with(lengths, None)
+            found = self._texts[lengths] = self._text_of(self._with_tails, lengths)
         return found
 
-    def _text_with(self, lengths: tuple[int, ...], new: Mapping[str, str] | None) -> _Text:
-        """The same, with new names spelled out where they are given."""
+    def _text_with(self, lengths: tuple[int, ...], new: Mapping[str, str]) -> _Text:
+        """The same, with new names spelled out."""
         assert self._pieces is not None
+        return self._text_of(self._pieces, lengths, new)
+
+    @cached_property
+    def _with_tails(self) -> list[_Apart]:
+        """The nodes in pieces, with new names as a tail of one that they have."""
+        assert self._pieces is not None
+        tails = {name: (number, tail.encode()) for name, (number, tail) in self._tails.items()}
+        return [
+            (size, [tails[piece] if isinstance(piece, str) else piece for piece in pieces])
+            for size, pieces in self._pieces
+        ]
+
+    def _text_of(self, nodes: Sequence[_Apart], lengths: tuple[int, ...], new: Mapping[str, str] = _NONE) -> _Text:
         text: list[bytes] = []
         order: list[int] = []
-        for pieces in self._pieces:
-            parts: list[bytes] = []
-            size = 0
+        in_place, marks_at = self.outcome.in_place, self._marks_at
+        for size, pieces in nodes:
+            start = len(text)
             for piece in pieces:
-                if isinstance(piece, str) and new is not None:
-                    piece = _coded(new[piece])
                 if isinstance(piece, bytes):
-                    size += len(piece)
-                    parts.append(_plain(piece))
+                    text.append(piece)
                     continue
-                number, tail = (piece, "") if isinstance(piece, int) else self._tails[piece]
-                length = lengths[number] + len(tail.encode())
-                # Marks are whole fields, which have their lengths in them.
-                head = b"" if number == self._marks_at else varint(length)
-                size += len(head) + length
-                parts += [_plain(head), b"%b", _plain(tail.encode())]
+                if isinstance(piece, str):
+                    coded = _coded(new[piece])
+                    size += len(coded)
+                    text.append(_plain(coded))
+                    continue
+                number, tail = piece
+                length = lengths[number] + len(tail)
+                size += length
                 order.append(number)
-            text += parts if self.outcome.in_place else [_plain(field_head(size)), *parts]
+                if number == marks_at:
+                    text.append(b"%b")  # marks are whole fields, which have their lengths in them
+                else:
+                    head, blank_behind = _length_head(length)
+                    size += len(head)
+                    text += (blank_behind, _plain(tail))
+            if not in_place:
+                text.insert(start, _plain(field_head(size)))
         return b"".join(text), _picking(order)
 
     # Messages
@@ -274,6 +302,20 @@ class Writing:
             copy.ClearField("doc_string")
             copy.MergeFromString(marks)
         return copy
+
+
+def _apart(pieces: Sequence[_Piece]) -> _Apart:
+    """A node in pieces, bytes that follow each other in one."""
+    size = 0
+    joined: list[_Piece] = []
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            size += len(piece)
+            before = joined.pop() if joined and isinstance(joined[-1], bytes) else b""
+            assert isinstance(before, bytes)
+            piece = before + _plain(piece)
+        joined.append(piece)
+    return size, joined
 
 
 def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
@@ -304,6 +346,13 @@ def _picking(places: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
     if not places:
         return lambda given: ()
     return itemgetter(*places) if len(places) > 1 else lambda given: (given[places[0]],)
+
+
+@cache
+def _length_head(length: int) -> tuple[bytes, bytes]:
+    """What stands in front of a name of so many bytes; and, in a format, with the blank for the name."""
+    head = varint(length)
+    return head, _plain(head) + b"%b"
 
 
 def _coded(name: str) -> bytes:

@@ -1,0 +1,125 @@
+"""Element types that operators' type variables tell, one value at a time, without shape inference.
+
+`Add` yields what it reads, `Shape` always int64, `Cast` what its attribute says: mostly that is all there is to know,
+and to infer the shapes of a whole model for it takes longer than to convert it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
+from functools import cache
+from typing import TypeAlias, TypeVar
+
+from onnx import NodeProto, TensorProto, defs
+
+from reducelower.model.attributes import attribute_of
+from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema, taken_types
+
+__all__ = ["Told", "element_type_of_constant", "follow", "told_by"]
+
+Told: TypeAlias = "int | Sequence[str]"
+"""An element type (0: it is not known), or the values of which any has the type that is asked for."""
+
+_Value = TypeVar("_Value", bound=Hashable)
+
+_BY_ATTRIBUTE = {"Cast": "to", "ConstantOfShape": "value"}
+
+_OF_CONSTANT = {
+    "value_int": TensorProto.INT64,
+    "value_ints": TensorProto.INT64,
+    "value_float": TensorProto.FLOAT,
+    "value_floats": TensorProto.FLOAT,
+    "value_string": TensorProto.STRING,
+    "value_strings": TensorProto.STRING,
+}
+
+
+def told_by(node: NodeProto, output: str, opset: int) -> Told:
+    """What a node tells of the element type of one of its outputs.
+
+    Args:
+        node: the node, as it is written for the opset version.
+        output: the name of the output.
+        opset: opset version of the default domain.
+
+    Returns:
+        The element type (`TensorProto.DataType`), the inputs that have the same, or 0.
+    """
+    if node.domain not in DEFAULT_DOMAINS:
+        return 0
+    if node.op_type == "Constant":
+        return element_type_of_constant(node)
+    by_attribute = _BY_ATTRIBUTE.get(node.op_type)
+    if by_attribute is not None:
+        attribute = attribute_of(node, by_attribute)
+        if attribute is None:
+            return TensorProto.FLOAT if node.op_type == "ConstantOfShape" else 0
+        return attribute.i or attribute.t.data_type  # what refers to the function's attributes has neither
+    told = _by_variables(node.op_type, opset, list(node.output).index(output), len(node.input))
+    return told if isinstance(told, int) else [name for name in map(node.input.__getitem__, told) if name]
+
+
+def element_type_of_constant(node: NodeProto) -> int:
+    """The element type of what a Constant node yields; 0 where its attribute does not tell."""
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            return attribute.t.data_type
+        if attribute.name in _OF_CONSTANT:
+            return _OF_CONSTANT[attribute.name]
+    return 0
+
+
+@cache
+def _by_variables(op_type: str, opset: int, place: int, inputs: int) -> int | tuple[int, ...]:
+    """The element type of an output, or the places of the inputs that share its type variable; 0 for neither."""
+    found = schema(op_type, opset)
+    output = None if found is None else _formal(found.outputs, place)
+    if found is None or output is None:
+        return 0
+    taken = taken_types(found, output)
+    (only,) = taken if len(taken) == 1 else ("",)
+    if only.startswith("tensor("):
+        return parse_element_type(only)
+    formals = [_formal(found.inputs, index) for index in range(inputs)]
+    return tuple(index for index, given in enumerate(formals) if given and given.type_str == output.type_str)
+
+
+def _formal(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> defs.OpSchema.FormalParameter | None:
+    """The formal parameter at a place; None for one of several values that need not be of one type."""
+    formal = formals[min(place, len(formals) - 1)] if formals else None
+    if formal is None or formal.option != defs.OpSchema.FormalParameterOption.Variadic:
+        return formal if place < len(formals) else None
+    return formal if formal.is_homogeneous else None
+
+
+def follow(start: _Value, look: Callable[[_Value], int | Sequence[_Value]], found: MutableMapping[_Value, int]) -> int:
+    """The element type of a value, followed back to where one is told.
+
+    Args:
+        start: the value.
+        look: what is told of a value: its element type (0: not known), or values of which any has the same.
+        found: what was found before, to be added to.
+    """
+    waiting: list[tuple[_Value, Sequence[_Value]]] = []
+
+    def begin(value: _Value) -> None:
+        told = look(value)
+        found[value] = told if isinstance(told, int) else 0
+        if not isinstance(told, int):
+            waiting.append((value, told))
+
+    if start not in found:
+        begin(start)
+    while waiting:
+        value, others = waiting[-1]
+        for other in others:
+            if other not in found:
+                begin(other)
+                break
+            if found[other]:
+                found[value] = found[other]
+                waiting.pop()
+                break
+        else:
+            waiting.pop()
+    return found[start]

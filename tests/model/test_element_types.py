@@ -1,0 +1,101 @@
+"""Element types told by operators' type variables are those that onnx's node tests state."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+from onnx import GraphProto, NodeProto, TensorProto, parser
+
+import reducelower
+from reducelower.model import inference
+from reducelower.model.element_types import follow, told_by
+
+
+def _told(graph: GraphProto, name: str, opset: int) -> int:
+    producers = {output: node for node in graph.node for output in node.output}
+    given = {value.name: value.type.tensor_type.elem_type for value in graph.input}
+
+    def look(value: str) -> int | list[str]:
+        told = given.get(value, 0) if value not in producers else told_by(producers[value], value, opset)
+        return told if isinstance(told, int) else list(told)
+
+    return follow(name, look, {})
+
+
+def test_they_are_those_of_the_node_tests_of_onnx() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        cases = collect_testcases(None)
+    told = asked = 0
+    for case in cases:
+        model = case.model
+        if model is None or any(entry.domain not in ("", "ai.onnx") for entry in model.opset_import):
+            continue
+        opset = model.opset_import[0].version
+        for value in model.graph.output:
+            if value.type.WhichOneof("value") == "tensor_type":
+                found = _told(model.graph, value.name, opset)
+                assert found in (0, value.type.tensor_type.elem_type), (case.name, value.name)
+                asked += 1
+                told += found > 0
+    assert asked > 1000
+    assert told > 0.9 * asked
+
+
+def test_a_chain_is_followed_however_long_it_is() -> None:
+    nodes = [NodeProto(op_type="Abs", input=[f"v{index}"], output=[f"v{index + 1}"]) for index in range(5_000)]
+    graph = GraphProto(node=nodes)
+    graph.input.add(name="v0").type.tensor_type.elem_type = TensorProto.DOUBLE
+    assert _told(graph, "v5000", 13) == TensorProto.DOUBLE
+
+
+def test_any_operand_tells_and_a_circle_tells_nothing() -> None:
+    producers = {
+        "a": NodeProto(op_type="Add", input=["odd", "w"], output=["a"]),
+        "odd": NodeProto(op_type="Mystery", domain="my", output=["odd"]),
+        "b": NodeProto(op_type="Add", input=["c", "odd"], output=["b"]),
+        "c": NodeProto(op_type="Abs", input=["b"], output=["c"]),
+    }
+
+    def look(value: str) -> int | list[str]:
+        if value == "w":
+            return TensorProto.FLOAT16
+        told = told_by(producers[value], value, 13)
+        return told if isinstance(told, int) else list(told)
+
+    found: dict[str, int] = {}
+    assert follow("a", look, found) == TensorProto.FLOAT16
+    assert follow("b", look, found) == 0
+
+
+NO_SHAPES = """<ir_version: 8, opset_import: ["": 17, "my": 1]>
+g (float[N, 4] x, int64[K] shape) => (float[A, B, C] y) {
+  a = Reshape (x, shape)  b = Cast <to = 10> (a)  c = HardSwish (b)  d = Cast <to = 1> (c)  y = my.Op (d)
+}"""
+
+
+def test_what_only_asks_for_element_types_infers_no_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(model: onnx.ModelProto, *, lenient: bool = True) -> onnx.ModelProto:
+        raise AssertionError("the model was inferred")
+
+    monkeypatch.setattr(inference, "infer", refuse)
+    model = parser.parse_model(NO_SHAPES)
+    reducelower.convert_version(model, 13)
+
+
+DIAMONDS = """<ir_version: 8, opset_import: ["": 18]>
+g (float[2, 3] x) => (float[2, 1] y) <int64[1] v0 = {{1}}> {{ {nodes} y = ReduceMax (x, v{last}) }}"""
+
+
+@pytest.mark.parametrize("count", [10, 3_000])
+def test_constants_that_are_read_twice_at_every_step_are_computed_once_each(count: int) -> None:
+    steps = [f"s{index} = Add (v{index}, v{index}) v{index + 1} = Sub (s{index}, v{index})" for index in range(count)]
+    model = parser.parse_model(DIAMONDS.format(nodes=" ".join(steps), last=count))
+    (node,) = reducelower.convert_version(model, 13).graph.node
+    (axes,) = (attribute.ints for attribute in node.attribute if attribute.name == "axes")
+    np.testing.assert_array_equal(axes, [1])
