@@ -149,11 +149,12 @@ class _Aligner:
     def run(self) -> Alignment:
         before, after = self._models
         level = Level("graph", *self._mains(), {}, {})
-        for graph, numbers, model in (
-            (before.graph, level.left_numbers, before),
-            (after.graph, level.right_numbers, after),
+        # A default that no caller of the first model may override is a constant for those of the second, too.
+        versions = before.ir_version, min(before.ir_version, after.ir_version)
+        for graph, numbers, version in zip(
+            (before.graph, after.graph), (level.left_numbers, level.right_numbers), versions, strict=True
         ):
-            self._table.start(graph, numbers, is_main=True, ir_version=model.ir_version)
+            self._table.start(graph, numbers, is_main=True, ir_version=version)
         outputs = {value.name: value.name for value in after.graph.output}
         self._align(level, outputs)
         return self._found

@@ -12,17 +12,19 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from reducelower.model.graph import subgraphs
 from reducelower.numerics.measure import Array, Difference, is_float, measure, smallest_and_eps
 from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.numbering import opsets_of
 from reducelower.verification.places import Place
 from reducelower.verification.runtimes import Session
 from reducelower.verification.source import CannotRunError
 
-__all__ = ["DRAWS", "Move", "disturbed", "disturbed_inside", "explained", "moved_by", "widened"]
+__all__ = ["DRAWS", "Move", "disturbed", "disturbed_inside", "explained", "moved_by", "widened", "widened_all"]
 
 _SENSITIVITY = 16.0  # a rewrite may disturb more places than the inputs alone
 _STEPS = np.array([-2.0, -1.0, 1.0, 2.0])  # ULP
 DRAWS = 4
 """How many times values are moved: by chance one draw may leave an element where it is."""
 _MOST_FLIPPED = 0.01
+_MASKS = 12  # from this opset version on, Dropout takes whether it is training
 _BY_CHANCE = 2.0  # as many times the share of one draw may flip in another
 
 
@@ -67,48 +69,63 @@ def disturbed_inside(model: ModelProto, values: Collection[tuple[Place, str]]) -
     Returns:
         A copy; None where none of the values is a float.
     """
-    wanted: dict[int, dict[str, float]] = {}
+    wanted: dict[int, dict[str, int]] = {}
     for place, name in values:
         known = place.type_of(name)
         if known is not None and known[0] in (TensorProto.FLOAT, TensorProto.DOUBLE) and name in place.positions:
-            eps = float(np.finfo(helper.tensor_dtype_to_np_dtype(known[0])).eps)
-            wanted.setdefault(id(place.holder), {})[name] = 2 * eps
+            wanted.setdefault(id(place.holder), {})[name] = known[0]
     if not wanted:
         return None
     copied = ModelProto()
     copied.CopyFrom(model)
-    _disturb(model.graph, copied.graph, wanted)
+    _disturb(model.graph, copied.graph, wanted, opsets_of(model).get("", 1))
     for original, copy in zip(model.functions, copied.functions, strict=True):
-        _disturb(original, copy, wanted)
+        _disturb(original, copy, wanted, opsets_of(original).get("", 1))
     return copied
 
 
 def _disturb(
-    original: GraphProto | FunctionProto, copy: GraphProto | FunctionProto, wanted: Mapping[int, Mapping[str, float]]
+    original: GraphProto | FunctionProto,
+    copy: GraphProto | FunctionProto,
+    wanted: Mapping[int, Mapping[str, int]],
+    opset: int,
 ) -> None:
     for before, after in zip(original.node, copy.node, strict=True):
         inner = zip(subgraphs(before), subgraphs(after), strict=True)
         for (_, _, graph), (_, _, other) in inner:
-            _disturb(graph, other, wanted)
-    spans = wanted.get(id(original), {})
-    if not spans:
+            _disturb(graph, other, wanted, opset)
+    types = wanted.get(id(original), {})
+    if not types:
         return
     nodes: list[NodeProto] = []
     for node in copy.node:
         nodes.append(node)
         for at, name in enumerate(node.output):
-            if name not in spans:
-                continue
-            exact, share, factor = (f"{name}/{word}" for word in ("exact", "share", "factor"))
-            node.output[at] = exact
-            low, high, seed = -spans[name], spans[name], float(len(nodes))
-            nodes += [
-                helper.make_node("RandomUniformLike", [exact], [share], low=low, high=high, seed=seed),
-                helper.make_node("Exp", [share], [factor]),
-                helper.make_node("Mul", [exact, factor], [name]),
-            ]
+            if name in types:
+                node.output[at] = f"{name}/exact"
+                nodes += _moving(name, types[name], opset, len(nodes))
     del copy.node[:]
     copy.node.extend(nodes)
+
+
+def _moving(name: str, element_type: int, opset: int, seed: int) -> list[NodeProto]:
+    """Nodes that give a value with its floats moved by up to two last places."""
+    exact, share, factor = (f"{name}/{word}" for word in ("exact", "share", "factor"))
+    span = 2 * float(np.finfo(helper.tensor_dtype_to_np_dtype(element_type)).eps)
+    last = helper.make_node("Mul", [exact, factor], [name])
+    if opset < _MASKS:
+        drawn = helper.make_node("RandomUniformLike", [exact], [share], low=-span, high=span, seed=float(seed))
+        return [drawn, helper.make_node("Exp", [share], [factor]), last]
+    # onnxruntime has no RandomUniformLike of today, but the mask of a Dropout is as random.
+    settings = {"half": (element_type, 0.5), "true": (TensorProto.BOOL, True)}
+    settings |= {"up": (element_type, 1 + span), "down": (element_type, 1 - span)}
+    constants = [
+        helper.make_node("Constant", [], [f"{name}/{word}"], value=helper.make_tensor("", kind, [], [value]))
+        for word, (kind, value) in settings.items()
+    ]
+    ratio, training, up, down = (f"{name}/{word}" for word in settings)
+    drawn = helper.make_node("Dropout", [exact, ratio, training], [f"{name}/dropped", share], seed=seed)
+    return [*constants, drawn, helper.make_node("Where", [share, up, down], [factor]), last]
 
 
 def widened(moves: dict[str, Move], name: str, before: Array, after: Array, *, by_rounding: bool = False) -> None:
@@ -143,10 +160,15 @@ def moved_by(
             again = session.run(other)
         except CannotRunError:
             continue
-        for at, (left, right) in enumerate(zip(results, again, strict=True)):
-            if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-                widened(moves, str(at), left, right)
+        widened_all(moves, results, again)
     return moves
+
+
+def widened_all(moves: dict[str, Move], before: Sequence[Any], after: Sequence[Any]) -> None:
+    """The same of every result, by its number."""
+    for at, (left, right) in enumerate(zip(before, after, strict=True)):
+        if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+            widened(moves, str(at), left, right)
 
 
 def explained(before: Array, after: Array, tolerance: Tolerance, move: Move | None) -> Difference:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from onnx import ModelProto
 
-from reducelower.model.graph import all_nodes
+from reducelower.model.graph import all_nodes, read_by, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.verification.bounded import RANDOM
@@ -37,14 +37,20 @@ _OLDEST_IN_REFERENCE = 7  # most implementations of the pairs 1 -> 6 and 6 -> 7 
 
 
 def random_outputs(
-    model: ModelProto, run: Run, outputs: Sequence[OutputComparison], clock: Clock
+    model: ModelProto, run: Run, other: Run, outputs: Sequence[OutputComparison], clock: Clock
 ) -> list[OutputComparison]:
-    """Withdraw the comparison of outputs that the source itself does not reproduce on the same inputs.
+    """Withdraw the comparison of outputs that the source does not reproduce on the same inputs, or elsewhere.
 
     When the time is over, what was seen until then counts.
+
+    Args:
+        model: the source.
+        run, other: what the source and the other model returned; each runtime draws numbers of its own.
+        outputs: the comparisons.
+        clock: how long it may take.
     """
     names = [value.name for value in model.graph.output]
-    unstable: set[str] = set()
+    unstable = set() if run.runtime == other.runtime else _drawn(model)
     for feeds, first in zip(run.cases, run.results, strict=True):
         try:
             clock.check()
@@ -66,6 +72,15 @@ def random_outputs(
         else item
         for item in outputs
     ]
+
+
+def _drawn(model: ModelProto) -> set[str]:
+    """The values of the main graph that are computed from random numbers."""
+    found: set[str] = set()
+    for node in model.graph.node:
+        if any(inner.op_type in RANDOM for inner in walk([node])) or not found.isdisjoint(read_by(node)):
+            found.update(name for name in node.output if name)
+    return found
 
 
 def _identical(left: Array | None, right: Array | None) -> bool:

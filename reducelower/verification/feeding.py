@@ -41,13 +41,15 @@ def fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts)
     if not specs:
         yield Case("no inputs", {})
         return
-    unknown = any(spec.dims is None for spec in specs)
-    for rank in _RANKS if unknown else _RANKS[:1]:
+    known = [len(spec.dims) for spec in specs if spec.dims is not None]
+    ranks = list(dict.fromkeys([*sorted(set(known), key=known.count, reverse=True), *_RANKS]))
+    # What is not known is most often of the rank of the others; some kernels rely on that without looking.
+    for rank in ranks if limits.takes_empty or not known else ranks[:1]:
         ranked = [spec if spec.dims is not None else replace(spec, dims=(None,) * rank) for spec in specs]
         first = None
         for first in _fed(ranked, limits, seed, accepts):
             yield first
-        if first is not None:
+        if first is not None or len(known) == len(specs):
             return
 
 

@@ -35,6 +35,7 @@ class Filling:
         takes_special: whether NaN and infinities are fed.
         divides: whether integers are divided in the region.
         nonzero: whether this input is never zero.
+        may_overflow: whether integers are fed that overflow when they are added.
     """
 
     element_type: int
@@ -46,6 +47,7 @@ class Filling:
     takes_special: bool
     divides: bool
     nonzero: bool
+    may_overflow: bool
 
     @staticmethod
     def of(spec: InputSpec, limits: Limits) -> Filling:
@@ -60,6 +62,7 @@ class Filling:
             not limits.open_to_special,
             bool(limits.divisors),
             spec.name in limits.divisors,
+            not limits.are_apart,
         )
 
     @property
@@ -98,7 +101,8 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
     def made(draw: Callable[[tuple[int, ...], np.random.Generator], Any]) -> Maker:
         def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
             with np.errstate(all="ignore"):
-                return np.asarray(draw(shape, rng)).astype(dtype)
+                values = np.asarray(draw(shape, rng)).astype(dtype)
+            return np.where(values == 0, 1, values).astype(dtype) if filling.nonzero else values
 
         return make
 
@@ -196,6 +200,7 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         kept = [item for item in pool if lowest <= item <= highest and (item or not filling.nonzero)] or [1]
         return lambda shape, rng: np.array(kept, dtype)[rng.integers(0, len(kept), shape)]
 
+    limits = chosen(lowest, highest, 0, 1, lowest + 1, highest - 1)
     near = [round(constant) + step for constant in filling.constants for step in (-1, 0, 1) if abs(constant) < 2**53]
     return {
         "random": drawn(0, 9),
@@ -208,6 +213,5 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         **({f"at {constant:g}": chosen(round(constant)) for constant in filling.constants[:4]} if near else {}),
         **({f"above {constant:g}": chosen(round(constant) + 1) for constant in filling.constants[:4]} if near else {}),
         **({f"below {constant:g}": chosen(round(constant) - 1) for constant in filling.constants[:4]} if near else {}),
-        "limits": chosen(lowest, highest, 0, 1, lowest + 1, highest - 1),
-        "whole range": drawn(lowest, highest),
+        **({"limits": limits, "whole range": drawn(lowest, highest)} if filling.may_overflow else {}),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,11 +47,12 @@ class Sight:
 
     Attributes:
         is_special: whether NaN or infinities were fed, so that the source's own are no overflow.
-        move: tells, when asked, how far rounding alone moves each element of the source's result.
+        moves: tell, when asked, how far rounding alone moves each element of the source's result: rounding of what it
+            is given, then of what it computes inside.
     """
 
     is_special: bool = False
-    move: Callable[[], Move | None] = lambda: None
+    moves: Sequence[Callable[[], Move | None]] = ()
 
 
 NO_SIGHT = Sight()
@@ -65,6 +66,9 @@ def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance
     types = element_type_of(before), element_type_of(after)
     if types[0] != types[1]:
         return Judgement("different", f"element type {types[0]} before, {types[1]} after", _NO_ULPS)
+    if before.shape != after.shape and truth is not None and truth.value.shape == after.shape:
+        sizes = f"shape {list(before.shape)} for {list(after.shape)}"
+        return Judgement("departs", f"the runtime diverges from the specification on the source: {sizes}", _NO_ULPS)
     if before.shape != after.shape:
         return Judgement("different", f"shape {list(before.shape)} before, {list(after.shape)} after", _NO_ULPS)
     if truth is None or truth.value.shape != before.shape:
@@ -82,7 +86,7 @@ def judge_raised(
     point does; that an operator is right is no excuse for nodes that compute something else.
     """
     if truth is None or before.dtype != after.dtype or not before.shape == after.shape == truth.value.shape:
-        return judge(before, after, truth, tolerance, sight)
+        return judge(before, after, None if before.shape != after.shape else truth, tolerance, sight)
     found = _classify(after, before, truth)
     undefined = found.wrong & ~np.isfinite(before.astype(np.longdouble)) & truth.is_near(after)
     lost = found.lost | found.range_lost | undefined
@@ -153,8 +157,9 @@ def _verdict(before: Array, after: Array, value: Array, found: _Classes) -> tupl
 def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sight) -> Judgement:
     """Compare by tolerance; what the source itself does not hold in its element type is set aside and told."""
     found = measure(before, after, tolerance)
-    if found.mismatch:
-        found = explained(before, after, tolerance, sight.move())
+    for move in sight.moves:
+        if found.mismatch:
+            found = explained(before, after, tolerance, move())
     aside = 0
     if found.elements is not None and is_float(before) and not sight.is_special:
         overflown = ~np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))

@@ -15,7 +15,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.pairs import Pair
 
-__all__ = ["WHERE", "Limits", "leaves_nothing", "limits_of", "takes_empty"]
+__all__ = ["WHERE", "Limits", "becoming", "leaves_nothing", "limits_of", "takes_empty"]
 
 # Inputs that say where or how many: an index, an axis, a shape, a size, a count. Any other value is an error, or asks
 # for more memory than there is.
@@ -38,6 +38,9 @@ WHERE: Mapping[str, frozenset[int]] = {
         },
     }.items()
 }  # fmt: skip
+
+_DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}
+_HANDING_ON = frozenset({"Cast", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
 # They say of a value how large it is, whatever is in it.
 _OF_SHAPE = frozenset({"Shape", "Size"})
@@ -95,7 +98,7 @@ class Limits:
 
     Attributes:
         where: inputs that are indices, axes, shapes, sizes or counts, or become such.
-        divisors: integer inputs by which something is divided, so that zero is no value for them.
+        divisors: inputs by which integers are divided, or what becomes an integer, so that zero is no value for them.
         indexes: by input, the value whose axis it indexes.
         shapes: by input, the value that is given this shape.
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
@@ -109,6 +112,7 @@ class Limits:
         is_carried: whether both sides are one node for two versions of its operator, so that less will show the
             difference.
         has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
+        are_apart: whether the sides run in two runtimes, which add up integers beyond their range otherwise.
     """
 
     where: set[str] = field(default_factory=set)
@@ -124,6 +128,7 @@ class Limits:
     least: int = 1
     has_steps: bool = False
     is_carried: bool = False
+    are_apart: bool = False
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -132,7 +137,7 @@ class Limits:
         if self.where:
             found.append(f"{_names(self.where)}: taken for an index, a shape or a count, and fed only such values.")
         if self.divisors:
-            found.append(f"{_names(self.divisors)}: never fed zero, by which integers are divided.")
+            found.append(f"{_names(self.divisors)}: never fed zero, by which integers are divided or what becomes one.")
         if self.open_to_special:
             found.append(f"NaN and infinities were not fed: {self.open_to_special} leaves open what they do.")
         if self.rounds_to_integers:
@@ -151,10 +156,12 @@ def limits_of(pair: Pair) -> Limits:
     integers = {item.name for item in pair.inputs if item.element_type in _INTEGERS}
     for nodes in (pair.nodes, pair.replacement):
         flat = list(walk(nodes))
-        limits.where |= _becoming(flat, WHERE) & free
-        limits.divisors |= _becoming(flat, {"Div": frozenset({1}), "Mod": frozenset({1})}) & integers
+        limits.where |= becoming(flat, WHERE) & free
+        limits.divisors |= becoming(flat, _DIVISORS) & integers
         for node in flat:
             _note(node, limits)
+        if limits.open_to_special or limits.rounds_to_integers:
+            limits.divisors |= _divisors(flat) & free
     limits.divisors -= limits.where
     limits.takes_empty = takes_empty(walk([*pair.nodes, *pair.replacement]))
     found = list(_held(pair))
@@ -225,7 +232,7 @@ def _window(node: NodeProto) -> int:
     return max(((size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=False)), default=1)
 
 
-def _becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) -> set[str]:
+def becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) -> set[str]:
     """The values that reach one of these inputs, through whatever computes with them."""
     found: set[str] = set()
     while True:
@@ -241,6 +248,17 @@ def _becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) -
                     found.update(value.name for value in graph.output)
         if len(found) == count:
             return found
+
+
+def _divisors(nodes: Sequence[NodeProto]) -> set[str]:
+    """The values by which something is divided as they are."""
+    found: set[str] = set()
+    for node in reversed(nodes):
+        if node.domain in DEFAULT_DOMAINS:
+            found.update(name for at, name in enumerate(node.input) if at in _DIVISORS.get(node.op_type, ()) and name)
+            if node.op_type in _HANDING_ON and node.output[0] in found:
+                found.add(node.input[0])
+    return found
 
 
 def _through(node: NodeProto, inner: Sequence[str], found: set[str]) -> None:

@@ -131,10 +131,21 @@ def with_bodies(model: ModelProto) -> ModelProto | None:
     stated.CopyFrom(model)
     for tensor in model.graph.initializer:  # whose types bodies that depend on types do not see
         stated.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    for node in all_nodes(stated):
+        _state_defaults(node, default_opset(model))
     try:
         return inliner.inline_selected_functions(stated, [], exclude=True, inline_schema_functions=True)
     except Exception:  # bodies that depend on types that are not known, and versions of onnx without this
         return None
+
+
+def _state_defaults(node: NodeProto, opset: int) -> None:
+    """Add the attributes that are at their default, to which bodies refer as to any."""
+    found = schema(node.op_type, opset) if _is_function(node, opset) else None
+    if found is not None:
+        given = {item.name for item in node.attribute}
+        defaults = (item.default_value for name, item in sorted(found.attributes.items()) if name not in given)
+        node.attribute.extend(item for item in defaults if item.name)
 
 
 def _is_function(node: NodeProto, opset: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from reducelower.numerics.measure import Array, element_type_of, is_float
+from reducelower.numerics.measure import Array, element_type_of, is_float, measure
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.doubts import old_in_reference
 from reducelower.verification.providers import CPU
@@ -68,14 +68,8 @@ class Witness:
 
     def _imprecise(self, feeds: Mapping[str, Any], right: Array, truth: Array, at: int, where: Array) -> str:
         """Whether onnxruntime diverges on the replacement by digits: in the evaluator that gives what the source is."""
-        if not is_float(right) or old_in_reference(self._result):
-            return ""
-        try:
-            if self._other is None:
-                self._other = ReferenceRuntime().load(Source(self._result))
-            given = self._other.run(feeds)[at]
-        except CannotRunError:
-            return ""
+        there = self._replaced(feeds) if is_float(right) else None
+        given = None if there is None else there[at]
         if not isinstance(given, np.ndarray) or given.shape != truth.shape or given.dtype != truth.dtype:
             return ""
         one, other, exact = (
@@ -91,6 +85,32 @@ class Witness:
             f"the runtime diverges from the specification on the replacement: onnxruntime gives {one[0]:.9g}, "
             f"onnx.reference gives {other[0]:.9g} and of the source {exact[0]:.9g}"
         )
+
+    def runs(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:
+        """Whether the evaluator gives of the replacement what onnxruntime gives of the source, or what is all but that.
+
+        Args:
+            feeds: inputs on which onnxruntime fails on the replacement.
+            expected: what it gives of the source.
+        """
+        given = self._replaced(feeds)
+        return given is not None and all(
+            isinstance(one, np.ndarray)
+            and isinstance(other, np.ndarray)
+            and (one.dtype, one.shape) == (other.dtype, other.shape)
+            and not measure(one, other, tolerance_for(element_type_of(one))).mismatch
+            for one, other in zip(expected, given, strict=True)
+        )
+
+    def _replaced(self, feeds: Mapping[str, Any]) -> Sequence[Any] | None:
+        if old_in_reference(self._result):
+            return None
+        try:
+            if self._other is None:
+                self._other = ReferenceRuntime().load(Source(self._result))
+            return self._other.run(feeds)
+        except CannotRunError:
+            return None
 
     def _specified(self, feeds: Mapping[str, Any]) -> Sequence[Any] | None:
         if self._is_stale:

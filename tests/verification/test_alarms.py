@@ -1,0 +1,85 @@
+"""Right conversions that were once called different, each with what it takes to be told so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from reducelower import convert_version
+from reducelower.verification import verify
+from reducelower.verification.filling import Filling
+from reducelower.verification.inputs import InputSpec
+from reducelower.verification.limits import Limits
+
+from .models import model
+
+
+def with_defaults() -> ModelProto:
+    """A model of IR version 3, where every initializer has to be an input."""
+    text = "g (int64[2, 3] x, int64[2] n) => (int64[A, B] y) <int64[2] n = {2, 1}> { y = Tile (x, n) }"
+    return model(text, 6, ir_version=3)
+
+
+def test_a_constant_that_had_to_be_an_input_is_no_input_of_the_region() -> None:
+    given = with_defaults()
+    found = verify(given, convert_version(given, 13))
+    assert found.verdict == "equivalent"
+
+
+def test_a_default_that_may_be_overridden_is_still_one() -> None:
+    text = "g (float[2] x, float[2] n) => (float[2] y) <float[2] n = {2, 1}> { y = Add (x, n) }"
+    frozen = "g (float[2] x) => (float[2] y) <float[2] n = {2, 1}> { y = Add (x, n) }"
+    assert verify(model(text), model(frozen)).verdict == "different"
+
+
+@pytest.mark.parametrize("opset", [17, 23])
+@pytest.mark.parametrize("op_type", ["BlackmanWindow", "HannWindow"])
+def test_what_a_body_cancels_inside_is_rounding(op_type: str, opset: int) -> None:
+    given = model(f"g () => (float[7] y) <int64 n = {{7}}> {{ y = {op_type} (n) }}", opset)
+    assert verify(given, convert_version(given, 14)).verdict == "equivalent"
+
+
+def test_more_than_a_body_cancels_is_no_rounding() -> None:
+    given = model("g () => (float[7] y) <int64 n = {7}> { y = BlackmanWindow (n) }", 17)
+    text = "g () => (float[7] y) <int64 n = {7}, float e = {0.00001}> { w = BlackmanWindow (n)  y = Sub (w, e) }"
+    assert verify(given, model(text, 17)).verdict == "different"
+
+
+def test_a_scale_that_is_an_input_is_never_zero() -> None:
+    text = "g (float[N, 4] x, float s, uint8 z) => (uint8[N, 4] y) { y = QuantizeLinear (x, s, z) }"
+    given = model(text, 13)
+    found = verify(given, convert_version(given, 9))
+    assert found.verdict == "equivalent"
+    assert any("never fed zero" in note for site in found.sites for note in site.notes)
+
+
+def test_a_kernel_that_fails_where_the_reference_does_not_departs() -> None:
+    text = "g (float[N, 2] x) => (float[A, 2] y) { y = Split <axis = 0> (x) }"
+    given = model(text, 11)
+    found = verify(given, convert_version(given, 18))
+    assert found.verdict == "equivalent"
+    assert [site.status for site in found.sites] == ["departs"]
+
+
+def test_two_runtimes_draw_numbers_of_their_own() -> None:
+    given = model("g () => (float[4] y) { y = RandomNormal <shape = [4], seed = 1.0> () }", 22)
+    found = verify(given, convert_version(given, 20))
+    assert (found.verdict, found.ran) == ("not shown", False)
+
+
+@pytest.mark.parametrize("are_apart", [False, True])
+def test_integers_that_overflow_are_fed_within_one_runtime(are_apart: bool) -> None:
+    spec = InputSpec("x", TensorProto.INT64, (100,))
+    filling = Filling.of(spec, Limits(are_apart=are_apart))
+    largest = max(np.abs(filling.values(kind, (100,), (1,)).astype(np.float64)).max() for kind in filling.kinds)
+    assert (largest > 2**62) is not are_apart
+
+
+def test_an_input_of_unknown_rank_is_tried_at_that_of_the_others() -> None:
+    given = model("g (float[2, 3, 4] x, float w) => (float[A, B, C] y) { k = Exp (w)  y = Mul (x, k) }")
+    given.graph.input[1].type.tensor_type.ClearField("shape")
+    other = ModelProto.FromString(given.SerializeToString())
+    other.graph.node[1].CopyFrom(helper.make_node("Div", ["x", "k"], ["y"]))
+    found = verify(given, other)
+    assert found.verdict == "different"
