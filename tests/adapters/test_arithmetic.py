@@ -9,7 +9,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
-from tests.adapters.models import assert_same, floats, int64s, one, operators, refusal
+from tests.adapters.models import assert_same, floats, int64s, one, operators, refusal, run
 
 SMALL = (np.int8, np.uint8, np.int16, np.uint16)
 
@@ -114,12 +114,12 @@ def test_trilu_below_14(upper: int, k: int | None, target: int, dtype: Any) -> N
     assert_same(made, {"x": data}, target, (np.triu if upper else np.tril)(data, k or 0))
 
 
-@pytest.mark.parametrize(("op_type", "opset"), [("Round", 11), ("CumSum", 11)])
-def test_zero_keeps_its_sign(op_type: str, opset: int) -> None:
-    # In the reference evaluator: a Where of onnxruntime's yields no negative zero.
-    data = np.array([-0.0, -0.3, 0.0, 0.3], np.float32) if op_type == "Round" else np.array([-0.0, -0.0], np.float32)
-    made = one(op_type, {"x": data}, opset, constants={} if op_type == "Round" else {"axis": np.array(0, np.int64)})
+@pytest.mark.parametrize("op_type", ["Round", "CumSum"])
+def test_zero_keeps_its_sign(op_type: str) -> None:
+    data = np.array([-0.0, -0.3, 0.0, 0.3] if op_type == "Round" else [-0.0, -0.0], np.float32)
+    made = one(op_type, {"x": data}, 11, constants={} if op_type == "Round" else {"axis": np.array(0, np.int64)})
     older = reducelower.convert_version(made, 9)
-    (found,) = ReferenceEvaluator(older).run(None, {"x": data})
     expected = np.round(data) if op_type == "Round" else data
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    for (found,) in (ReferenceEvaluator(older).run(None, {"x": data}), run(older, {"x": data})):
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))

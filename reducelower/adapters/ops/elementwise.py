@@ -59,8 +59,9 @@ def _round(node: NodeProto, scope: Scope) -> list[NodeProto]:
     rest = body.add("Sub", data, floor, tail="rest")
     upward = body.add("Where", body.add("Less", half, rest, tail="is_above"), above, even, tail="upward")
     nearest = body.add("Where", body.add("Less", rest, half, tail="is_below"), floor, upward, tail="nearest")
-    is_zero = body.add("Less", body.add("Abs", nearest), half, tail="is_zero")
-    return body.yields("Where", is_zero, body.add("Mul", data, zero, tail="signed_zero"), nearest)
+    # onnxruntime 1.31 takes 0 for a negative zero of the first operand, and keeps that of the second.
+    is_more = body.add("Less", half, body.add("Abs", nearest), tail="is_more")
+    return body.yields("Where", is_more, nearest, body.add("Mul", data, zero, tail="signed_zero"))
 
 
 @retypes_container("Identity")
