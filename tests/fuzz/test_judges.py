@@ -104,6 +104,117 @@ WRONG = {
         "reference", "(float[1, 1, 2, 1] q) => (float[1, 1, 2, 2] m) {y, , , m = Attention <softcap = 2.0> (q, q, q)}",
         23, {"q": np.array([[[[1], [2]]]], F)}, [np.array([[[[1, 2], [2, 4]]]], F)],
     ),
+    "corners of a dimension of size 1": Wrong(
+        "onnxruntime", "(float[1, 2, 3] t) => (float[1, 1, 2, 2] y) <int64[4] z = {1, 1, 1, 2}> "
+        "{y = AffineGrid <align_corners = 1> (t, z)}", 20, {"t": np.arange(6, dtype=F).reshape(1, 2, 3)},
+        [np.array([[[[1, -2], [1, 4]]]], F)],  # at y = -1
+    ),
+    "places in doubles": Wrong(
+        "reference", "(double[1, 2, 3] t) => (double[1, 1, 3, 2] y) <int64[4] z = {1, 1, 1, 3}> "
+        "{y = AffineGrid (t, z)}", 20,
+        {"t": np.array([[[1, 0, 0], [0, 1, 0]]], float)}, [np.array([[[[-2 / 3, 0], [0, 0], [2 / 3, 0]]]])],
+        single=True,
+    ),
+    "an end before the first dimension": Wrong(
+        "reference", "(float[2, 3] x) => (int64[a] y) {y = Shape <end = -3> (x)}", 15, {"x": np.zeros((2, 3), F)},
+        [np.zeros(0, np.int64)],
+    ),
+    "two infinities added in logarithms": Wrong(
+        "reference", "(float[2] x) => (float[1] y) {y = ReduceLogSumExp (x)}", 18, {"x": np.array([INF, INF], F)},
+        [np.array([INF], F)],
+    ),
+    "NaN behind infinity": Wrong(
+        "onnxruntime", "(float[2] x) => (float[1] y) {y = ReduceLogSumExp (x)}", 18,
+        {"x": np.array([INF, math.nan], F)}, [np.array([math.nan], F)],
+    ),
+    "axes inserted one by one": Wrong(
+        "reference", "(float[2, 3] x) => (float[a, b, c, d] y) {y = Unsqueeze <axes = [-3, -1]> (x)}", 11,
+        {"x": np.zeros((2, 3), F)}, [np.zeros((2, 1, 3, 1), F)],
+    ),
+    "what steps yield": Wrong(
+        "reference", "(int64 n) => (float[a, b, c] y) <bool t = {1}> {y = Loop (n, t) <body = b (int64 i, bool g) => "
+        "(bool h, float[1, 2] v) {h = Identity (g) v = Constant <value = float[1, 2] {1, 2}> ()}>}", 13,
+        {"n": np.array(2)}, [np.array([[[1, 2]], [[1, 2]]], F)],
+    ),
+    "infinity quantized": Wrong(
+        "reference", "(float[2] x) => (uint8[2] y) <float s = {1}, uint8 z = {0}> {y = QuantizeLinear (x, s, z)}", 13,
+        {"x": np.array([INF, -INF], F)}, [np.array([255, 0], np.uint8)],
+    ),
+    "infinity quantized by blocks": Wrong(
+        "onnxruntime", "(float16[1, 2] x) => (uint8[1, 2] y) <float16[1, 1] s = {15360}, uint8[1, 1] z = {0}> "
+        "{y = QuantizeLinear <axis = 1, block_size = 2> (x, s, z)}", 21,
+        {"x": np.array([[INF, -INF]], np.float16)}, [np.array([[255, 0]], np.uint8)],
+    ),
+    "an infinite slope": Wrong(
+        "reference", "(float[2] x, float[1] s) => (float[2] y) {y = PRelu (x, s)}", 16,
+        {"x": np.array([1, 0], F), "s": np.array([INF], F)}, [np.array([1, 0], F)],
+    ),
+    "a norm of magnitudes": Wrong(
+        "reference", "(float[1, 2] x) => (float[1, 2] y) {y = LpNormalization <p = 1> (x)}", 13,
+        {"x": np.array([[1, -3]], F)}, [np.array([[0.25, -0.75]], F)],
+    ),
+    "strings in runs": Wrong(
+        "onnxruntime", "(string[2, 2] x, int64[1] i) => (string[1, 2] y) {y = Gather (x, i)}", 13,
+        {"x": np.array([["a", "b"], ["c", "d"]], object), "i": np.array([1])}, [np.array([["c", "d"]], object)],
+    ),
+    "strings in a triangle": Wrong(
+        "reference", "(string[2, 2] x) => (string[2, 2] y) {y = Trilu (x)}", 14,
+        {"x": np.array([["a", "b"], ["c", "d"]], object)}, [np.array([["a", "b"], ["", "d"]], object)],
+    ),
+    "a size that is rounded down": Wrong(
+        "reference", "(float[1, 1, 1, 5] x) => (float[1, 1, 1, c] y) <float[4] s = {1, 1, 1, 1.4}> {y = Resize "
+        "<mode = \"linear\", coordinate_transformation_mode = \"align_corners\"> (x, , s)}", 13,
+        {"x": np.arange(5, dtype=F).reshape(1, 1, 1, 5)}, [np.linspace(0, 4, 7, dtype=F).reshape(1, 1, 1, 7)],
+    ),
+    "gaps of windows without padding": Wrong(
+        "reference", "(float[1, 1, 6] x) => (float[1, 1, c] y) "
+        "{y = AveragePool <kernel_shape = [2], dilations = [3], auto_pad = \"VALID\"> (x)}", 19,
+        {"x": np.arange(6, dtype=F).reshape(1, 1, 6)}, [np.array([[[1.5, 2.5, 3.5]]], F)],
+    ),
+    "padding in the mean": Wrong(
+        "reference", "(float[1, 1, 2] x) => (float[1, 1, 3] y) "
+        "{y = AveragePool <kernel_shape = [2], pads = [1, 1]> (x)}", 6,
+        {"x": np.array([[[1, 2]]], F)}, [np.array([[[1, 1.5, 2]]], F)],
+    ),
+    "strides longer than the window": Wrong(
+        "onnxruntime", "(float[1, 1, 6] x) => (float[1, 1, 2] y) "
+        "{y = AveragePool <kernel_shape = [1], strides = [3], auto_pad = \"SAME_UPPER\"> (x)}", 13,
+        {"x": np.arange(6, dtype=F).reshape(1, 1, 6)}, [np.array([[[0, 3]]], F)],
+    ),
+    "nothing reduced along a negative axis": Wrong(
+        "onnxruntime", "(float[2, 0] x) => (float[n] y) {y = ReduceMax <axes = [-2], keepdims = 0> (x)}", 13,
+        {"x": np.zeros((2, 0), F)}, [np.zeros(0, F)],
+    ),
+    "halves clipped as floats": Wrong(
+        "onnxruntime", "(float16[2] x) => (float16[2] y) {y = Clip (x)}", 11, {"x": np.array([INF, -INF], np.float16)},
+        [np.array([65504, -65504], np.float16)],
+    ),
+    "the variance of halves": Wrong(
+        "reference", "(float16[1, 1, 2] x, float[1] s) => (float16[1, 1, 2] y, float[1] m, float[1] v) "
+        "{y, m, v = BatchNormalization <training_mode = 1, momentum = 0.5> (x, s, s, s, s)}", 15,
+        {"x": np.array([[[300, -400]]], np.float16), "s": np.array([3], F)},
+        [np.array([[[6, 0]]], np.float16), np.array([-23.5], F), np.array([(350**2 + 3) / 2], F)],
+    ),
+    "a chance of one": Wrong(
+        "onnxruntime", "(float[2] x) => (float[2] y) {y = Bernoulli (x)}", 15, {"x": np.array([0, 1], F)},
+        [np.array([0, 1], F)],
+    ),
+    "weights of whole numbers": Wrong(
+        "reference", "(int32[1, 1, 2, 2] x, float[1, 1, 1, 2] g) => (int32[1, 1, 1, 1] y) {y = GridSample (x, g)}", 16,
+        {"x": np.array([[[[0, 10], [20, 30]]]], np.int32), "g": np.zeros((1, 1, 1, 2), F)},
+        [np.array([[[[15]]]], np.int32)],
+    ),
+    "half a pixel too early": Wrong(
+        "reference", "(float[1, 1, 4, 4] x, float[1, 4] r, int64[1] b) => (float[1, 1, 1, 1] y) "
+        "{y = RoiAlign <output_height = 1, output_width = 1, sampling_ratio = 1> (x, r, b)}", 10,
+        {"x": np.arange(16, dtype=F).reshape(1, 1, 4, 4), "r": np.array([[0, 0, 2, 2]], F), "b": np.array([0])},
+        [np.array([[[[5]]]], F)],  # at (1, 1), the middle of the region
+    ),
+    "imaginary parts": Wrong(
+        "reference", "(complex64[1, 1, 1, 1] x) => (complex64[1, 1, 1, 2] y) <float[4] s = {1, 1, 1, 2}> "
+        "{y = Resize (x, , s)}", 13, {"x": np.array([[[[1 + 2j]]]], np.complex64)},
+        [np.array([[[[1 + 2j, 1 + 2j]]]], np.complex64)],
+    ),
 }  # fmt: skip
 
 
@@ -129,11 +240,10 @@ def test_a_judge_is_wrong_where_a_gap_says_so(case: Wrong) -> None:
 
 
 @pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
-def test_the_other_judge_is_right_or_does_not_run_it(case: Wrong) -> None:
+def test_the_other_judge_is_right_unless_it_has_a_gap_too_or_does_not_run_it(case: Wrong) -> None:
     model = model_of(case)
     other = "reference" if case.judge == "onnxruntime" else "onnxruntime"
-    found = run(other, model, case.feeds)
-    if found.values is None:
-        assert found.lacks
-    elif not is_single(other, facts_of(model, case.feeds.values())):
-        assert not any(difference(one, two) for one, two in zip(case.right, found.values, strict=True))
+    facts = facts_of(model, case.feeds.values())
+    found = run(other, model, case.feeds).values
+    if found is not None and gap_of(other, facts) is None and not is_single(other, facts):
+        assert not any(difference(one, two) for one, two in zip(case.right, found, strict=True))
