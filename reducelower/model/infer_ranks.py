@@ -19,7 +19,7 @@ from reducelower.model.contrib_types import CONTRIB, UNLISTED, of_product
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema_in_force, taken_types
 
-__all__ = ["complete"]
+__all__ = ["complete", "is_known"]
 
 _SMALL = 64
 """Shapes and axes have no more elements than this; the values of longer constants are not looked at."""
@@ -63,11 +63,12 @@ def complete(model: ModelProto, *, is_inferred: bool = False) -> None:
 
 def _is_complete(graph: GraphProto) -> bool:
     """Whether the types of all that the nodes of a graph without graphs inside yield are known."""
-    known = {value.name for value in (*graph.value_info, *graph.output) if _is_known(value.type)} | {""}
+    known = {value.name for value in (*graph.value_info, *graph.output) if is_known(value.type)} | {""}
     return not any(may_hold_graphs(node) or not known.issuperset(node.output) for node in graph.node)
 
 
-def _is_known(found: TypeProto | None) -> bool:
+def is_known(found: TypeProto | None) -> bool:
+    """Whether a type leaves nothing open but sizes."""
     if found is None:
         return False
     kind = found.WhichOneof("value")
@@ -141,7 +142,7 @@ class _Completion:
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS:
                 _note_constant(node, constants)
             inner = self._inside(node, types, constants) if may_hold_graphs(node) else []
-            if all(not name or _is_known(types.get(name)) for name in node.output):
+            if all(not name or is_known(types.get(name)) for name in node.output):
                 continue
             for name, found in self._outputs(node, types, constants, inner):
                 if name:

@@ -19,7 +19,7 @@ from onnx import (
 
 from reducelower.model.declared import declare
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
-from reducelower.model.infer_ranks import complete
+from reducelower.model.infer_ranks import complete, is_known
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
 
 __all__ = [
@@ -105,6 +105,7 @@ class Inference:
         self._is_lenient = lenient
         self._sole_type = sole_type
         self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
+        self._open: tuple[ModelProto, bool] | None = None
         self._contradiction = ""
         self._omitted: frozenset[tuple[str, str, str, str]] | None = None
 
@@ -118,16 +119,32 @@ class Inference:
         """Whether the question has been asked before, so that asking again costs nothing."""
         return self._types is not None
 
-    def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
-        """Types by value name of the graph at `key`.
+    def type(self, key: GraphKey, name: str) -> TypeProto | None:
+        """The type of a value of the graph at `key`; None where nothing is known of it.
 
         Args:
             key: positions of node and subgraph from the main graph inward; for what is in the function at position
                 n of the model, -1 - n comes first (see `function_key`).
+            name: the name of the value.
 
         Raises:
             ContradictionError: the model states types that inference contradicts, and it is not lenient.
         """
+        found = self._inferred().get(key, {}).get(name)
+        return found if is_known(found) else self.types(key).get(name)
+
+    def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
+        """Types by value name of the graph at `key`; see `type`."""
+        self._inferred()
+        if self._open is not None:
+            complete(self._open[0], is_inferred=self._open[1])
+            self._collect_all(self._open[0])
+            self._open = None
+        assert self._types is not None
+        return self._types.get(key, {})
+
+    def _inferred(self) -> Mapping[GraphKey, Mapping[str, TypeProto]]:
+        """What onnx's inference finds; what it leaves open is looked into when somebody asks for it."""
         if self._contradiction:
             raise ContradictionError(self._contradiction)
         if self._types is None:
@@ -135,7 +152,7 @@ class Inference:
             try:
                 bare = skeleton(self._source())
                 declare(bare.graph, self._element_types, self._ranks)
-                model = infer(bare, lenient=self._is_lenient)
+                self._open = infer_shapes(bare, lenient=self._is_lenient)
             except shape_inference.InferenceError as error:
                 # Whoever asks again is told again: several attempts may share what was inferred.
                 self._types, self._contradiction = None, " ".join(str(error).split()) or type(error).__name__
@@ -144,9 +161,10 @@ class Inference:
                 # A model that inference cannot even read has no inferred types; what needs one is refused and names
                 # the value.
                 return {}
-            self._collect(model.graph, ())
-            self._collect_functions(model)
-        return self._types.get(key, {})
+            self._collect(self._open[0].graph, ())
+            if self._open[0].functions:
+                self.types(())  # what calls hand to functions is to be known as far as it can be
+        return self._types
 
     def omits(self, function: FunctionProto, attribute: str) -> bool:
         """Whether a call of a function leaves out an attribute, or the function declares none of that name."""
@@ -174,6 +192,10 @@ class Inference:
         for index, node in enumerate(graph.node):
             for number, _, inner in subgraphs(node) if may_hold_graphs(node) else ():
                 self._collect(inner, (*key, index, number))
+
+    def _collect_all(self, model: ModelProto) -> None:
+        self._collect(model.graph, ())
+        self._collect_functions(model)
 
     def _collect_functions(self, model: ModelProto) -> None:
         assert self._types is not None
@@ -297,13 +319,16 @@ def infer(model: ModelProto, *, lenient: bool = True) -> ModelProto:
         onnx.shape_inference.InferenceError: a stated type is in the way, or a node is not valid; not where `lenient`,
             when stated types of inner values count for nothing and nodes are passed over then.
     """
+    found, is_inferred = infer_shapes(model, lenient=lenient)
+    complete(found, is_inferred=is_inferred)
+    return found
+
+
+def infer_shapes(model: ModelProto, *, lenient: bool) -> tuple[ModelProto, bool]:
+    """What onnx's inference finds, or the model as it is where that gives up, and whether it went through."""
     _ease(model.graph, set())
     inferred = _with_shapes(model, lenient=lenient)
-    if inferred is None:
-        complete(model)
-        return model
-    complete(inferred, is_inferred=True)
-    return inferred
+    return (model, False) if inferred is None else (inferred, True)
 
 
 def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto | None:

@@ -350,7 +350,7 @@ class GraphScope:
         if self.key is None:
             return None
         places = (place for place, other in enumerate(self._source_nodes()) if other.output == node.output)
-        return self.ground.source.types((*self.key, next(places), number)).get(name)
+        return self.ground.source.type((*self.key, next(places), number), name)
 
     # How types are found out
 
@@ -373,7 +373,7 @@ class GraphScope:
             tensor = tensor_of(self.constant_nodes[name][1])
         if tensor is not None:
             return tensor_type(tensor)
-        inferred = None if self.key is None else self.ground.source.types(self.key).get(name)
+        inferred = None if self.key is None else self.ground.source.type(self.key, name)
         if inferred is None:
             return found
         return without_made_up_symbols(inferred)

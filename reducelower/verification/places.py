@@ -92,7 +92,7 @@ class Place:
         if found is not None and found[1] is not None:
             return found
         if self.key is not None:
-            inferred = self.inference.types(self.key).get(name)
+            inferred = self.inference.type(self.key, name)
             if inferred is not None and inferred.tensor_type.elem_type:
                 return inferred.tensor_type.elem_type, tensor_dims(inferred.tensor_type)
         return found or (self.parent.type_of(name) if self.parent else None)
