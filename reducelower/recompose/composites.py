@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.model.schemas import element_type_name, schema, taken_types, versions
-from reducelower.recompose.place import Place
+from reducelower.recompose.place import Answer, Place
 from reducelower.recompose.reductions import reduction
+from reducelower.scope.node import blank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.generic]
 
-__all__ = ["Answer", "replacement"]
+__all__ = ["replacement"]
 
 
 class _NotItError(Exception):
@@ -37,51 +37,35 @@ class _TooOldError(_NotItError):
     """Nothing is in the way but the opset version."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What becomes of something that looks like an operator.
-
-    Attributes:
-        nodes: what to put in its place; empty where something is in the way.
-        why: what is in the way.
-        by_opset: whether another opset version would do.
-        wholly: whether no part of it is to be taken for the operator either.
-    """
-
-    nodes: list[NodeProto]
-    why: str = ""
-    by_opset: bool = False
-    wholly: bool = False
-
-
 def replacement(place: Place) -> Answer:
     """The nodes to put in place of what was found, or what is in the way; no sentence where it is not to be told."""
-    if place.is_ours and any(place.scope.element_type(name) != place.form.element_type for name in _ends(place)):
-        return Answer([])
-    if not place.is_told:
-        return Answer(reduction(place))
+    if place.is_ours and any(place.view.element_type(end) != place.form.element_type for end in _ends(place)):
+        return Answer()
+    if not place.form.is_told:
+        return place.answer(reduction(place))
     try:
         _check(place)
         nodes = _OPERATORS[place.form.op_type](place)
         _check_version(place)
     except _NotItError as reason:
-        return Answer([], str(reason), isinstance(reason, _TooOldError), isinstance(reason, _WrongVectorError))
-    return Answer(nodes)
+        return Answer((), str(reason), isinstance(reason, _TooOldError), isinstance(reason, _WrongVectorError))
+    return place.answer(nodes)
 
 
-def _ends(place: Place) -> tuple[str, str]:
+def _ends(place: Place) -> tuple[int, int]:
     return place.data, place.output
 
 
 def _check(place: Place) -> None:
-    scope, data = place.scope, place.data
+    view, data = place.view, place.data
     if place.form.why_not:
         raise _NotItError(place.form.why_not)
     if place.found.doubts:
         raise _NotItError(place.found.doubts[0])
-    if scope.element_type(data) is None:
-        raise _NotItError(f"the element type of {data!r} is not known; declare it with --type {data}=float32")
-    if place.found.most_dimensions > (scope.rank(data) or 0):
+    if view.element_type(data) is None:
+        named = blank(data)
+        raise _NotItError(f"the element type of {named!r} is not known; declare it with --type {named}=float32")
+    if place.found.most_dimensions > (view.rank(data) or 0):
         raise _NotItError("a constant of one element adds dimensions")
     _check_count(place)
 
@@ -91,11 +75,11 @@ _SINCE = {"GroupNormalization": 21}
 
 
 def _check_version(place: Place) -> None:
-    op_type, opset = place.form.op_type, place.scope.opset
+    op_type, opset = place.form.op_type, place.opset
     first = _SINCE.get(op_type, versions(op_type)[0])
     if opset < first:
         raise _TooOldError(f"it came with opset {first}, and this is {opset} (convert --opset {first} --raise)")
-    known, element_type = schema(op_type, opset), place.scope.element_type(place.data)
+    known, element_type = schema(op_type, opset), place.view.element_type(place.data)
     assert known is not None
     assert element_type is not None
     if f"tensor({element_type_name(element_type)})" not in taken_types(known, known.inputs[0]):
@@ -109,8 +93,8 @@ def _check_count(place: Place) -> None:
             _check_number(place, place.values[name], inverse=name == "share")
 
 
-def _check_number(place: Place, name: str, *, inverse: bool) -> None:
-    value, shape = place.scope.constant(name), place.scope.shape(place.data)
+def _check_number(place: Place, divisor: int, *, inverse: bool) -> None:
+    value, shape = place.view.constant(divisor), place.view.shape(place.data)
     if "group_shape" in place.values:
         shape = None if shape is None or None in shape else _grouped(shape, place)
     sizes = None if shape is None else [shape[axis] for axis in place.axes]
@@ -136,10 +120,10 @@ def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
 def _epsilon(place: Place) -> float:
     if "epsilon" in place.found.attributes:
         return float(place.found.attributes["epsilon"])
-    value = place.scope.constant(place.values.get("epsilon") or place.values["root_epsilon"])
+    value = place.view.constant(place.values.get("epsilon", place.values.get("root_epsilon")))
     if value is None or value.size != 1:
         raise _NotItError("its epsilon is no constant of one element")
-    if value.ndim > (place.scope.rank(place.data) or 0):
+    if value.ndim > (place.view.rank(place.data) or 0):
         raise _NotItError("its epsilon adds dimensions")
     number = float(value.reshape(()))
     if not number >= 0:
@@ -162,12 +146,11 @@ def _with_fewest_digits(value: Array, *, is_root: bool) -> float:
 def _no_double(place: Place) -> None:
     if place.is_ours:
         return
-    kind = place.scope.element_type(place.data)
+    kind = place.view.element_type(place.data)
     widened = kind == TensorProto.FLOAT and any(
-        place.scope.element_type(name) == TensorProto.DOUBLE
-        for index in place.found.nodes
-        if place.surroundings.op_types[index] == "Cast"
-        for name in place.surroundings.nodes[index].output
+        place.view.element_type(value) == TensorProto.DOUBLE
+        for value in sorted(place.found.nodes)
+        if (made := place.view.made(value)) is not None and made[0].op_type == "Cast"
     )
     if kind == TensorProto.DOUBLE or widened:
         raise _NotItError("it is computed in double, and the operator's stash_type has no double")
@@ -175,7 +158,7 @@ def _no_double(place: Place) -> None:
 
 def _trailing(place: Place) -> int:
     """The number of axes, which have to be the last ones; one axis elsewhere is zero, for a transposition."""
-    rank, axes = place.scope.rank(place.data), place.axes
+    rank, axes = place.view.rank(place.data), place.axes
     last = range(-len(axes), 0) if rank is None else range(rank - len(axes), rank)
     if axes and axes == tuple(last):
         return len(axes)
@@ -185,10 +168,10 @@ def _trailing(place: Place) -> int:
 
 
 def _sizes(place: Place, axes: Sequence[int]) -> list[int]:
-    shape = place.scope.shape(place.data)
+    shape = place.view.shape(place.data)
     sizes = [] if shape is None else [shape[axis] for axis in axes]
     if not sizes or not all(sizes):
-        raise _NotItError(f"the shape of {place.data!r} is not known along axes {list(axes)}")
+        raise _NotItError(f"the shape of {blank(place.data)!r} is not known along axes {list(axes)}")
     return [size for size in sizes if size]
 
 
@@ -203,28 +186,27 @@ def _vector(place: Place, name: str, shape: Sequence[int], around: int, neutral:
         neutral: one or zero.
         kind: its element type.
     """
-    value = place.values.get(name)
-    scope = place.scope
+    value, view = place.values.get(name), place.view
     if kind is None:
-        raise _NotItError(f"the element type of {place.output!r} is not known")
+        raise _NotItError(f"the element type of {blank(place.output)!r} is not known")
     if value is None:
         return place.constant(np.full(shape, neutral, helper.tensor_dtype_to_np_dtype(kind)), name)
-    found = scope.shape(value)
-    if scope.element_type(value) != kind:
-        raise _NotItError(f"its {name} {value!r} is not of type {element_type_name(kind)}")
+    found, named = view.shape(value), blank(value)
+    if view.element_type(value) != kind:
+        raise _NotItError(f"its {name} {named!r} is not of type {element_type_name(kind)}")
     if found == tuple(shape) and not around:
-        return str(value)
+        return named
     wanted = (*shape, *(1,) * around)
-    if found is None or _stripped(found) != _stripped(wanted) or len(found) > (scope.rank(place.data) or 0):
+    if found is None or _stripped(found) != _stripped(wanted) or len(found) > (view.rank(place.data) or 0):
         shown = "unknown shape" if found is None else f"shape {['?' if size is None else size for size in found]}"
-        wrong = _NotItError if scope.constant(value) is None else _WrongVectorError
-        raise wrong(f"its {name} {value!r} is of {shown}, where {list(wanted)} belongs")
+        wrong = _NotItError if view.constant(value) is None else _WrongVectorError
+        raise wrong(f"its {name} {named!r} is of {shown}, where {list(wanted)} belongs")
     if len(_stripped(wanted)) < len(wanted) and len(found) < len(wanted):
-        raise _NotItError(f"its {name} {value!r} is of shape {list(found)}, where {list(wanted)} belongs")
-    constant = scope.constant(value)
+        raise _NotItError(f"its {name} {named!r} is of shape {list(found)}, where {list(wanted)} belongs")
+    constant = view.constant(value)
     if constant is None:
-        raise _NotItError(f"its {name} {value!r} is of shape {list(found)} and no constant that could be given another")
-    place.released.append(str(value))
+        raise _NotItError(f"its {name} {named!r} is of shape {list(found)} and no constant that could be given another")
+    place.released.append(value)
     return place.constant(constant.reshape(tuple(shape)), name)
 
 
@@ -236,8 +218,10 @@ def _stripped(shape: Sequence[int | None]) -> tuple[int | None, ...]:
     return tuple(sizes)
 
 
-def _node(place: Place, inputs: Sequence[str], output: str = "", /, **attributes: Any) -> NodeProto:
-    return helper.make_node(place.form.op_type, inputs, [output or place.output], **attributes)
+def _node(place: Place, inputs: Sequence[str] = (), output: str = "", /, **attributes: Any) -> NodeProto:
+    """The operator's node: of the data, and of what else it reads; it yields the result unless told otherwise."""
+    read = inputs or [blank(place.data)]
+    return helper.make_node(place.form.op_type, read, [output or blank(place.output)], **attributes)
 
 
 # The operators
@@ -246,46 +230,45 @@ def _node(place: Place, inputs: Sequence[str], output: str = "", /, **attributes
 def _by_layer(place: Place) -> list[NodeProto]:
     """LayerNormalization and RMSNormalization: along the last axes, or along another one between transpositions."""
     _no_double(place)
-    scope, kept = place.scope, _trailing(place)
-    rank = scope.rank(place.data)
+    view, kept = place.view, _trailing(place)
+    data, rank = blank(place.data), view.rank(place.data)
     around = 0 if kept or rank is None else rank - 1 - place.axes[0]
     names = ("Scale", "B") if place.form.op_type == "LayerNormalization" else ("scale",)
     sizes = _sizes(place, range(-kept, 0) if kept else place.axes)
-    kind = scope.element_type(place.output)
+    kind = view.element_type(place.output)
     vectors = [_vector(place, names[0], sizes, around, 1.0, kind)]
     if len(names) > 1 and names[1] in place.values:
         vectors.append(_vector(place, names[1], sizes, around, 0.0, kind))
-    if place.form.op_type == "LayerNormalization" and kind != scope.element_type(place.data):
+    if place.form.op_type == "LayerNormalization" and kind != view.element_type(place.data):
         raise _NotItError("its result is of another type than its data")
     epsilon = _epsilon(place)
     if kept:
-        return [_node(place, [place.data, *vectors], axis=-kept, epsilon=epsilon)]
+        return [_node(place, [data, *vectors], axis=-kept, epsilon=epsilon)]
     assert rank is not None
     order = [axis for axis in range(rank) if axis != place.axes[0]] + [place.axes[0]]
-    last = scope.ground.names.fresh(place.output, "/axis_last")
-    normal = scope.ground.names.fresh(place.output, "/normalized")
+    last, normal = place.fresh("/axis_last"), place.fresh("/normalized")
     return [
-        helper.make_node("Transpose", [place.data], [last], name=last, perm=order),
+        helper.make_node("Transpose", [data], [last], name=last, perm=order),
         _node(place, [last, *vectors], normal, name=normal, axis=-1, epsilon=epsilon),
-        helper.make_node("Transpose", [normal], [place.output], perm=np.argsort(order).tolist()),
+        helper.make_node("Transpose", [normal], [blank(place.output)], perm=np.argsort(order).tolist()),
     ]
 
 
 def _channels(place: Place) -> tuple[int, int, int | None]:
     """The rank of the data, the number of channels and the element type."""
-    rank = place.scope.rank(place.data)
+    rank = place.view.rank(place.data)
     if rank is None or rank < 3:
-        raise _NotItError(f"the rank of {place.data!r} is not known to be three or more")
-    return rank, _channels_by_scale(place, rank) or _sizes(place, [1])[0], place.scope.element_type(place.data)
+        raise _NotItError(f"the rank of {blank(place.data)!r} is not known to be three or more")
+    return rank, _channels_by_scale(place, rank) or _sizes(place, [1])[0], place.view.element_type(place.data)
 
 
 def _channels_by_scale(place: Place, rank: int) -> int | None:
     """The number of channels as the scale tells it: data of several groups has several channels, one for each scale."""
-    shape, name = place.scope.shape(place.data), place.values.get("scale")
-    groups = place.scope.constant(place.values["group_shape"]) if "group_shape" in place.values else None
+    shape, name = place.view.shape(place.data), place.values.get("scale")
+    groups = place.view.constant(place.values.get("group_shape"))
     if shape is None or shape[1] is not None or name is None or groups is None or groups.size < 2 or groups[1] < 2:
         return None
-    scale = place.scope.shape(name)
+    scale = place.view.shape(name)
     is_by_channel = scale is not None and len(scale) in (rank - 1, rank) and set(scale[1 - rank :][1:]) <= {1}
     return scale[1 - rank] if scale is not None and is_by_channel else None
 
@@ -305,7 +288,7 @@ def _instance(place: Place) -> list[NodeProto]:
     if rank == 3 and "scale" not in place.values:
         raise _NotItError("nothing tells it from a LayerNormalization along the last axis")
     vectors = _vectors(place, ("scale", "B"), channels, rank, kind)
-    return [_node(place, [place.data, *vectors], epsilon=_epsilon(place))]
+    return [_node(place, [blank(place.data), *vectors], epsilon=_epsilon(place))]
 
 
 def _group(place: Place) -> list[NodeProto]:
@@ -315,20 +298,20 @@ def _group(place: Place) -> list[NodeProto]:
     if "shape" in place.values and not _is_shape_of(place, place.values["shape"], place.data):
         raise _NotItError("what was brought to groups is not brought back to the shape it had")
     if place.found.axes is not None:
-        grouped = place.scope.constant(place.values["group_shape"])
+        grouped = place.view.constant(place.values["group_shape"])
         if grouped is None or place.axes != tuple(range(2, grouped.size)):
             raise _NotItError(f"it goes over axes {list(place.axes)}, which are not those of a group")
     else:
         for name, number in (("ones", 1), ("zeros", 0)):
-            value = place.scope.constant(place.values[name])
+            value = place.view.constant(place.values[name])
             if value is None or not (value == number).all():
                 raise _NotItError("the InstanceNormalization in it has scale or bias of its own")
     vectors = _vectors(place, ("scale", "bias"), channels, rank, kind)
-    return [_node(place, [place.data, *vectors], num_groups=groups, epsilon=_epsilon(place))]
+    return [_node(place, [blank(place.data), *vectors], num_groups=groups, epsilon=_epsilon(place))]
 
 
 def _groups(place: Place, channels: int) -> int:
-    value, shape = place.scope.constant(place.values["group_shape"]), place.scope.shape(place.data)
+    value, shape = place.view.constant(place.values["group_shape"]), place.view.shape(place.data)
     if value is None or value.ndim != 1 or value.size < 3 or shape is None:
         raise _NotItError("the shape that its groups are brought to is not constant")
     batch, groups = int(value[0]), int(value[1])
@@ -337,9 +320,9 @@ def _groups(place: Place, channels: int) -> int:
     return groups
 
 
-def _is_shape_of(place: Place, name: str, data: str) -> bool:
+def _is_shape_of(place: Place, given: int, data: int) -> bool:
     """Whether a value is the shape of another: a constant, or what Shape yields."""
-    value, shape = place.scope.constant(name), place.scope.shape(data)
+    value, shape = place.view.constant(given), place.view.shape(data)
     if value is not None:
         sizes = value.tolist()
         return (
@@ -348,9 +331,12 @@ def _is_shape_of(place: Place, name: str, data: str) -> bool:
             and sizes.count(-1) <= 1
             and all(size in (0, -1, known) for size, known in zip(sizes, shape, strict=True))
         )
-    index = place.surroundings.producers.get(name)
-    node = None if index is None else place.surroundings.nodes[index]
-    return node is not None and node.op_type == "Shape" and node.input[0] == data and not node.attribute
+    made = place.view.made(given)
+    return made is not None and made[0].op_type == "Shape" and made[1] == [data] and made[0].attributes in _WHOLE
+
+
+_WHOLE: Sequence[Mapping[str, Any]] = ({}, {"start": 0})
+"""The attributes of a Shape that yields all sizes."""
 
 
 def _along_axis(place: Place) -> list[NodeProto]:
@@ -358,22 +344,22 @@ def _along_axis(place: Place) -> list[NodeProto]:
     if len(place.axes) != 1:
         raise _NotItError(f"it goes over {len(place.axes)} axes, and the operator over one")
     (axis,) = place.axes
-    rank = place.scope.rank(place.data)
-    if place.form.op_type != "LpNormalization" and place.scope.opset < 13 and (rank is None or axis % rank != rank - 1):
+    rank = place.view.rank(place.data)
+    if place.form.op_type != "LpNormalization" and place.opset < 13 and (rank is None or axis % rank != rank - 1):
         raise _NotItError(f"before opset 13 the operator goes over all axes from axis {axis} on")
-    return [_node(place, [place.data], axis=axis, **dict(place.form.attributes))]
+    return [_node(place, axis=axis, **dict(place.form.attributes))]
 
 
 def _mean_variance(place: Place) -> list[NodeProto]:
     if place.form.element_type != TensorProto.FLOAT:
         raise _NotItError("shape inference, which takes its body for one of floats, refuses it for other types")
     assert place.found.axes is not None
-    return [_node(place, [place.data], axes=place.found.axes.stated)]
+    return [_node(place, axes=place.found.axes.stated)]
 
 
 def _gelu(place: Place) -> list[NodeProto]:
     approximate = {"approximate": "tanh"} if place.form.attributes["approximate"] else {}
-    return [_node(place, [place.data], **approximate)]
+    return [_node(place, **approximate)]
 
 
 _OPERATORS: Mapping[str, Callable[[Place], list[NodeProto]]] = {

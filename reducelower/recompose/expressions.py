@@ -119,6 +119,11 @@ class Form:
         """The operators whose node may yield the result."""
         return frozenset(_ends(self.result))
 
+    @property
+    def is_told(self) -> bool:
+        """Whether to say so where it is left: of a Reduce operator it is not, which many things look like."""
+        return not self.op_type.startswith("Reduce")
+
 
 @cache
 def known_composites() -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Something that looks like an operator: its form, and where it stands."""
+"""Something that looks like an operator: its form, what is known of its values, and what comes in its place."""
 
 from __future__ import annotations
 
@@ -7,19 +7,42 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto
 
 from reducelower.recompose.expressions import Form
-from reducelower.recompose.surroundings import Surroundings
-from reducelower.recompose.unify import Found
-from reducelower.scope.graph import GraphScope
+from reducelower.recompose.search import Found
+from reducelower.recompose.view import OUTPUT, View
+from reducelower.scope.node import blank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.generic]
 
-__all__ = ["Place"]
+__all__ = ["Answer", "Place"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What becomes of something that looks like an operator; values go by blanks.
+
+    Attributes:
+        nodes: what to put in its place; empty where something is in the way.
+        why: what is in the way.
+        by_opset: whether another opset version would do.
+        wholly: whether no part of it is to be taken for the operator either.
+        constants: constants that the nodes read, with the ends of their names, by blank.
+        between: ends of the names of values between the nodes, by blank.
+        released: values that the nodes no longer read.
+    """
+
+    nodes: Sequence[NodeProto] = ()
+    why: str = ""
+    by_opset: bool = False
+    wholly: bool = False
+    constants: Mapping[str, tuple[Array, str]] = field(default_factory=dict)
+    between: Mapping[str, str] = field(default_factory=dict)
+    released: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -27,53 +50,49 @@ class Place:
     """Something that looks like an operator.
 
     Attributes:
-        found: the form that it has, and where.
-        last: position of the node that yields its result.
-        scope: the graph it stands in.
-        surroundings: who yields and reads what there.
-        constants: values to add, by what the nodes call them until it is settled that they come.
-        released: constants that the nodes no longer read.
+        form: the form that it has.
+        found: where the parts of the form are.
+        view: what is known of its values.
+        opset: opset version of the nodes.
+        constants, between, released: what its answer is to say; see there.
     """
 
+    form: Form
     found: Found
-    last: int
-    scope: GraphScope
-    surroundings: Surroundings
+    view: View
+    opset: int
     constants: dict[str, tuple[Array, str]] = field(default_factory=dict)
-    released: list[str] = field(default_factory=list)
+    between: dict[str, str] = field(default_factory=dict)
+    released: list[int] = field(default_factory=list)
+
+    def answer(self, nodes: Sequence[NodeProto]) -> Answer:
+        """The answer that these nodes come in its place."""
+        return Answer(nodes, constants=self.constants, between=self.between, released=self.released)
 
     def constant(self, value: Array, name: str) -> str:
-        """What the nodes call a constant of this value, until `settle`."""
-        self.constants[f"\0{len(self.constants)}"] = (value, name.lower())
-        return f"\0{len(self.constants) - 1}"
+        """What the nodes call a constant that is added."""
+        called = blank(f"c{len(self.constants)}")
+        self.constants[called] = (value, name.lower())
+        return called
 
-    def settle(self, nodes: Sequence[NodeProto]) -> None:
-        """Add the constants that the nodes read."""
-        for name in self.released:
-            self.scope.release(name)
-        for node in nodes if self.constants else ():
-            for at, name in enumerate(node.input):
-                if name in self.constants:
-                    value, tail = self.constants[name]
-                    node.input[at] = self.scope.add_constant(value, numpy_helper.from_array(value), tail)
+    def fresh(self, tail: str) -> str:
+        """What the nodes call a value between them, whose name is to end so."""
+        called = blank(f"b{len(self.between)}")
+        self.between[called] = tail
+        return called
 
     @property
-    def form(self) -> Form:
-        """The form that it has."""
-        return self.found.form
-
-    @property
-    def values(self) -> Mapping[str, str]:
-        """What each variable of the form is."""
+    def values(self) -> Mapping[str, int]:
+        """What value each variable of the form is."""
         return self.found.values
 
     @property
-    def output(self) -> str:
+    def output(self) -> int:
         """The value that it yields."""
-        return self.surroundings.nodes[self.last].output[0]
+        return OUTPUT
 
     @property
-    def data(self) -> str:
+    def data(self) -> int:
         """The value that the operator is applied to."""
         return self.found.values[self.form.inputs[0]]
 
@@ -82,11 +101,6 @@ class Place:
         """What is reduced over; counted from the front where the rank is known."""
         assert self.found.axes is not None
         return self.found.axes.counted
-
-    @property
-    def is_told(self) -> bool:
-        """Whether to say so where it is left: of a Reduce operator it is not, which many things look like."""
-        return not self.form.op_type.startswith("Reduce")
 
     @property
     def is_ours(self) -> bool:

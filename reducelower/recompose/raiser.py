@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto
@@ -16,8 +16,8 @@ from reducelower.plan import Site
 from reducelower.recompose.composing import Composed, Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
 from reducelower.recompose.expressions import Form
+from reducelower.recompose.finder import Finder
 from reducelower.recompose.surroundings import Kind, Surroundings
-from reducelower.recompose.unify import Finder
 from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
@@ -40,8 +40,9 @@ class Raiser:
         self._expansions = expansions
         self._written = written
         self._kinds: dict[int, dict[Any, Kind]] = {}
-        self._finders: dict[tuple[int, Sequence[Form]], Finder] = {}
+        self._finders: dict[Hashable, Finder] = {}
         self.left: list[Left] = []
+        self.nodes = 0
         self._edits: list[Edit] = []
         self._regions: dict[int, dict[int, tuple[int, ...]]] = {}
 
@@ -64,14 +65,17 @@ class Raiser:
         self._edits.append(edit)
         surroundings = Surroundings(scope, self._kinds.setdefault(scope.opset, {}))
         nodes = surroundings.nodes
+        self.nodes += len(nodes)
         for index in surroundings.positions("Constant"):
             if nodes[index].domain in DEFAULT_DOMAINS and nodes[index].output:
                 scope.constant_nodes[nodes[index].output[0]] = (index, nodes[index])
         taken: set[int] = set()
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
-        for forms in (self._normalizations, self._reductions):
-            finder = self._finder(scope.opset, forms(scope.opset, manners, present))
-            found, left = compose(scope, surroundings, finder, taken)
+        forms = [each(scope.opset, manners, present) for each in (self._normalizations, self._reductions)]
+        finder = self._finder(scope.opset, forms)
+        finder.mark(surroundings)
+        for group in range(len(forms)):
+            found, left = compose(scope, surroundings, finder, group, taken)
             self.left += left
             for composed in found:
                 self._replace(edit, composed, surroundings)
@@ -85,10 +89,10 @@ class Raiser:
 
     # One graph
 
-    def _finder(self, opset: int, forms: Sequence[Form]) -> Finder:
-        key = opset, tuple(forms)
+    def _finder(self, opset: int, groups: Sequence[Sequence[Form]]) -> Finder:
+        key = opset, *map(tuple, groups)
         if key not in self._finders:
-            self._finders[key] = Finder(forms)
+            self._finders[key] = Finder(groups, opset)
         return self._finders[key]
 
     def _normalizations(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Sequence[Form]:
@@ -107,9 +111,9 @@ class Raiser:
             for name in surroundings.inputs[index]:
                 if name and surroundings.constant_number(name):
                     scope.release(name)
-        made = next(node for node in composed.nodes if node.op_type == op_type)
-        copy_marks(surroundings.nodes[composed.last], made)
-        edit.replaced[composed.last] = composed.nodes
+        nodes = composed.settle(scope)
+        copy_marks(surroundings.nodes[composed.last], next(node for node in nodes if node.op_type == op_type))
+        edit.replaced[composed.last] = nodes
         edit.sites[composed.last] = (op_type, f"raised from {composed.form.name}")
         self._regions.setdefault(id(edit), {})[composed.last] = tuple(sorted(composed.spelled))
 

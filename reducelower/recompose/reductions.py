@@ -7,6 +7,7 @@ from math import prod
 from onnx import NodeProto, helper
 
 from reducelower.recompose.place import Place
+from reducelower.scope.node import blank
 
 __all__ = ["reduction"]
 
@@ -16,18 +17,18 @@ _AXES_ARE_INPUT = 18
 
 def reduction(place: Place) -> list[NodeProto]:
     """The node to put in the place of a form of a Reduce operator; none where it is not that operator."""
-    form, axes, scope = place.form, place.found.axes, place.scope
+    form, axes = place.form, place.found.axes
     attributes = dict(form.attributes)
     if axes is not None and form.is_careless and not axes.stated:
         return []
-    rank = scope.rank(place.output)
+    rank = place.view.rank(place.output)
     if place.found.most_dimensions > (rank or 0) or not _adds_up(place):
         return []
-    node = NodeProto(op_type=form.op_type, input=[place.data], output=[place.output])
+    node = NodeProto(op_type=form.op_type, input=[blank(place.data)], output=[blank(place.output)])
     attributes.pop("axes", None)
-    if axes is not None and scope.opset >= _AXES_ARE_INPUT:
-        assert isinstance(axes.value, str)
-        node.input.append(axes.value)
+    if axes is not None and place.opset >= _AXES_ARE_INPUT:
+        assert axes.value is not None
+        node.input.append(blank(axes.value))
     elif axes is not None:
         if not axes.stated:
             return []
@@ -40,11 +41,11 @@ def reduction(place: Place) -> list[NodeProto]:
 
 def _adds_up(place: Place) -> bool:
     """Whether a sum is divided by the number of elements it is of, where the form does that."""
-    name = place.values.get("count")
-    if name is None:
+    count, view = place.values.get("count"), place.view
+    if count is None:
         return True
-    shape, value = place.scope.shape(place.data), place.scope.constant(name)
-    if shape is None or value is None or value.size != 1 or value.ndim > (place.scope.rank(place.output) or 0):
+    shape, value = view.shape(place.data), view.constant(count)
+    if shape is None or value is None or value.size != 1 or value.ndim > (view.rank(place.output) or 0):
         return False
     axes = range(len(shape)) if place.found.axes is None else place.found.axes.counted
     if any(axis >= len(shape) for axis in axes):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
 
 from onnx import ModelProto
@@ -11,6 +12,7 @@ from onnx import ModelProto
 from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
+from reducelower.model.graph import kind_may_hold_graphs
 from reducelower.model.inference import Inference, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import parse_element_type
@@ -132,17 +134,18 @@ def raise_with_plan(
     for name in wanted or ():
         if name not in known:
             raise ValueError(f"there is no form of {name!r} to look for; there are of {', '.join(sorted(known))}")
-    bare = skeleton(model)
-    as_it_is = check(bare, target=Target())
+    as_it_is = _as_it_is(model)
     if as_it_is.refusals:
         raise ConversionError(as_it_is.refusals)
-    result = model
-    if not in_place:
+    result, before = model, model
+    if in_place:
+        before = skeleton(model)
+    else:
         result = ModelProto()
         result.CopyFrom(model)
     ground = Ground(
         Names(lambda: result, None),
-        Inference(lambda: bare),
+        Inference(lambda: before),
         opset=as_it_is.source_opset,
         element_types={name: parse_element_type(given) for name, given in (element_types or {}).items()},
         ranks=ranks or {},
@@ -160,8 +163,20 @@ def raise_with_plan(
     )
     notes += tuple(_sentences(raiser.left))
     versions = (result.ir_version, result.ir_version)
-    carried = as_it_is.carried - sum(len(site.raised_from) for site in sites)
+    carried = raiser.nodes - sum(len(site.raised_from) for site in sites)
     return Legalized(result, Plan(as_it_is.source_opset, as_it_is.target, sites, (), carried, versions, notes))
+
+
+def _as_it_is(model: ModelProto) -> Plan:
+    """What the engine says of a model at its own opset version, where an operator tells by itself if it is legal."""
+    nodes = model.graph.node
+    kinds = list(map(attrgetter("op_type", "domain"), nodes))
+    first = dict(zip(reversed(kinds), reversed(range(len(nodes))), strict=True))
+    chosen = {*first.values(), *(index for index, kind in enumerate(kinds) if kind_may_hold_graphs(*kind))}
+    sample = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
+    sample.graph.node.extend(nodes[index] for index in sorted(chosen))
+    plan = check(sample, target=Target())
+    return check(skeleton(model), target=Target()) if plan.refusals or plan.sites else plan
 
 
 def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> Collection[str]:

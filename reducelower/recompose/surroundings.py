@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any
 
-from onnx import AttributeProto, NodeProto, helper
+from onnx import NodeProto, helper
 
-from reducelower.model.graph import may_hold_graphs, read_by, read_outside_nodes
+from reducelower.model.graph import kind_may_hold_graphs, read_by, read_outside_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.recompose.automaton import Automaton, State
 from reducelower.scope.graph import GraphScope
 
 __all__ = ["Kind", "Surroundings", "attributes_of"]
@@ -35,7 +36,31 @@ class Kind:
 
 _NO_KIND = Kind("", {})
 
-_TOLD_BY_SHAPES = frozenset({"Shape", "Size"})
+
+class Rows:
+    """Rows of names, without absent ones at their ends; thousands of lists would be far more to keep track of.
+
+    Attributes:
+        flat: the names of all rows.
+    """
+
+    def __init__(self, rows: Iterable[Sequence[str]]) -> None:
+        """Take the rows in order."""
+        self.flat: list[str] = []
+        self._ends = [0]
+        for row in rows:
+            self.flat += row
+            while len(self.flat) > self._ends[-1] and not self.flat[-1]:
+                del self.flat[-1]
+            self._ends.append(len(self.flat))
+
+    def __getitem__(self, index: int) -> list[str]:
+        """One row."""
+        return self.flat[self._ends[index] : self._ends[index + 1]]
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """All rows."""
+        return (self.flat[start:end] for start, end in pairwise(self._ends))
 
 
 class Surroundings:
@@ -45,9 +70,15 @@ class Surroundings:
         nodes: the nodes.
         op_types: their operators.
         inputs: what each reads itself; absent operands at the end are left out.
+        outputs: what each yields.
         producers: position of the node that yields a value.
         reads: how often each value is read by nodes, and by what these hold.
         named: values that the graph yields, or that an annotation speaks of.
+        constants: the values of constants by number.
+        element_type: tells the element type of a value, as the next two of the scope.
+        rank: tells the number of dimensions.
+        shape: tells the shape.
+        ends: by group of forms, positions of the nodes that may yield the result of one; see `mark`.
     """
 
     def __init__(self, scope: GraphScope, kinds: dict[Any, Kind]) -> None:
@@ -60,26 +91,34 @@ class Surroundings:
         self._scope = scope
         self.nodes: Sequence[NodeProto] = list(scope.holder.node)
         self.op_types: Sequence[str] = list(map(attrgetter("op_type"), self.nodes))
-        self.inputs: Sequence[Sequence[str]] = [list(node.input) for node in self.nodes]
-        for names in self.inputs:
-            while names and not names[-1]:
-                names.pop()  # type: ignore[attr-defined]  # these are lists until here
-        self.producers: dict[str, int] = {}
-        outputs = [list(node.output) for node in self.nodes]
-        for index, names in enumerate(outputs):
-            for name in names:
-                if name:
-                    self.producers[name] = index
+        self.inputs = Rows(node.input[:] for node in self.nodes)
+        self.outputs = Rows(node.output[:] for node in self.nodes)
+        self.producers = {name: index for index, names in enumerate(self.outputs) for name in names if name}
+        self._domains = list(map(attrgetter("domain"), self.nodes))
         self._with_inside = {
-            index: list(read_by(node)) for index, node in enumerate(self.nodes) if may_hold_graphs(node)
+            index: list(read_by(self.nodes[index]))
+            for index, (op_type, domain) in enumerate(zip(self.op_types, self._domains, strict=True))
+            if kind_may_hold_graphs(op_type, domain)
         }
-        self._constants: dict[str, int] = {}
-        self._ranks: dict[str, int | None] = {}
-        self.reads = Counter(chain.from_iterable(map(self.reads_of, range(len(self.nodes)))))
+        self._constants = {"": 0}
+        self.reads = Counter(self.inputs.flat)
+        for index, read in self._with_inside.items():
+            self.reads.update(read)
+            self.reads.subtract(self.inputs[index])
         self.named = set(read_outside_nodes(scope.holder))
+        self.constants = scope.ground.values
+        self.element_type, self.rank, self.shape = scope.element_type, scope.rank, scope.shape
         self._known_kinds = kinds
         self._kinds: dict[int, Kind] = {}
-        self._varying = self._find_varying(outputs)
+        self._states: Mapping[str, State] = {}
+        self.ends: Sequence[Sequence[int]] = ()
+
+    def mark(self, automaton: Automaton) -> None:
+        """Find out of each value which parts of forms it may be."""
+        holder = self._scope.holder
+        given = {value if isinstance(value, str) else value.name for value in holder.input}
+        given.difference_update(tensor.name for tensor in getattr(holder, "initializer", ()))
+        self._states, self.ends = automaton.read(given, self.op_types, self.inputs, self.outputs)
 
     def reads_of(self, index: int) -> Sequence[str]:
         """What a node reads, and what it holds reads."""
@@ -96,35 +135,22 @@ class Surroundings:
         found = self._kinds.get(index)
         if found is None:
             node = self.nodes[index]
-            stated = tuple(map(AttributeProto.SerializeToString, node.attribute))
-            key = (self.op_types[index], node.domain, len(node.output), stated)
+            stated = tuple([attribute.SerializeToString() for attribute in node.attribute])
+            key = (self.op_types[index], self._domains[index], len(node.output), stated)
             found = self._known_kinds.get(key)
             if found is None:
                 found = self._known_kinds[key] = _kind_of(node, self._scope.opset)
             self._kinds[index] = found
         return found
 
-    def operators_around(self, index: int) -> tuple[str, ...]:
-        """The operator of a node, and of the nodes that yield its operands; nothing for what no node here yields."""
-        op_types, producers = self.op_types, self.producers
-        return (
-            op_types[index],
-            *[op_types[producers[name]] if name in producers else "" for name in self.inputs[index]],
-        )
-
     def constant_number(self, name: str) -> int:
         """The number of a constant's value (see `GraphScope`); 0 for what depends on the inputs of the model."""
-        if name in self._varying:
+        state = self._states.get(name)
+        if state is not None and state.varies:
             return 0
         if name not in self._constants:
             self._constants[name] = self._scope.constant_number(name)
         return self._constants[name]
-
-    def rank(self, name: str) -> int | None:
-        """The number of dimensions of a value; None where it is not known."""
-        if name not in self._ranks:
-            self._ranks[name] = self._scope.rank(name)
-        return self._ranks[name]
 
     def positions(self, *op_types: str) -> list[int]:
         """Positions of the nodes of some operators."""
@@ -134,18 +160,6 @@ class Surroundings:
     def holding(self) -> Iterable[int]:
         """Positions of the nodes that may hold graphs."""
         return self._with_inside.keys()
-
-    def _find_varying(self, outputs: Sequence[Sequence[str]]) -> set[str]:
-        """What is no constant: the inputs of a graph or function, and what is made of them but shapes."""
-        holder = self._scope.holder
-        given = {value if isinstance(value, str) else value.name for value in holder.input}
-        varying = given - {tensor.name for tensor in getattr(holder, "initializer", ())}
-        for names, read, op_type in zip(outputs, self.inputs, self.op_types, strict=True):
-            # Of the second operand of CastLike it is the type alone that counts.
-            made_of = read[:1] if op_type == "CastLike" else read
-            if not varying.isdisjoint(made_of) and op_type not in _TOLD_BY_SHAPES:
-                varying.update(names)
-        return varying
 
 
 def _kind_of(node: NodeProto, opset: int) -> Kind:

@@ -31,9 +31,10 @@ from reducelower.model.inference import GraphKey
 from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes
 from reducelower.model.schemas import element_type_name, type_string
-from reducelower.model.value_info import entry, without_made_up_symbols
+from reducelower.model.value_info import entry
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground
+from reducelower.scope.types import KnownType
 from reducelower.scope.values import read_tensor, tensor_of, value_key
 
 if TYPE_CHECKING:
@@ -63,8 +64,9 @@ def _told(value: tuple[GraphScope, str]) -> int | list[tuple[GraphScope, str]]:
     if declared is not None:
         return declared
     stated = home._stated_type(name)
-    if stated is not None and type_string(stated) is not None:
-        return stated.tensor_type.elem_type
+    known = None if stated is None else home.ground.known_type(stated)
+    if known is not None and (known.is_whole or known.element_type is not None):
+        return known.element_type or 0
     if name in home._initializers:
         return home._initializers[name].data_type
     constant = home.constant_nodes.get(name)
@@ -123,7 +125,7 @@ class GraphScope:
         self.constant_nodes: dict[str, tuple[int, NodeProto]] = {}
         self._constants: dict[str, int] = {}
         self._node_values: dict[int, int] = {}
-        self._types: dict[str, TypeProto | None] = {}
+        self._types: dict[str, KnownType | None] = {}
         self._added: dict[Hashable, str] = {}
 
     @cached_property
@@ -275,13 +277,14 @@ class GraphScope:
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
-        known = self._plain_element_type(name)
-        if known is not None:
-            return known
-        found = self.type(name)
-        if found is None or found.WhichOneof("value") != "tensor_type":
-            return None
-        return found.tensor_type.elem_type or None
+        home = self.home(name)
+        whole = home._types.get(name) or home._stated_whole(name)
+        if whole is None or name in self.ground.element_types:
+            plain = self._plain_element_type(name)
+            if plain is not None:
+                return plain
+            whole = self._known_type(name)
+        return None if whole is None else whole.element_type
 
     def declared_element_type(self, name: str) -> int | None:
         """The element type that the user declared of a value; None if none."""
@@ -293,12 +296,8 @@ class GraphScope:
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown."""
-        found = self.type(name)
-        if found is None or found.WhichOneof("value") != "tensor_type" or not found.tensor_type.HasField("shape"):
-            return None
-        return tuple(
-            dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in found.tensor_type.shape.dim
-        )
+        found = self._known_type(name)
+        return None if found is None else found.shape
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
@@ -331,8 +330,7 @@ class GraphScope:
         home = self.home(name)
         if name in home._initializers or name in home.constant_nodes:
             return True
-        found = home._stated_type(name)
-        return found is not None and _is_whole(found)
+        return home._stated_whole(name) is not None
 
     def has_type_at_hand(self, name: str) -> bool:
         """Whether the type of a value is to be had without inferring the types of the whole model."""
@@ -359,24 +357,33 @@ class GraphScope:
 
         Symbols that inference makes up for sizes it does not know are left out of it.
         """
+        found = self._known_type(name)
+        return None if found is None else found.proto
+
+    def _known_type(self, name: str) -> KnownType | None:
         home = self.home(name)
         if name not in home._types:
             home._types[name] = home._find_type(name)
         return home._types[name]
 
-    def _find_type(self, name: str) -> TypeProto | None:
-        found = self._stated_type(name)
-        if found is not None and _is_whole(found):
-            return without_made_up_symbols(found)
+    def _find_type(self, name: str) -> KnownType | None:
+        whole = self._stated_whole(name)
+        if whole is not None:
+            return whole
         tensor = self._initializers.get(name)
         if tensor is None and name in self.constant_nodes:
             tensor = tensor_of(self.constant_nodes[name][1])
-        if tensor is not None:
-            return tensor_type(tensor)
-        inferred = None if self.key is None else self.ground.source.type(self.key, name)
-        if inferred is None:
-            return found
-        return without_made_up_symbols(inferred)
+        found = None if tensor is None else tensor_type(tensor)
+        if found is None and self.key is not None:
+            found = self.ground.source.type(self.key, name)
+        found = found or self._stated_type(name)
+        return None if found is None else self.ground.known_type(found)
+
+    def _stated_whole(self, name: str) -> KnownType | None:
+        """The type that the graph itself states of a value, if that leaves nothing to be inferred."""
+        stated = self._stated_type(name)
+        known = None if stated is None else self.ground.known_type(stated)
+        return known if known is not None and known.is_whole else None
 
     def _plain_element_type(self, name: str) -> int | None:
         """The element type of a value that the user declared, or that is plain without shape inference."""
@@ -552,9 +559,3 @@ def _constant_node(name: str, tensor: TensorProto) -> NodeProto:
     node = NodeProto(op_type="Constant", name=name, output=[name])
     node.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
     return node
-
-
-def _is_whole(stated: TypeProto) -> bool:
-    """Whether a type leaves nothing to be inferred: neither what it is nor, of a tensor, the shape."""
-    is_tensor = stated.WhichOneof("value") == "tensor_type"
-    return type_string(stated) is not None and (not is_tensor or stated.tensor_type.HasField("shape"))

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnx import TypeProto
+
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 from reducelower.scope.fold import Folding
+from reducelower.scope.types import KnownType, known_type
 from reducelower.scope.values import Values
 
 if TYPE_CHECKING:
@@ -65,3 +68,11 @@ class Ground:
         self.folded: set[tuple[GraphScope, str]] = set()
         self.told: dict[tuple[GraphScope, str], int] = {}
         self.values = Values()
+        self._known_types: dict[bytes, KnownType] = {}
+
+    def known_type(self, found: TypeProto) -> KnownType:
+        """What a type says; there is one of each, since thousands of values have the same."""
+        key = found.SerializeToString()
+        if key not in self._known_types:
+            self._known_types[key] = known_type(found)
+        return self._known_types[key]

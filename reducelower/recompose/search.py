@@ -1,0 +1,205 @@
+"""Finding forms in a graph: from the value that a form yields back to the values it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reducelower.recompose.automaton import COMMUTATIVE
+from reducelower.recompose.expressions import AXES, AnyOf, Application, Exact, Expression, Literal, Variable
+from reducelower.recompose.surroundings import Kind
+from reducelower.recompose.view import ABSENT, OUTPUT, View
+
+__all__ = ["Axes", "Found", "search"]
+
+_OVER_SPACE = frozenset({"GlobalAveragePool"})
+"""Operators that reduce over all axes behind batch and channels."""
+
+
+class Axes(NamedTuple):
+    """What a form reduces over.
+
+    Attributes:
+        stated: the axes as the model has them; None where they are known at run time only.
+        counted: the same from the front where the rank is known, all of them where none are stated.
+        value: the value that holds them, where they are an input.
+    """
+
+    stated: tuple[int, ...] | None
+    counted: tuple[int, ...]
+    value: int | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a form, or so far a part of it, was found; values go by number, and nodes by that of what they yield.
+
+    Attributes:
+        nodes: the nodes, those included that only hand a value on.
+        values: the value that each variable is.
+        attributes: the attribute that each variable is.
+        axes: what it reduces over; None where it does not.
+        seen: what value each part of the form is, by the part's id.
+        doubts: what differs from the operator's form, as sentences.
+        most_dimensions: the most dimensions that a constant of one element has.
+    """
+
+    nodes: frozenset[int] = frozenset()
+    values: Mapping[str, int] = field(default_factory=dict)
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    axes: Axes | None = None
+    seen: Mapping[int, int] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
+    most_dimensions: int = 0
+
+
+def search(wanted: Expression, view: View) -> Iterator[Found]:
+    """The ways in which the value that is looked at is what an expression says."""
+    yield from _Search(view).value(wanted, OUTPUT, Found())
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The ways in which values are what expressions say; it learns what it asks the view for, and nothing else."""
+
+    view: View
+
+    def value(self, wanted: Expression, value: int, state: Found) -> Iterator[Found]:
+        if isinstance(wanted, Variable):
+            yield from self._bound(wanted.name, value, state)
+        elif isinstance(wanted, Literal):
+            yield from self._constant(self.view.dimensions_near(value, wanted.value), state)
+        elif isinstance(wanted, Exact):
+            yield from self._constant(self.view.dimensions_beyond(value, wanted), state)
+        elif isinstance(wanted, AnyOf):
+            for way in wanted.alternatives:
+                yield from self.value(way, value, state)
+        elif state.seen.get(id(wanted)) == value:
+            yield state
+        else:
+            yield from self._application(wanted, value, state)
+
+    def _bound(self, variable: str, value: int, state: Found) -> Iterator[Found]:
+        known = state.values.get(variable)
+        if known is None:
+            yield replace(state, values={**state.values, variable: value})
+        elif known == value or self._is_same_constant(known, value):
+            yield state
+
+    def _is_same_constant(self, value: int, other: int) -> bool:
+        number = self.view.constant_number(value)
+        return bool(number) and number == self.view.constant_number(other)
+
+    def _constant(self, dimensions: int, state: Found) -> Iterator[Found]:
+        if dimensions > state.most_dimensions:
+            yield replace(state, most_dimensions=dimensions)
+        elif dimensions >= 0:
+            yield state
+
+    def _application(self, wanted: Application, value: int, state: Found) -> Iterator[Found]:
+        made = self.view.made(value)
+        if made is None:
+            return
+        kind, operands = made
+        is_meant = wanted.is_exact and wanted.op_type == kind.op_type
+        if not is_meant and self._hands_on(kind, operands):
+            yield from self.value(wanted, operands[0], replace(state, nodes=state.nodes | {value}))
+            return
+        if kind.op_type != wanted.op_type:
+            return
+        agreed = self._attributes(wanted, kind, operands, state)
+        if agreed is None:
+            return
+        agreed = replace(agreed, nodes=agreed.nodes | {value}, seen={**agreed.seen, id(wanted): value})
+        expected = wanted.operands
+        if expected and isinstance(expected[-1], Variable) and expected[-1].name == AXES:
+            reduced = self._reduced(wanted, kind, operands, agreed)
+            if reduced is None:
+                return
+            agreed, expected, operands = reduced, expected[:-1], operands[:1]
+        elif kind.op_type in _OVER_SPACE:
+            rank = self.view.rank(operands[0])
+            spatial = tuple(range(2, rank or 0))
+            over_space = _agreed(agreed, Axes(spatial, spatial, None), is_exact=wanted.is_exact) if spatial else None
+            if over_space is None:
+                return
+            agreed = over_space
+        if len(operands) != len(expected):
+            return
+        orders: Iterable[Sequence[int]] = [operands]
+        if kind.op_type in COMMUTATIVE and len(operands) == 2 and operands[0] != operands[1]:
+            orders = permutations(operands)
+        for order in orders:
+            yield from self._operands(expected, order, agreed)
+
+    def _listed(self, value: int) -> tuple[int, ...] | None:
+        """Axes that are an input, where they are constant."""
+        found = self.view.constant(value)
+        return None if found is None or found.dtype != np.int64 or found.ndim > 1 else tuple(found.reshape(-1).tolist())
+
+    def _operands(self, wanted: Sequence[Expression], values: Sequence[int], state: Found) -> Iterator[Found]:
+        if not wanted:
+            yield state
+            return
+        for first in self.value(wanted[0], values[0], state):
+            yield from self._operands(wanted[1:], values[1:], first)
+
+    def _hands_on(self, kind: Kind, operands: Sequence[int]) -> bool:
+        """Whether a node yields what it reads: Identity, or a Cast to the type that its input has."""
+        if kind.op_type == "Cast":
+            return self.view.element_type(operands[0]) == kind.attributes.get("to")
+        return kind.op_type == "Identity"
+
+    def _attributes(self, wanted: Application, kind: Kind, operands: Sequence[int], state: Found) -> Found | None:
+        """The state with what a node's attributes tell; None where they are not those of the form."""
+        given = kind.attributes
+        if wanted.is_exact and not given.keys() <= wanted.attributes.keys():
+            return None
+        for name, value in wanted.attributes.items():
+            if isinstance(value, Variable):
+                if value.name == AXES:
+                    reduced = self._reduced(wanted, kind, operands[:1], state)
+                    if reduced is None:
+                        return None
+                    state = reduced
+                else:
+                    state = replace(state, attributes={**state.attributes, value.name: given.get(name)})
+            elif given.get(name) != value:
+                if name != "keepdims" or wanted.is_exact:
+                    return None
+                state = replace(state, doubts=(*state.doubts, f"its {kind.op_type} drops the axes it reduces"))
+        return state
+
+    def _reduced(self, wanted: Application, kind: Kind, operands: Sequence[int], state: Found) -> Found | None:
+        """The state with the axes of a node; None where they are not those that the form may have."""
+        given = kind.attributes
+        is_input = len(operands) > 1 and operands[1] != ABSENT
+        stated = self._listed(operands[1]) if is_input else tuple(given.get("axes", ()))
+        if wanted.is_exact:
+            if not is_input and "axes" not in given:
+                return None
+        elif stated is None or (not stated and given.get("noop_with_empty_axes")):
+            return None
+        rank = self.view.rank(operands[0])
+        counted = stated or ()
+        if rank is not None:
+            counted = tuple(sorted(axis % rank for axis in stated)) if stated and rank else tuple(range(rank))
+        axes = Axes(stated, counted, operands[1] if is_input else None)
+        return _agreed(state, axes, is_exact=wanted.is_exact)
+
+
+def _agreed(state: Found, axes: Axes, *, is_exact: bool) -> Found | None:
+    """The state with the axes of one more node; None where they are others, and the form may not be in doubt."""
+    known = state.axes
+    if known is None:
+        return replace(state, axes=axes)
+    if is_exact:
+        is_same = known.stated == axes.stated and (axes.stated is not None or known.value == axes.value)
+        return state if is_same else None
+    if known.counted != axes.counted:
+        return replace(state, doubts=(*state.doubts, "its reductions go over different axes"))
+    return state

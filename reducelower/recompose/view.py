@@ -1,0 +1,182 @@
+"""What is known of the values behind one value, by number, and what was asked about them.
+
+Thousands of places in a model are alike. What was worked out of one holds for the next if nothing that was asked about
+the first would be answered otherwise for the second. So values go by number, in the order in which they come up, every
+question is kept with its answer, and the next place follows the questions of those before it as long as its answers are
+theirs. A place that gives an answer nobody gave before is worked out, and adds a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+
+from reducelower.recompose.expressions import Exact
+from reducelower.recompose.expressions import is_near as _is_near
+from reducelower.recompose.surroundings import Kind, Surroundings
+from reducelower.scope.node import blank
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+__all__ = ["ABSENT", "OUTPUT", "Remembered", "View"]
+
+OUTPUT, ABSENT = 0, 1
+"""The numbers of the value that is looked at, and of an operand that is absent."""
+
+
+_BLANKS: list[str] = []
+"""The blanks of numbers, as far as they were needed."""
+
+
+class View:
+    """The values behind one value, by number; every question is noted."""
+
+    def __init__(self, output: str, surroundings: Surroundings) -> None:
+        """Look at a value that a node of a graph yields."""
+        self.names = [output, ""]
+        self.numbers = {output: OUTPUT, "": ABSENT}
+        self.surroundings = surroundings
+        self.answers: dict[_Question, Any] = {}
+
+    @property
+    def blanks(self) -> dict[str, str]:
+        """The names of the values, by the blanks that stand for them."""
+        while len(_BLANKS) < len(self.names):
+            _BLANKS.append(blank(len(_BLANKS)))
+        return dict(zip(_BLANKS, self.names, strict=False))
+
+    def position(self, value: int) -> int:
+        """The position of the node that yields a value."""
+        return self.surroundings.producers[self.names[value]]
+
+    def _ask(self, answer: _Answering, value: int, argument: Any = None) -> Any:
+        question = answer, value, argument
+        if question not in self.answers:
+            self.answers[question] = answer(self, value, argument)
+        return self.answers[question]
+
+    def made(self, value: int) -> tuple[Kind, list[int]] | None:
+        """What kind of node yields a value, and what it reads; None where no node of this graph does."""
+        found = self._ask(_made, value)
+        return None if found is None else (found[0], list(found[1:]))
+
+    def dimensions_near(self, value: int, wanted: float) -> int:
+        """How many dimensions a constant of one element has that is this number, or near it; -1 where it is none."""
+        return self._ask(_near, value, wanted)  # type: ignore[no-any-return]
+
+    def dimensions_beyond(self, value: int, wanted: Exact) -> int:
+        """How many dimensions a constant of this very value has beyond those it should; -1 where it is none."""
+        return self._ask(_same, value, wanted)  # type: ignore[no-any-return]
+
+    def constant_number(self, value: int) -> int:
+        """The number of a constant's value; 0 for what is none."""
+        return self._ask(_constant, value)  # type: ignore[no-any-return]
+
+    def constant(self, value: int | None) -> Array | None:
+        """The value of a constant; None for what is none, and of an operand that there is not."""
+        return None if value is None else self.surroundings.constants[self.constant_number(value)]
+
+    def element_type(self, value: int) -> int | None:
+        """The element type of a value; None where it is not known."""
+        return self._ask(_element_type, value)  # type: ignore[no-any-return]
+
+    def rank(self, value: int) -> int | None:
+        """The number of dimensions of a value; None where it is not known."""
+        return self._ask(_rank, value)  # type: ignore[no-any-return]
+
+    def shape(self, value: int) -> tuple[int | None, ...] | None:
+        """The shape of a value, None for a size that is not known; None where even the rank is not."""
+        return self._ask(_shape, value)  # type: ignore[no-any-return]
+
+
+_Answering: TypeAlias = Callable[[View, int, Any], Any]
+_Question: TypeAlias = tuple[_Answering, int, Any]
+
+
+# What may be asked; every answer can be compared.
+
+
+def _made(view: View, value: int, _: None) -> tuple[Any, ...] | None:
+    names, numbers, surroundings = view.names, view.numbers, view.surroundings
+    index = surroundings.producers.get(names[value])
+    if index is None:
+        return None
+    answer: list[Any] = [surroundings.kind(index)]
+    for name in surroundings.inputs[index]:
+        number = numbers.setdefault(name, len(names))
+        if number == len(names):
+            names.append(name)
+        answer.append(number)
+    return tuple(answer)
+
+
+def _constant(view: View, value: int, _: None) -> int:
+    return view.surroundings.constant_number(view.names[value])
+
+
+def _near(view: View, value: int, wanted: float) -> int:
+    found = view.surroundings.constants[_constant(view, value, None)]
+    is_it = found is not None and found.size == 1 and _is_near(float(found.reshape(-1)[0]), wanted, found.dtype)
+    return found.ndim if found is not None and is_it else -1
+
+
+def _same(view: View, value: int, wanted: Exact) -> int:
+    found, known = view.surroundings.constants[_constant(view, value, None)], wanted.value
+    if found is None or found.dtype != known.dtype or found.tobytes() != known.tobytes():
+        return -1
+    return 0 if found.shape == known.shape else found.ndim if found.size == 1 and not known.ndim else -1
+
+
+def _element_type(view: View, value: int, _: None) -> int | None:
+    return view.surroundings.element_type(view.names[value])
+
+
+def _rank(view: View, value: int, _: None) -> int | None:
+    return view.surroundings.rank(view.names[value])
+
+
+def _shape(view: View, value: int, _: None) -> tuple[int | None, ...] | None:
+    return view.surroundings.shape(view.names[value])
+
+
+_Result = TypeVar("_Result")
+
+
+class _Branch:
+    """A question, and where each answer leads: to the next one, or to a result."""
+
+    __slots__ = ("answer", "answers", "argument", "value")
+
+    def __init__(self, question: _Question) -> None:
+        self.answer, self.value, self.argument = question
+        self.answers: dict[Any, Any] = {}
+
+
+class Remembered(Generic[_Result]):
+    """What is worked out of a view, and known of one that answers as an earlier one did."""
+
+    def __init__(self, work: Callable[[View], _Result]) -> None:
+        """Take what works it out; it may ask the view, and learn nothing in any other way."""
+        self._work = work
+        self._first: dict[Any, Any] = {}
+
+    def of(self, view: View) -> _Result:
+        """What is worked out of a view."""
+        branch = self._first.get(None)
+        while branch.__class__ is _Branch:
+            branch = branch.answers.get(branch.answer(view, branch.value, branch.argument))
+        return self._learn(view) if branch is None else branch
+
+    def _learn(self, view: View) -> _Result:
+        view.answers = {}
+        result = self._work(view)
+        answers, answer = self._first, None
+        for question, following in view.answers.items():
+            answers, answer = answers.setdefault(answer, _Branch(question)).answers, following
+        answers[answer] = result
+        return result
