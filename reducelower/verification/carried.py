@@ -34,7 +34,7 @@ def freed(pair: Pair) -> Pair:
         if name not in kept:
             inputs.append(FreeInput(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
     if not kept:
-        inputs = [replace(item, dims=any_size(item.dims, ())) for item in inputs]
+        inputs = [replace(item, dims=any_size(item.dims)) for item in inputs]
     held = {name: constants[name] for name in kept}
     copied = NodeProto()
     copied.CopyFrom(other)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.measure import Array
 from reducelower.verification.places import Dims
 
 __all__ = ["any_size", "is_elementwise"]
@@ -29,16 +28,13 @@ def is_elementwise(nodes: Iterable[NodeProto]) -> bool:
     return all(node.op_type in _ELEMENTWISE and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
-def any_size(dims: Dims | None, constants: Sequence[Array]) -> Dims | None:
+def any_size(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
     """Sizes of an input of such nodes, with symbols in the place of numbers that mean nothing but that they are equal.
 
     Args:
         dims: what is declared.
-        constants: what the nodes hold; their sizes stay, since they have to fit.
+        kept: sizes that stay, as those of the constants that the nodes hold, since they have to fit.
     """
-    kept = {0, 1, *(size for value in constants for size in value.shape)}
-    return (
-        None
-        if dims is None
-        else tuple(f"size {dim}" if isinstance(dim, int) and dim not in kept else dim for dim in dims)
-    )
+    if dims is None:
+        return None
+    return tuple(f"size {dim}" if isinstance(dim, int) and dim > 1 and dim not in kept else dim for dim in dims)

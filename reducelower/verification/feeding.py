@@ -13,11 +13,12 @@ from onnx import TensorProto, helper
 
 from reducelower.numerics.measure import Array
 from reducelower.verification.battery import Case
+from reducelower.verification.elementwise import any_size
 from reducelower.verification.filling import Filling
 from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, bindings, random_array
 from reducelower.verification.limits import Limits
 
-__all__ = ["Accepts", "fed"]
+__all__ = ["Accepts", "fed", "is_large"]
 
 _LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 _MAXIMUM = 4_000_000
@@ -29,7 +30,9 @@ _TRUTHS = 3  # bool inputs of which every combination is tried
 Accepts = Callable[[Mapping[str, Any]], bool]
 
 
-def fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts) -> Iterator[Case]:
+def fed(
+    specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts, suits: Accepts | None = None
+) -> Iterator[Case]:
     """Sets of inputs for a region.
 
     Args:
@@ -37,6 +40,8 @@ def fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts)
         limits: what may not be fed.
         seed: for the random values.
         accepts: whether the source runs on a set of inputs; asked where sizes or indices have to fit.
+        suits: whether both sides run on it; asked where inputs that are declared large may be small, so that few kinds
+            of values are left for large ones. None where sizes are to be those that are declared.
     """
     if not specs:
         yield Case("no inputs", {})
@@ -46,14 +51,27 @@ def fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts)
     # What is not known is most often of the rank of the others; some kernels rely on that without looking.
     for rank in ranks if limits.takes_empty or not known else ranks[:1]:
         ranked = [spec if spec.dims is not None else replace(spec, dims=(None,) * rank) for spec in specs]
+        small = None
+        if suits is not None and is_large(ranked):
+            smaller = [replace(spec, dims=any_size(spec.dims, limits.sizes)) for spec in ranked]
+            for small in _fed(smaller, limits, seed, suits, once=True):
+                yield small
         first = None
-        for first in _fed(ranked, limits, seed, accepts):
+        for first in _fed(ranked, limits, seed, accepts, few=small is not None):
             yield first
         if first is not None or len(known) == len(specs):
             return
 
 
-def _fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts) -> Iterator[Case]:
+def is_large(specs: Sequence[InputSpec]) -> bool:
+    """Whether the sizes that are declared make so many elements that fewer would show as much in less time."""
+    sizes = [[dim for dim in spec.dims or () if isinstance(dim, int)] for spec in specs]
+    return any(prod(declared) > _MANY for declared in sizes)
+
+
+def _fed(
+    specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts, *, few: bool = False, once: bool = False
+) -> Iterator[Case]:
     tried, first = 0, 0
     fillings = {spec.name: Filling.of(spec, limits) for spec in specs}
     for position, given in enumerate(_sizes(specs, limits)):
@@ -67,14 +85,18 @@ def _fed(specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts
         if where is None:
             continue
         kinds = _kinds(fillings, small=not position, few=count > _LARGE or limits.is_carried)
+        if few or limits.only_moves:
+            kinds = [kind for kind in kinds if kind in (_PLAIN if few or count > _LARGE else _MOVED)]
         tried, first = tried + 1, first or count
         for at, kind in enumerate(kinds):
             feeds = feeder.feeds(where, {}, kind, at)
             yield Case(f"{kind} values, {[list(shape) for shape in shapes.values()]}", feeds, kind in _SPECIAL)
+        if few:
+            return
         if not position:
             yield from _truths(feeder, where)
             yield from _special_alone(feeder, where)
-        if limits.is_carried and tried == _OF_CARRIED:
+        if once or (limits.is_carried and tried == _OF_CARRIED):
             return
 
 
@@ -139,6 +161,8 @@ def _of_length(shape: tuple[int, ...], length: int) -> list[int]:
 
 
 _FEW = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
+_PLAIN = ("random", "true")
+_MOVED = (*_PLAIN, "mixed", "NaN")
 _AT_OTHER_SIZES = ("random", "mixed", "wide", "negative", "off steps", "from tables")
 _SPECIAL = frozenset({"infinity", "NaN", "one NaN", "negative infinity"})
 

@@ -72,6 +72,14 @@ _TAKES_EMPTY = frozenset(
     }
 )  # fmt: skip
 
+# They give elements of what they are given, and what that is does not matter to them.
+_MOVES = frozenset(
+    {
+        "Concat", "Constant", "DepthToSpace", "Expand", "Flatten", "Identity", "Reshape", "Shape", "Size",
+        "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+    }
+)  # fmt: skip
+
 # What they give jumps where what they are given changes little.
 _STEPS = frozenset(
     {
@@ -112,6 +120,8 @@ class Limits:
         is_carried: whether both sides are one node for two versions of its operator, so that less will show the
             difference.
         has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
+        sizes: the sizes of what either side holds, and the integers that it holds, which sizes may have to fit.
+        only_moves: whether both sides do nothing but to move elements, whatever these are.
         are_apart: whether the sides run in two runtimes, which add up integers beyond their range otherwise.
     """
 
@@ -128,6 +138,8 @@ class Limits:
     least: int = 1
     has_steps: bool = False
     is_carried: bool = False
+    sizes: frozenset[int] = frozenset()
+    only_moves: bool = False
     are_apart: bool = False
 
     @property
@@ -171,6 +183,11 @@ def limits_of(pair: Pair) -> Limits:
     if limits.has_steps:
         limits.tables = _tables(held)
     limits.is_carried = pair.is_carried
+    limits.only_moves = all(node.op_type in _MOVES for node in walk([*pair.nodes, *pair.replacement]))
+    whole = {
+        item for value in held if value.dtype.kind in "iu" and value.size <= _FEW for item in value.ravel().tolist()
+    }
+    limits.sizes = frozenset(whole | {size for value in found for size in value.shape})
     return limits
 
 

@@ -206,7 +206,7 @@ def _complete(
 def keyed(pair: Pair) -> Pair:
     """The pair with its key, and without sizes that mean nothing to it."""
     if is_elementwise([*pair.nodes, *pair.replacement]):
-        held = [value for constants in pair.constants for value in constants.values()]
+        held = {size for constants in pair.constants for value in constants.values() for size in value.shape}
         pair.inputs = [replace(item, dims=any_size(item.dims, held)) for item in pair.inputs]
     pair.key = _key_of(pair)
     return pair

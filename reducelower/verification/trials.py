@@ -16,7 +16,7 @@ from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import FreeInput, Pair
 from reducelower.verification.source import CannotRunError
 
-__all__ = ["Definition", "cases", "reduction_of"]
+__all__ = ["Definition", "cases", "input_specs_of", "reduction_of"]
 
 _RANKS = (2, 3, 1, 0, 4)  # for data of unknown rank
 
@@ -65,8 +65,19 @@ def reduction_of(pair: Pair, model: ModelProto) -> Reduction:
     )
 
 
+def input_specs_of(pair: Pair) -> list[InputSpec]:
+    """The inputs of both sides; what is of no known type is taken for floats."""
+    return [InputSpec(item.name, item.element_type or TensorProto.FLOAT, item.dims) for item in pair.inputs]
+
+
 def cases(
-    pair: Pair, limits: Limits, reduction: Reduction | None, seed: int, static: bool, accepts: Accepts
+    pair: Pair,
+    limits: Limits,
+    reduction: Reduction | None,
+    seed: int,
+    static: bool,
+    accepts: Accepts,
+    suits: Accepts | None = None,
 ) -> Iterator[tuple[Case, Reduction | None]]:
     """The inputs to run both sides on, each with the reduction it amounts to.
 
@@ -76,12 +87,12 @@ def cases(
         reduction: what the node does; None for other operators.
         seed: for the random values.
         static: use declared sizes only.
-        accepts: whether the source runs on a set of inputs.
+        accepts, suits: whether the source, and whether both sides run on a set of inputs, as of `fed`.
     """
-    specs = [InputSpec(item.name, item.element_type or TensorProto.FLOAT, item.dims) for item in pair.inputs]
+    specs = input_specs_of(pair)
     data = next((spec for spec in specs if pair.node.input and spec.name == pair.node.input[0]), None)
     if reduction is None or data is None:
-        for case in fed(specs, limits, seed, accepts):
+        for case in fed(specs, limits, seed, accepts, suits):
             yield case, reduction
         return
     axes_input = pair.node.input[1] if len(pair.node.input) > 1 else ""

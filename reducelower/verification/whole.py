@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any
 
 from onnx import ModelProto
@@ -397,28 +398,46 @@ def _compared(
 ) -> list[OutputComparison]:
     """The worst comparison of each output over all sets of inputs that both sides were run on."""
     merged: dict[str, OutputComparison] = {}
-    for at, (before, after) in enumerate(zip(left.results, right.results, strict=False)):
-        for item in compare_outputs(
-            question.output_names,
-            before,
-            after,
-            runtime=_where(left, right),
-            tolerances=question.tolerances,
-            widen=1.0 if left.runtime == right.runtime else APART,
-            moves=moves[at] if at < len(moves) else None,
-        ):
+    for at in range(min(len(left.results), len(right.results))):
+        for item in _compared_at(question, left, right, at, moves[at] if at < len(moves) else {}):
             merged[item.name] = merged[item.name].merged(item) if item.name in merged else item
     return list(merged.values())
+
+
+def _compared_at(
+    question: _Question, left: Run, right: Run, at: int, moves: Mapping[str, Move]
+) -> list[OutputComparison]:
+    """The comparison of each output on one set of inputs."""
+    return compare_outputs(
+        question.output_names,
+        left.results[at],
+        right.results[at],
+        runtime=_where(left, right),
+        tolerances=question.tolerances,
+        widen=1.0 if left.runtime == right.runtime else APART,
+        moves=moves,
+    )
+
+
+def _sensitivity(
+    question: _Question, left: Run, right: Run, unsteady: Callable[[], Session | None] = lambda: None
+) -> list[dict[str, Move]]:
+    """What explains the differences of each set of inputs, as far as the source's conditioning does."""
+
+    def explains(at: int, moves: Mapping[str, Move]) -> bool:
+        return at >= len(right.results) or not _differ(_compared_at(question, left, right, at, moves))
+
+    return sensitivity(question.before.proto, left, question.request.seed, question.clock, explains, unsteady)
 
 
 def _with_sensitivity(
     question: _Question, left: Run, right: Run, outputs: Sequence[OutputComparison]
 ) -> list[OutputComparison]:
     """Accept what the source's own conditioning explains of each element, and say so."""
-    unsteady = _unsteady(question, left)
-    moves = sensitivity(question.before.proto, left, question.request.seed, question.clock, unsteady)
-    again = _compared(question, left, right, moves)
-    places = "the inputs" if unsteady is None else "the inputs, and of the values that regions compute otherwise,"
+    unsteady = cache(partial(_unsteady, question, left))
+    again = _compared(question, left, right, _sensitivity(question, left, right, unsteady))
+    is_inside = unsteady.cache_info().currsize and unsteady() is not None
+    places = "the inputs, and of the values that regions compute otherwise," if is_inside else "the inputs"
     kept = []
     for old, new in zip(outputs, again, strict=True):
         if old.verdict == "different" and new.verdict == "equal":
@@ -492,8 +511,7 @@ def _departing(question: _Question, right: Run, outputs: list[OutputComparison])
         reference = _source_in_reference(question, right)
     except CannotRunError:
         return outputs
-    moves = sensitivity(question.before.proto, reference, question.request.seed, question.clock)
-    again = _compared(question, reference, right, moves)
+    again = _compared(question, reference, right, _sensitivity(question, reference, right))
     if _differ(again) or question.clock.over:
         return outputs
     for item in outputs:

@@ -26,7 +26,7 @@ from reducelower.verification.source import CannotRunError, OutOfTimeError, Sour
 from .models import model
 
 CASES = 2  # sets of inputs, of which each run takes a second
-LOOKS = 5  # runs of a second look at one set of inputs: the same again, and four times disturbed
+LOOKS = 1 + 4 * CASES  # runs of a second look: the same again once, and each set of inputs four times disturbed
 SUM = model("g (float[3, 4] x) => (float[3, 1] y) { y = ReduceSum <axes = [1]> (x) }", 11)
 MAX = model("g (float[3, 4] x) => (float[3, 1] y) { y = ReduceMax <axes = [1]> (x) }", 11)
 NEWER_MAX = model("g (float[3, 4] x) => (float[3, 1] y) { y = ReduceMax <axes = [1]> (x) }", 13)
@@ -103,13 +103,13 @@ def test_a_budget_for_the_source_alone_leaves_the_verdict_open(seconds: Seconds)
     assert "budget" in found.reason
 
 
-@pytest.mark.parametrize("runs", range(2 * CASES + 1, (4 + LOOKS) * CASES))
+@pytest.mark.parametrize("runs", range(2 * CASES + 1, 4 * CASES + LOOKS))
 @pytest.mark.parametrize("after", [MAX, NEWER_MAX], ids=["same runtime", "other runtime"])
 def test_second_looks_end_with_the_budget(seconds: Seconds, after: ModelProto, runs: int) -> None:
     """The source again, the source on disturbed inputs, and both sides in the reference evaluator."""
     unlimited = verify(SUM, after)
     needed, seconds.gone = seconds.gone, 0
-    assert needed == (2 + LOOKS if after is MAX else 4 + LOOKS) * CASES
+    assert needed == (2 if after is MAX else 4) * CASES + LOOKS
     found = verify(SUM, after, budget=runs - 0.5)
     assert seconds.gone == min(runs, needed)
     assert not found.equivalent
@@ -118,8 +118,8 @@ def test_second_looks_end_with_the_budget(seconds: Seconds, after: ModelProto, r
 
 
 def test_nothing_is_loaded_for_a_second_look_without_time(seconds: Seconds) -> None:
-    verify(SUM, NEWER_MAX, budget=(2 + LOOKS) * CASES)
-    assert (seconds.gone, seconds.loaded) == ((2 + LOOKS) * CASES, ["onnxruntime", "reference"])
+    verify(SUM, NEWER_MAX, budget=2 * CASES + LOOKS)
+    assert (seconds.gone, seconds.loaded) == (2 * CASES + LOOKS, ["onnxruntime", "reference"])
 
 
 def test_a_difference_is_withdrawn_only_where_the_evaluator_ran_everything(
@@ -134,7 +134,7 @@ def test_a_difference_is_withdrawn_only_where_the_evaluator_ran_everything(
     monkeypatch.setitem(RUNTIMES, "onnxruntime", lambda: AddingRuntime(OnnxRuntime(), seconds))  # type: ignore[arg-type]
     assert verify(MAX, NEWER_MAX).equivalent
     needed, seconds.gone = seconds.gone, 0
-    assert needed == (4 + LOOKS) * CASES
+    assert needed == 4 * CASES + LOOKS
     assert not verify(MAX, NEWER_MAX, budget=needed - 1.5).equivalent
 
 
