@@ -267,18 +267,20 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
 
     wanted = set(settings.raised or known_operators(_books(settings))) - target.without
     asked = {**settings.for_engine(), "target": target}
-    wrong: set[str] = set()
-    while True:
-        raised, plan = _raised(document, settings, sorted(wanted - wrong))
-        again = None if target.runtime is None else check(raised.message, **asked, base_dir=settings.base_dir)
-        found = set()
-        if again is not None:
-            found = {site.op_type for site in again.sites} | {refusal.operator for refusal in again.refusals}
-        found &= {site.op_type for site in plan.sites}
+    raised, plan = _raised(document, settings, sorted(wanted))
+    # Parts of what is not raised may look like other operators, of which there is nothing to say.
+    notes, wrong = list(plan.notes), dict[str, str]()
+    while target.runtime is not None:
+        again = check(raised.message, **asked, base_dir=settings.base_dir)
+        found = {site.op_type: f"on {target.runtime}, {site.because}" for site in again.sites}
+        found |= {refusal.operator: refusal.reason for refusal in again.refusals}
+        found = {site.op_type: found[site.op_type] for site in plan.sites if site.op_type in found}
         if not found:
-            notes = tuple(f"{name} was not raised: {target.runtime} gets it wrong." for name in sorted(wrong))
-            return raised, replace(plan, notes=(*plan.notes, *notes))
+            break
         wrong |= found
+        raised, plan = _raised(document, settings, sorted(wanted - wrong.keys()))
+    notes += [f"{name} was not raised: {why}" for name, why in sorted(wrong.items())]
+    return raised, replace(plan, notes=tuple(notes))
 
 
 def _books(settings: Settings) -> tuple[Book, ...]:

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import numpy_helper, parser
 
+import reducelower
+from reducelower.numerics.normalizations import exact_normalization
 from tests.conftest import Ran
 from tests.recompose.listed import operators_by_graph
 
@@ -190,3 +193,68 @@ def test_whether_the_runtime_gets_it_wrong_is_asked_with_what_was_declared(cli: 
     ran = cli("convert", tmp_path / "m.onnx", "-o", output, *asked)
     assert ran.status == 0, ran.err
     assert [node.op_type for node in onnx.load(output).graph.node] == ["Op", "ReduceL2"]
+
+
+# Normalizations in half precision, for runtimes that have them and for one that has not
+
+HALF = """<ir_version: 8, opset_import: ["" : 13]>
+g (float16[2,64] x, float16[64] s, float16[64] b) => (float16[2,64] y) <float16 two = {16384}, float16 epsilon = {168}>
+{ m = ReduceMean<axes = [-1]>(x)  d = Sub(x, m)  q = Pow(d, two)  v = ReduceMean<axes = [-1]>(q)
+  e = Add(v, epsilon)  r = Sqrt(e)  n = Div(d, r)  c = Mul(n, s)  y = Add(c, b) }"""
+"""The text holds float16 as bits: 2 and 1e-5."""
+
+WITHOUT_NORMALIZATIONS = """
+[runtime]
+name = "toy"
+version = "1"
+about = "A runtime without normalizations."
+
+[opsets]
+reads = "7-23"
+
+[[fact]]
+says = "There is no such operator."
+operators = ["LayerNormalization", "InstanceNormalization"]
+is = "absent"
+evidence = { documented = "nowhere" }
+"""
+
+
+def half_precision(model: onnx.ModelProto) -> tuple[np.ndarray, np.ndarray]:
+    """What a model yields where squares overflow float16, and what it should."""
+    random = np.random.default_rng(2)
+    x, s, b = random.normal(0, 1e4, (2, 64)), random.normal(1, 0.1, 64), random.normal(0, 0.1, 64)
+    x, s, b = (value.astype(np.float16) for value in (x, s, b))
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, {"x": x, "s": s, "b": b})
+    exact = exact_normalization("LayerNormalization", [x, s, b], {"axis": -1, "epsilon": 1e-5})
+    return found.astype(np.float64), exact.astype(np.float64)
+
+
+@pytest.mark.parametrize("runtime", ["tensorrt", "mnn", "openvino", "opencv", "tract", "onnxruntime"])
+def test_half_precision_is_raised_for_a_runtime_that_has_the_operator(cli: Cli, tmp_path: Path, runtime: str) -> None:
+    onnx.save(onnx.parser.parse_model(HALF), tmp_path / "m.onnx")
+    output = tmp_path / "out.onnx"
+    ran = cli("convert", tmp_path / "m.onnx", "-o", output, "--opset", 17, "--for", runtime, "--raise", "--no-verify")
+    assert ran.status == 0, ran.err
+    model = onnx.load(output)
+    assert [node.op_type for node in model.graph.node] == ["LayerNormalization"]
+    assert cli("check", output, "--for", runtime, "--opset", 17).status == 0
+    found, exact = half_precision(model)
+    np.testing.assert_allclose(found, exact, rtol=2e-3, atol=2e-3)
+
+
+def test_half_precision_is_written_out_safely_for_a_runtime_without_the_operator(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "toy.toml").write_text(WITHOUT_NORMALIZATIONS)
+    spelled = onnx.parser.parse_model(HALF)
+    assert not np.isfinite(half_precision(spelled)[0]).all() or not np.isclose(*half_precision(spelled)).all()
+    onnx.save(reducelower.raise_reductions(reducelower.convert_version(spelled, 17)), tmp_path / "m.onnx")
+    output = tmp_path / "out.onnx"
+    ran = cli("convert", tmp_path / "m.onnx", "-o", output, "--for", tmp_path / "toy.toml", "--raise")
+    assert ran.status == 0, ran.err
+    assert "LayerNormalization was not raised: on toy 1, There is no such operator." in " ".join(ran.out.split())
+    assert "InstanceNormalization" not in ran.out
+    model = onnx.load(output)
+    assert "LayerNormalization" not in {node.op_type for node in model.graph.node}
+    found, exact = half_precision(model)
+    np.testing.assert_allclose(found, exact, rtol=2e-3, atol=2e-3)
