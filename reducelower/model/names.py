@@ -121,20 +121,20 @@ class Names:
     def _stands_in_model(self, name: str, tail: str) -> bool:
         """As `_is_taken`: protobuf writes the length in front of every name, so a search tells it from longer ones."""
         text = name.encode()
-        is_nowhere = self._serialized is not None and (varint(len(text)) + text) not in self._serialized
+        is_nowhere = self._occurs_nowhere(varint(len(text)) + text)
         return name in self._given if is_nowhere else self._is_taken(name, tail)
 
     def _tail_is_free(self, tail: str) -> bool:
         if tail not in self._free_tails:
             # Tails come in families, /ReduceL2/square and /ReduceL2/sum: one search often answers for all of them.
             family = _family(tail)
-            is_free = (bool(family) and self._tail_is_free(family)) or self._occurs_nowhere(tail)
+            is_free = (bool(family) and self._tail_is_free(family)) or self._occurs_nowhere(tail.encode())
             self._free_tails[tail] = is_free
         return self._free_tails[tail]
 
-    def _occurs_nowhere(self, text: str) -> bool:
+    def _occurs_nowhere(self, text: bytes) -> bool:
         # Python searches backwards in less than half the time.
-        return self._serialized is not None and self._serialized.rfind(text.encode()) < 0
+        return self._serialized is not None and self._serialized.rfind(text) < 0
 
 
 def _family(tail: str) -> str:

@@ -6,7 +6,6 @@ yielding anything of their type. Where types come from and where they may flow i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -38,17 +37,16 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
             return None
         flowing.update(map(parse_element_type, made))
     kinds = _sources(graph, census)
-    sources = set(kinds.values())
-    if None in sources:
+    if len(flowing) > 1 or not kinds or None in kinds.values():
         return None
-    if len(flowing | sources) > 1:
-        # What is only ever read apart flows nowhere.
-        uses = Counter(map(kinds.get, census.inputs))
-        uses.update(kinds.get(value.name.encode()) for value in graph.output)
-        uses.subtract(map(kinds.get, _read_apart(census, opset)))
-        sources = {kind for kind in sources if uses[kind]}
-    flowing |= sources
-    return flowing.pop() if len(flowing) == 1 else None
+    main = next(iter(flowing or kinds.values()))
+    others = {name for name, kind in kinds.items() if kind != main}
+    if not others:
+        return main
+    # What is only ever read apart flows nowhere.
+    read, read_apart = (sum(map(others.__contains__, names)) for names in (census.inputs, _read_apart(census, opset)))
+    outputs = {value.name.encode() for value in graph.output}
+    return main if read == read_apart and others.isdisjoint(outputs) else None
 
 
 @cache

@@ -328,6 +328,8 @@ class GraphScope:
     def states_type(self, name: str) -> bool:
         """Whether the type of a value is stated, or its value, which tells it."""
         home = self.home(name)
+        if name not in home._described:
+            return False
         if name in home._initializers or name in home.constant_nodes:
             return True
         return home._stated_whole(name) is not None
@@ -387,22 +389,24 @@ class GraphScope:
 
     def _plain_element_type(self, name: str) -> int | None:
         """The element type of a value that the user declared, or that is plain without shape inference."""
-        ground = self.ground
-        declared = ground.element_types.get(name)
+        source = self.ground.source
+        declared = self.ground.element_types.get(name)
         if declared is not None:
             return declared
         home = self.home(name)
+        if home.key == () and name not in home._described and not source.has_run:
+            sole = source.sole_element_type
+            if sole is not None:
+                return sole
         tensor = home._initializers.get(name)
         if tensor is not None and not home._states(name):
             return tensor.data_type or None
-        if home.key == () and not ground.source.has_run and not home._is_stated(name):
-            sole = ground.source.sole_element_type
-            if sole is not None:
-                return sole
-        return follow((home, name), _told, ground.told) or None
+        return follow((home, name), _told, self.ground.told) or None
 
-    def _is_stated(self, name: str) -> bool:
-        return self._states(name) or name in self._initializers or name in self.constant_nodes
+    @cached_property
+    def _described(self) -> set[str]:
+        """The values that are constants, or of which the graph itself states a type."""
+        return {*self._places, *self._outside_nodes, *self._initializers, *self.constant_nodes}
 
     def _states(self, name: str) -> bool:
         """Whether the graph itself states the type of a value."""
@@ -465,6 +469,7 @@ class GraphScope:
         self._initializers[name] = kept
         self._constants.pop(name, None)
         self._defined.add(name)
+        self._described.add(name)
         if isinstance(self.holder, GraphProto) and self.writes_initializers:
             self.holder.initializer.append(kept)
         else:

@@ -168,9 +168,12 @@ class Memo:
 def _follow(branch: _Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
     """What became of a node that was answered as one with these names is; None where none was."""
     found: _Known | None = branch
+    number, operand = -1, ""
     try:
         while isinstance(found, _Branch):
-            operand = names[found.number].decode() if found.number >= 0 else ""
+            if found.number != number:
+                number = found.number
+                operand = names[number].decode() if number >= 0 else ""
             found = found.answers.get(found.question(graph, operand))
     except RefusedError:
         return None
