@@ -374,7 +374,12 @@ def _with_opset(source: Document, target: Target, settings: Settings) -> Target:
     from reducelower.runtimes.opsets import opset_for
 
     trials = source.for_trials()
-    return opset_for(target, source_opset(trials.message), lambda goal: attempt(trials, goal, settings, report=True)[1])
+    return opset_for(
+        target,
+        source_opset(trials.message),
+        lambda goal: attempt(trials, goal, settings, report=True)[1],
+        lambda refusals: fits(trials, target, settings, refusals),
+    )
 
 
 def legalized(document: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:

@@ -31,6 +31,7 @@ class Features:
         axes_count: how many dimensions are reduced; None as above.
         all_axes: whether every dimension is reduced; None as above.
         output_types: the element type of the result.
+        no_values: whether a dimension of size 0 is reduced.
         made: whether a conversion made the node; no case is of such.
     """
 
@@ -44,6 +45,7 @@ class Features:
     axes_count: int | None = 0
     all_axes: bool | None = False
     output_types: str = ""
+    no_values: bool = False
     made: ClassVar[bool] = False
 
 

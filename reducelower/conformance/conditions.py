@@ -16,7 +16,8 @@ __all__ = ["FLAGS", "Condition", "When", "candidates", "condition_of", "cost", "
 
 Value = tuple[str, ...] | bool | str
 
-_ORDER = tuple(field.name for field in fields(Features))
+_ORDER = tuple(field.name for field in fields(Features) if field.name != "no_values")
+"""Those that learning goes by; sizes of 0 tell something about themselves only."""
 
 _OF_OTHERS = ("element_types", "output_types", "rank", "rank_out")
 _OF_REDUCTIONS = tuple(name for name in _ORDER if name != "output_types")

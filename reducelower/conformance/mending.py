@@ -34,10 +34,11 @@ Advance = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Converted:
-    """What became of a model, and the sites at which it was rewritten."""
+    """What became of a model, the sites at which it was rewritten, and what is said of it that nothing mends."""
 
     model: bytes
     sites: tuple[Site, ...] = ()
+    unmended: tuple[str, ...] = ()
 
 
 Transform = Callable[[bytes], Converted]
@@ -53,6 +54,7 @@ class Change:
         after: what came of it converted; ``refused`` with the kind `TOOL_REFUSED` where it was not.
         same: whether the conversion left the model as it was.
         sites: where it was rewritten.
+        told: whether the conversion said that something is left wrong for some values.
     """
 
     case: Case
@@ -60,18 +62,25 @@ class Change:
     after: Verdict
     same: bool
     sites: tuple[Site, ...] = ()
+    told: bool = False
 
     @property
     def step(self) -> str:
         """Both verdicts."""
-        return f"{self.before.word} -> {TOOL_REFUSED if self.after.kind == TOOL_REFUSED else self.after.word}"
+        after = TOOL_REFUSED if self.after.kind == TOOL_REFUSED else self.after.word
+        return f"{self.before.word} -> {after}{', and told' if self.is_told_wrong else ''}"
+
+    @property
+    def is_told_wrong(self) -> bool:
+        """Whether it comes out wrong and the conversion said so."""
+        return self.told and self.after.word == "wrong"
 
     @property
     def is_bad(self) -> bool:
         """Whether it should not be so: right no more, or not healed and no reason given."""
         if self.before.word == "right":
             return self.after.word != "right"
-        return self.after.word != "right" and self.after.kind != TOOL_REFUSED
+        return self.after.word != "right" and self.after.kind != TOOL_REFUSED and not self.is_told_wrong
 
 
 def fitted(runtime: Runtime) -> Transform:
@@ -80,7 +89,8 @@ def fitted(runtime: Runtime) -> Transform:
 
     def transform(model: bytes) -> Converted:
         made = legalize(load_model_from_string(model), target)
-        return Converted(made.model.SerializeToString(deterministic=True), made.plan.sites)
+        plan = made.plan
+        return Converted(made.model.SerializeToString(deterministic=True), plan.sites, plan.unmended)
 
     return transform
 
@@ -128,9 +138,11 @@ def compare(
             found.append(Change(case, result, refused[case.name], same=False))
         elif case.name in changed:
             after = made[case.name]
-            found.append(Change(case, result, known[case.name, after.model], same=False, sites=after.sites))
+            told = bool(after.unmended)
+            found.append(Change(case, result, known[case.name, after.model], same=False, sites=after.sites, told=told))
         else:
-            found.append(Change(case, result, Verdict(result.word, result.kind, result.detail), same=True))
+            verdict = Verdict(result.word, result.kind, result.detail)
+            found.append(Change(case, result, verdict, same=True, told=bool(made[case.name].unmended)))
     return found
 
 

@@ -228,4 +228,5 @@ def _features(data: Array, expected: Array, form: Form) -> Features:
         negative_axes=min(form.values, default=0) < 0,
         axes_count=data.ndim if everything else len(form.values),
         all_axes=everything or (len(form.values) == data.ndim > 0),
+        no_values=any(data.shape[axis] == 0 for axis in (range(data.ndim) if everything else form.values)),
     )

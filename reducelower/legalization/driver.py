@@ -115,6 +115,11 @@ class Legalizer:
         """What overflows on the runtime that the model is for, and cannot be mended there."""
         return self._settler.unmended
 
+    @property
+    def operators_met(self) -> frozenset[str]:
+        """The operators that were looked up so far, at any opset version."""
+        return frozenset().union(*self._settler.tables.values())
+
     def refuses(self, source_opset: int, positions: Iterable[int]) -> bool:
         """Whether one of some nodes of the main graph cannot be made legal; nothing is edited."""
         graph = self._main_graph(source_opset)

@@ -8,6 +8,7 @@ from onnx import NodeProto
 
 from reducelower.adapters.registry import Replacement
 from reducelower.errors import RefusedError
+from reducelower.legalization.dead_ends import DeadEnds, expression
 from reducelower.plan import Label
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.fitting import Misfit, Way, misfit, ways_out
@@ -38,6 +39,8 @@ class Mender:
         self._runtime: Runtime = runtime
         self._further_steps = _STEPS
         self._excused: dict[str, None] | None = None
+        self._dead_ends = DeadEnds()
+        self._is_cut_short = False
 
     def mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
         """Replace a node that the runtime gets wrong or refuses by what it gets right, if it is such a node.
@@ -49,7 +52,8 @@ class Mender:
         if found is None:
             return False, ""
         if self._further_steps < _STEPS:
-            return self._mended(node, scope, found)  # It is part of something that is being tried.
+            return self._mended_in_trial(node, scope, found)
+        self._dead_ends.clear()
         try:
             return self._mended(node, scope, found)
         except RefusedError:
@@ -60,6 +64,24 @@ class Mender:
         finally:
             self._excused = None
         return outcome
+
+    def _mended_in_trial(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[bool | list[NodeProto], str]:
+        """What comes in place of a node that is part of something that is being tried."""
+        steps = self._further_steps
+        key = expression(node, scope), self._excused is None, self._settler.underway
+        known = self._dead_ends.known(key, steps)
+        if known is not None:
+            refused, was_cut_short = known
+            self._is_cut_short |= was_cut_short
+            raise RefusedError(refused.reason, refused.hint)
+        was_cut_short, self._is_cut_short = self._is_cut_short, False
+        try:
+            return self._mended(node, scope, found)
+        except RefusedError as refused:
+            self._dead_ends.note(key, steps, refused, was_cut_short=self._is_cut_short)
+            raise
+        finally:
+            self._is_cut_short |= was_cut_short
 
     def _mended(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[bool | list[NodeProto], str]:
         """What comes in place of a node, or False where it stays because only its overflow cannot be mended."""
@@ -78,13 +100,17 @@ class Mender:
     def _way_round(self, node: bytes, scope: AnyScope, found: Misfit, reasons: list[str]) -> Replacement | None:
         """The first equivalent form that is right on the runtime; why others are not is added to the reasons."""
         allowed, excused = self._further_steps, self._excused
+        was_cut_short = self._is_cut_short or not allowed
+        hopeless: set[str] = set()
         try:
             # What takes one step is tried before what takes two, so that the simplest way is found.
             for steps in range(allowed):
                 self._further_steps = steps
+                is_cut_short = False
                 for way in ways_out(NodeProto.FromString(node), scope, found, self._settler.rules, self._runtime):
-                    if way.caveat and excused is None:
+                    if way.name in hopeless or (way.caveat and excused is None):
                         continue
+                    self._is_cut_short = False
                     mark = scope.node_scope.mark()
                     self._excused = None if excused is None else dict(excused)
                     try:
@@ -92,14 +118,21 @@ class Mender:
                     except RefusedError as refused:
                         scope.node_scope.roll_back(mark)
                         reasons.append(f"{way.name}: {refused.reason}")
-                        continue
+                        nodes = None
+                    if nodes is None and not self._is_cut_short:
+                        hopeless.add(way.name)  # More steps change nothing.
+                    is_cut_short |= self._is_cut_short
                     if nodes is not None:
                         if way.caveat and self._excused is not None:
                             self._excused[f"on {self._runtime}, {way.caveat}"] = None
                         excused = self._excused
                         return Replacement(nodes, way.name)
+                self._is_cut_short = is_cut_short
+                if not is_cut_short:
+                    break
         finally:
             self._further_steps, self._excused = allowed, excused
+            self._is_cut_short |= was_cut_short
         return None
 
     def _go(self, way: Way, node: NodeProto, scope: AnyScope) -> list[NodeProto] | None:

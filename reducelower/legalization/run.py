@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnx import ModelProto, shape_inference
 
@@ -22,7 +23,7 @@ from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, subgraphs
 from reducelower.model.inference import ContradictionError, skeleton
 from reducelower.model.names import Names
-from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
+from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema, versions
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.suggestions import did_you_mean
 from reducelower.model.validate import what_is_wrong_with_calls
@@ -30,6 +31,9 @@ from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.bodies import Rules
 from reducelower.scope.ground import Ground
+
+if TYPE_CHECKING:
+    from reducelower.runtimes import Runtime
 
 __all__ = ["attempt", "attempt_in_place", "refusing", "source_opset"]
 
@@ -212,17 +216,38 @@ def refusing(
     positions = [index for index in positions if not any(True for _ in subgraphs(source.message.graph.node[index]))]
     draft, opset, rules = Draft.of_document(source), source_opset(source.message), Rules(settings.rules)
     first = _ground(draft.model, source, replace(target, opset=opset), settings)
+    refused_at: list[tuple[int, frozenset[str]]] = []
 
     def refuses(goal: int) -> bool:
+        if any(_are_alike(goal, other, met, target.runtime) for other, met in refused_at):
+            return True
         at_goal = replace(target, opset=goal)
         ground = copy(first)
         ground.opset = goal
+        legalizer = Legalizer(draft, at_goal, ground, rules, Memo())
         try:
-            return Legalizer(draft, at_goal, ground, rules, Memo()).refuses(opset, positions)
+            found = legalizer.refuses(opset, positions)
         except ContradictionError:  # a whole attempt gets around it
             return False
+        if found and target.runtime is not None:
+            refused_at.append((goal, legalizer.operators_met))
+        return found
 
     return refuses
+
+
+def _are_alike(opset: int, other: int, operators: Iterable[str], runtime: Runtime | None) -> bool:
+    """Whether all that was looked at in vain at one opset version is the same at another one."""
+    return runtime is not None and all(
+        _since(name, opset) == _since(name, other)
+        and runtime.facts_about(name, opset) == runtime.facts_about(name, other)
+        for name in operators
+    )
+
+
+def _since(name: str, opset: int) -> int | None:
+    found = schema(name, opset)
+    return None if found is None else found.since_version
 
 
 def _declared_of_nothing(source: Document, settings: Settings) -> Refusal | None:

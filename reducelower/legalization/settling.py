@@ -71,6 +71,11 @@ class Settler:
         """What overflows on the runtime that the model is for, and cannot be mended there."""
         return () if self._mender is None else tuple(self._mender.unmended)
 
+    @property
+    def underway(self) -> tuple[str, ...]:
+        """The operators whose rules or expressions are being written out, which none within may lead back to."""
+        return (*self._expanding, *self._expressing)
+
     def table(self, opset: int) -> Treatments:
         """What operators need whose nodes are written for an opset version."""
         if opset not in self.tables:

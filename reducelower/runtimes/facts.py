@@ -91,6 +91,8 @@ class When:
         output_types: element types of the first output.
         rank: number of dimensions of the first input.
         rank_out: number of dimensions of the result.
+        no_values: whether a dimension of size 0 is reduced, so that a result is made of no values; sizes that nothing
+            tells are taken for others.
         made: whether a conversion made the node, rather than the model's author.
     """
 
@@ -105,6 +107,7 @@ class When:
     output_types: frozenset[ElementType] | None = None
     rank: Ranges | None = None
     rank_out: Ranges | None = None
+    no_values: bool | None = None
 
     def matches(self, features: object) -> bool:
         """Whether a node is written so; what a node says itself is asked before what has to be found out.

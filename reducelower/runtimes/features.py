@@ -137,6 +137,15 @@ class Features:
         return self._scope.needed_rank(self._node.input[0]) if self._node.input else 0
 
     @property
+    def no_values(self) -> bool:
+        """Whether a dimension of size 0 is reduced; False where sizes are not known."""
+        shape = self._scope.shape(self._node.input[0]) if self._node.op_type in REDUCTIONS else None
+        if not shape or 0 not in shape:
+            return False
+        axes = self._axes
+        return any(shape[axis] == 0 for axis in (range(len(shape)) if axes is None else axes))
+
+    @property
     def rank_out(self) -> int:
         """The number of dimensions of the first output."""
         if self._node.op_type not in REDUCTIONS:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from reducelower.errors import Refusal
 from reducelower.model.schemas import latest_opset
 from reducelower.options import Target
 from reducelower.plan import Plan
@@ -13,7 +14,12 @@ from reducelower.runtimes.runtime import Runtime
 __all__ = ["opset_for"]
 
 
-def opset_for(target: Target, source_opset: int, attempt: Callable[[Target], Plan]) -> Target:
+def opset_for(
+    target: Target,
+    source_opset: int,
+    attempt: Callable[[Target], Plan],
+    fits: Callable[[Sequence[Refusal]], Callable[[int], bool]],
+) -> Target:
     """The target with the opset version at which the runtime takes the model with the fewest rewrites.
 
     A model's own opset version and the one the runtime prefers are weighed against each other, and the model keeps its
@@ -24,6 +30,7 @@ def opset_for(target: Target, source_opset: int, attempt: Callable[[Target], Pla
         target: the target; without a runtime, or with an opset version, it is returned as it is.
         source_opset: opset version of the model.
         attempt: what would come of the model for a target with an opset version.
+        fits: whether the model can be made legal at an opset version, given what was refused at another.
 
     Raises:
         ValueError: the target asks for an opset version that the runtime does not read.
@@ -38,10 +45,10 @@ def opset_for(target: Target, source_opset: int, attempt: Callable[[Target], Pla
     first = [replace(target, opset=opset) for opset in _likely(runtime, source_opset)]
     plans = [attempt(candidate) for candidate in first]
     if all(plan.refusals for plan in plans):
-        for opset in _others(runtime, source_opset):
-            candidate = replace(target, opset=opset)
-            if not attempt(candidate).refusals:
-                return candidate
+        is_legal = fits(plans[-1].refusals)
+        other = next(filter(is_legal, _others(runtime, source_opset)), None)
+        if other is not None:
+            return replace(target, opset=other)
     weighed = [(len(plan.refusals), len(plan.unmended), len(plan.sites), at) for at, plan in enumerate(plans)]
     return first[min(weighed)[-1]]
 

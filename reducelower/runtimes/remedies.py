@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 from onnx import NodeProto, TensorProto
+from onnx.helper import tensor_dtype_to_np_dtype
 
 from reducelower.adapters.reductions import elementwise
 from reducelower.model.attributes import attribute_of, set_attribute, value_of
@@ -43,8 +44,11 @@ _HELD_BY_DOUBLE = (TensorProto.INT32, TensorProto.UINT32)
 _PICKING = frozenset({"ReduceMax", "ReduceMin"})
 """Reductions whose result is one of the values."""
 
-_ADDING = frozenset({"ReduceL1", "ReduceSum", "ReduceSumSquare"})
-"""Reductions that are sums of integers where the data are integers."""
+_WHOLE_NUMBERS_FROM = 11
+"""Opset version from which TopK takes whole numbers and CumSum is there."""
+
+_ADDING = frozenset({"ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"})
+"""Reductions that add and multiply only, so that 64 bits hold in their lower half what 32 bits would."""
 
 _ROUNDED = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"})
 """Reductions of integers that compute in floating point anyway and truncate; ReduceMean divides."""
@@ -90,6 +94,41 @@ class _Reduction:
                 self.scope.release(name)
         copy_marks(self.node, made[-1])
         return list(made), _OPSET
+
+
+_OF_NOTHING: Mapping[str, float] = {
+    "ReduceL1": 0,
+    "ReduceL2": 0,
+    "ReduceLogSum": -np.inf,
+    "ReduceLogSumExp": -np.inf,
+    "ReduceMax": -np.inf,
+    "ReduceMin": np.inf,
+    "ReduceProd": 1,
+    "ReduceSum": 0,
+    "ReduceSumSquare": 0,
+}
+"""What reducing no values gives, by the pages of the operators from opset 18 on (ReduceMax and ReduceMin from 20 on);
+for an infinity stands the type's largest or smallest number where it has none. The mean of nothing is not defined."""
+
+
+def _of_nothing(node: NodeProto, scope: Scope) -> Written | None:
+    """The constant that results from reducing a dimension of size 0, where all sizes of the result are known."""
+    reduction = _Reduction(node, scope)
+    shape = scope.shape(node.input[0])
+    if reduction.reduces_nothing or not shape or node.op_type not in _OF_NOTHING:
+        return None
+    axes = reduction.all_axes()
+    if all(shape[axis] != 0 for axis in axes):
+        return None
+    sizes = [1 if axis in axes else size for axis, size in enumerate(shape) if reduction.keepdims or axis not in axes]
+    dtype = tensor_dtype_to_np_dtype(scope.needed_element_type(node.input[0]))
+    value = _OF_NOTHING[node.op_type]
+    if dtype.kind in "iu" and np.isinf(value):
+        value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
+    if None in sizes or dtype.kind not in "fiu":
+        return None
+    result = scope.add_constant(np.full([size or 0 for size in sizes], value, dtype), "of_nothing")
+    return reduction.alone(make_node("Identity", [result], [node.output[0]]))
 
 
 def _write_keepdims(node: NodeProto, scope: Scope) -> Written | None:
@@ -166,20 +205,48 @@ def _one_by_one(node: NodeProto, scope: Scope) -> Written | None:
 
 
 def _top(node: NodeProto, scope: Scope) -> Written | None:
-    """The first of 64-bit integers in order, along one dimension after the other; none of them may be empty."""
+    """The first of whole numbers in order, along one dimension after the other."""
+    largest = int(node.op_type == "ReduceMax")
+    one = np.ones(1, np.int64)
+
+    def over(value: str, found: str, axis: int, size: int, reduction: _Reduction) -> list[NodeProto]:
+        outputs = [found, reduction.name("index")]
+        return [make_node("TopK", [value, scope.add_constant(one, "one")], outputs, axis=axis, largest=largest)]
+
+    return _along_each(node, scope, over) if node.op_type in _PICKING else None
+
+
+def _running_sum(node: NodeProto, scope: Scope) -> Written | None:
+    """The last of the running sums of whole numbers, along one dimension after the other."""
+
+    def over(value: str, found: str, axis: int, size: int, reduction: _Reduction) -> list[NodeProto]:
+        sums = reduction.name(f"sums_{axis}")
+        place = [scope.add_constant(np.array([number], np.int64), "place") for number in (size - 1, size, axis)]
+        along = scope.add_constant(np.array(axis, np.int64), "axis")
+        return [make_node("CumSum", [value, along], [sums]), make_node("Slice", [sums, *place], [found])]
+
+    return _along_each(node, scope, over) if node.op_type == "ReduceSum" else None
+
+
+def _along_each(
+    node: NodeProto, scope: Scope, over: Callable[[str, str, int, int, _Reduction], list[NodeProto]]
+) -> Written | None:
+    """Signed integers reduced along one dimension after the other, each of a known size, none of them empty."""
     reduction = _Reduction(node, scope)
-    if node.op_type not in _PICKING or scope.needed_element_type(node.input[0]) != TensorProto.INT64:
+    is_signed = scope.needed_element_type(node.input[0]) in (TensorProto.INT32, TensorProto.INT64)
+    if not is_signed or scope.target_opset < _WHOLE_NUMBERS_FROM:
         return None
     axes = () if reduction.reduces_nothing else reduction.all_axes()
     shape = scope.shape(node.input[0])
-    if not axes or shape is None or not all(shape[axis] for axis in axes):
+    if not axes or shape is None:
         return None
-    one = scope.add_constant(np.ones(1, np.int64), "one")
     value, made = node.input[0], []
     for axis in axes:
+        size = shape[axis]
+        if not size:
+            return None
         found = reduction.name(f"over_{axis}")
-        largest = int(node.op_type == "ReduceMax")
-        made.append(make_node("TopK", [value, one], [found, reduction.name("index")], axis=axis, largest=largest))
+        made += over(value, found, axis, size, reduction)
         value = found
     if reduction.keepdims:
         made[-1].output[0] = node.output[0]
@@ -206,24 +273,29 @@ def _in_float(node: NodeProto, scope: Scope) -> Written | None:
 
 
 def _in_int64(node: NodeProto, scope: Scope) -> Written | None:
-    """Compute sums of unsigned integers of 32 bits in 64 bits, which hold them all."""
+    """Compute sums and products of unsigned integers of 32 bits in 64 bits."""
     return _in_type(node, scope, TensorProto.INT64, (TensorProto.UINT32,) if node.op_type in _ADDING else ())
 
 
 def _in_type(node: NodeProto, scope: Scope, wide: int, narrow: Container[int]) -> Written | None:
     element_type = scope.needed_element_type(node.input[0])
     reduction = _Reduction(node, scope)
-    if reduction.reduces_nothing or element_type not in narrow:
+    if element_type not in narrow:
         return None
     cast, result = reduction.name(element_type_name(wide)), reduction.name("result")
+    if reduction.reduces_nothing:
+        step = elementwise(make_node(node.op_type, [cast], [result]), scope)
+    else:
+        step = [reduction.written(cast, result, reduction.axes or None, reduction.keepdims)]
     return reduction.alone(
         make_node("Cast", [node.input[0]], [cast], to=wide),
-        reduction.written(cast, result, reduction.axes or None, reduction.keepdims),
+        *step,
         make_node("Cast", [result], [node.output[0]], to=element_type),
     )
 
 
 REMEDIES: Mapping[str, Remedy] = {
+    "the constant that comes of no values": _of_nothing,
     "keepdims written": _write_keepdims,
     "its elementwise step": _reduce_nothing,
     "axes left out": _leave_axes_out,
@@ -238,6 +310,7 @@ REMEDIES: Mapping[str, Remedy] = {
 _AXES = frozenset({"axes", "negative_axes", "noop"})
 
 _ALTERED: Mapping[str, frozenset[str]] = {
+    "the constant that comes of no values": frozenset({"no_values"}),
     "keepdims written": frozenset({"keepdims"}),
     "axes left out": _AXES,
     "axes listed": _AXES,
@@ -258,7 +331,11 @@ def alters(name: str, conditions: Iterable[str]) -> bool:
     return name not in _ALTERED or not _ALTERED[name].isdisjoint(conditions)
 
 
-RANGE_KEEPING: Mapping[str, Remedy] = {"its elementwise step": _reduce_nothing, "TopK in place of it": _top}
+RANGE_KEEPING: Mapping[str, Remedy] = {
+    "its elementwise step": _reduce_nothing,
+    "TopK in place of it": _top,
+    "CumSum in place of it": _running_sum,
+}
 """What does not overflow where the operator does."""
 
 CASTS: Mapping[str, Remedy] = {

@@ -5,8 +5,8 @@
     python -m tests.conformance.proof --runtime openvino --transform my_module:rewrite
 
 Not part of the test run: it needs the runtime. It exits with 1 where a case that was right comes out wrong or is
-refused, or one that was wrong or refused stays so without a reason given by the conversion. `--transform` names a
-function from model bytes to model bytes; a ConversionError that it raises is the conversion's refusal.
+refused, or one that was wrong or refused stays so and the conversion neither says so nor gives a reason. `--transform`
+names a function from model bytes to model bytes; a ConversionError that it raises is the conversion's refusal.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ def summary(changes: Sequence[Change], runtime: str, target: str, today: str) ->
         "cases": len(changes),
         "before": [before["right"], before["wrong"], before["refused"]],
         "after": [after["right"], after["wrong"], after["refused"], after[TOOL_REFUSED]],
+        "told": sum(change.is_told_wrong for change in changes),
         "worse": sum(change.before.word == "right" and change.after.word != "right" for change in changes),
     }
 
@@ -98,6 +99,7 @@ def _record(change: Change) -> str:
             "before": [change.before.word, change.before.kind, change.before.detail],
             "after": [change.after.word, change.after.kind, change.after.detail],
             "same": change.same,
+            "told": change.told,
         }
     )
 

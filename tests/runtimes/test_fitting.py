@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, checker, parser
+from onnx import ModelProto, checker, helper, parser
 
 from reducelower import ConversionError, Target, check, legalize
 from reducelower.adapters.reductions import REDUCTIONS
+from reducelower.legalization.dead_ends import DeadEnds
+from reducelower.legalization.mending import Mender
 from reducelower.runtimes import Runtime
+from reducelower.runtimes.fitting import Way
 from tests.runtimes.toaster import HEAD, runtime
 
 X = np.array([[[1, -2, 3, 4], [0.5, 2, -1, 7], [3, 3, 1, 2]], [[9, 8, 7, 6], [5, 4, 3, 2], [1, 1, 1, 1]]], np.float32)
@@ -113,6 +117,88 @@ def test_a_reduction_of_nothing_becomes_its_elementwise_step() -> None:
     fitted = fit(source, noop, 18)
     assert operators(fitted) == ["Abs"]
     np.testing.assert_array_equal(run(fitted, X), np.abs(X))
+
+
+@pytest.mark.parametrize("op_type", ["ReduceMax", "ReduceMin", "ReduceSum"])
+@pytest.mark.parametrize("axes", [(1,), (-1, 0), (0, 1, 2)])
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("element", ["int32", "int64"])
+def test_integers_that_come_out_coarse_are_sorted_or_summed_up_step_by_step(
+    op_type: str, axes: tuple[int, ...], keepdims: int, element: str
+) -> None:
+    written = f"<axes = {list(axes)}, keepdims = {keepdims}>"
+    source = model(f"y = {op_type} {written} (x)", 11, rank_out=3 if keepdims else 3 - len(axes), element=element)
+    coarse = runtime(f"operators = ['{op_type}']\nis = 'overflows'\nwhen = {{ element_types = ['{element}'] }}")
+    fitted = fit(source, coarse)
+    assert op_type not in operators(fitted)
+    x = np.random.default_rng(5).integers(-(2**27), 2**27, (2, 3, 4)).astype(element)
+    np.testing.assert_array_equal(run(fitted, x), NUMPY[op_type](x, axis=axes, keepdims=bool(keepdims)))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "element", "expected"),
+    [  # by the pages of the operators
+        ("ReduceL1", "float", 0),
+        ("ReduceL2", "double", 0),
+        ("ReduceLogSum", "float", -np.inf),
+        ("ReduceLogSumExp", "float16", -np.inf),
+        ("ReduceMax", "float", -np.inf),
+        ("ReduceMax", "int32", -(2**31)),
+        ("ReduceMin", "float", np.inf),
+        ("ReduceMin", "uint8", 255),
+        ("ReduceProd", "float", 1),
+        ("ReduceSum", "int64", 0),
+        ("ReduceSumSquare", "float", 0),
+    ],
+)
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_what_comes_of_no_values_is_a_constant(op_type: str, element: str, expected: float, keepdims: int) -> None:
+    source = parser.parse_model(f"""
+        <ir_version: 9, opset_import: ["" : 20]>
+        g ({element}[2,0,3] x) => ({element}[{"2,1,3" if keepdims else "2,3"}] y) <int64[1] axes = {{1}}>
+        {{ y = {op_type} <keepdims = {keepdims}> (x, axes) }}
+    """)
+    target = runtime(f"operators = ['{op_type}']\nis = 'wrong'\nwhen = {{ no_values = true }}")
+    fitted = fit(source, target, 20)
+    assert op_type not in operators(fitted)
+    dtype = helper.tensor_dtype_to_np_dtype(source.graph.input[0].type.tensor_type.elem_type)
+    found = run(fitted, np.zeros((2, 0, 3), dtype))
+    np.testing.assert_array_equal(found, np.full((2, 1, 3) if keepdims else (2, 3), expected, dtype))
+
+
+@pytest.mark.parametrize("shape", ["[2,1,3]", "[2,n,3]", "[0,2,3]"])
+def test_what_has_values_stays(shape: str) -> None:
+    source = parser.parse_model(f"""
+        <ir_version: 9, opset_import: ["" : 20]> g (float{shape} x) => (float[a,1,3] y) <int64[1] axes = {{1}}>
+        {{ y = ReduceSum (x, axes) }}
+    """)
+    target = runtime("operators = ['ReduceSum']\nis = 'wrong'\nwhen = { no_values = true }")
+    assert fit(source, target, 20).SerializeToString() == source.SerializeToString()
+
+
+@pytest.mark.parametrize(("opset", "shape"), [(9, "[2,3,4]"), (13, "[2,n,4]"), (13, "[2,0,4]")])
+def test_a_sum_stays_where_no_running_sum_can_stand_for_it(opset: int, shape: str) -> None:
+    source = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : {opset}]> g (int32{shape} x) => (int32[a,b,c] y) {{ y = ReduceSum (x) }}
+    """)
+    coarse = runtime("operators = ['ReduceSum']\nis = 'overflows'\nwhen = { element_types = ['int32'] }")
+    assert operators(fit(source, coarse, opset)) == ["ReduceSum"]
+
+
+@pytest.mark.parametrize("reduces_nothing", [False, True])
+@pytest.mark.parametrize("op_type", ["ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare"])
+def test_unsigned_integers_are_computed_in_64_bits_where_32_have_no_kernel(op_type: str, reduces_nothing: bool) -> None:
+    source = model(f"y = {op_type} <noop_with_empty_axes = {int(reduces_nothing)}> (x)", 18, element="uint32")
+    absent = runtime(
+        f"operators = ['{op_type}', 'Mul', 'Abs']\nis = 'absent'\nwhen = {{ element_types = ['uint32'] }}",
+    )
+    fitted = fit(source, absent, 18)
+    x = np.random.default_rng(5).integers(1, 4, (2, 3, 4)).astype(np.uint32)
+    if reduces_nothing:
+        expected = x * x if op_type == "ReduceSumSquare" else x
+    else:
+        expected = NUMPY[op_type](x.astype(np.uint64), axis=None, keepdims=True).astype(np.uint32)
+    np.testing.assert_array_equal(run(fitted, x), expected)
 
 
 def test_overflow_is_mended_by_a_rule_that_keeps_values_in_range() -> None:
@@ -351,3 +437,50 @@ def test_the_newest_ir_version_a_runtime_reads_is_kept_to() -> None:
         ConversionError, match="reads IR versions up to 7, and the model uses what came with IR version 8"
     ):
         legalize(source, Target(runtime=old))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "element", "facts"),
+    [
+        (
+            "ReduceSumSquare",
+            "uint32",
+            [
+                "operators = ['Reduce*']\nis = 'refused'\nwhen = { element_types = ['uint32'] }",
+                "operators = ['Cast']\nis = 'wrong'\nwhen = { output_types = ['uint32'] }",
+            ],
+        ),
+        (
+            "ReduceLogSumExp",
+            "double",
+            ["operators = ['Reduce*']\nis = 'refused'\nwhen = { axes = ['dynamic', 'attribute'] }"],
+        ),
+    ],
+)
+def test_what_was_searched_in_vain_is_not_searched_again(
+    op_type: str, element: str, facts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dead ends spare searches and change no answer."""
+    target = runtime(*facts)
+    source = model(f"y = {op_type} <axes = [1], keepdims = 0> (x)", rank_out=2, element=element)
+    tried = []
+    go = Mender._go
+
+    def noted(mender: Mender, way: Way, *given: Any) -> Any:
+        tried.append(way)
+        return go(mender, way, *given)
+
+    def answer() -> tuple[str, int]:
+        tried.clear()
+        try:
+            found = str(fit(source, target))
+        except ConversionError as error:
+            found = str(error)
+        return found, len(tried)
+
+    monkeypatch.setattr(Mender, "_go", noted)
+    with_memory, few = answer()
+    monkeypatch.setattr(DeadEnds, "known", lambda *given: None)
+    without_memory, many = answer()
+    assert with_memory == without_memory
+    assert few < 0.7 * many

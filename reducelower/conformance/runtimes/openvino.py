@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 __all__ = ["run", "version"]
@@ -10,19 +9,27 @@ __all__ = ["run", "version"]
 
 def version() -> str:
     """The version installed, without the build."""
-    import openvino
-
-    return str(openvino.get_version()).split("-")[0]
+    return str(_module().get_version()).split("-")[0]
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     """Compile and run a model."""
     import numpy as np
-    import openvino
 
-    core = openvino.Core()
-    compiled = core.compile_model(core.read_model(io.BytesIO(model)), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    core = _module().Core()
+    compiled = core.compile_model(core.read_model(model, b""), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     # A graph input that nothing uses is dropped, and feeding it would be an error.
     known = {name for port in compiled.inputs for name in port.get_names()}
     results = compiled({name: value for name, value in inputs.items() if name in known})
     return [np.array(results[port]) for port in compiled.outputs]
+
+
+def _module() -> Any:
+    """Where its classes are: up to release 2023.0 in a module inside the package."""
+    import openvino
+
+    if hasattr(openvino, "Core"):
+        return openvino
+    import openvino.runtime
+
+    return openvino.runtime

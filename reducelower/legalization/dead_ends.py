@@ -1,0 +1,71 @@
+"""Nodes that came up in a search for a form that suits a runtime, and that no form suits.
+
+The same few nodes come up again and again while one node of a model is rewritten this way and that: the magnitude of
+its data, their sum. Whether anything suits them follows from how they are computed from the operands of that node, so
+what was found out once is not searched for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, TypeAlias
+
+from onnx import NodeProto
+
+from reducelower.errors import RefusedError
+from reducelower.scope.body import BodyScope, InnerScope
+from reducelower.scope.values import value_key
+
+if TYPE_CHECKING:
+    from reducelower.scope.scope import Scope
+
+__all__ = ["DeadEnds", "expression"]
+
+_NO_STEPS_HELP = 1 << 30
+"""More steps than any search takes."""
+
+Known: TypeAlias = tuple[int, RefusedError]
+
+
+class DeadEnds(dict[Hashable, "Known"]):
+    """What nothing suits, by its expression: how many steps were tried, and why not."""
+
+    def note(self, key: Hashable, steps: int, refused: RefusedError, *, was_cut_short: bool) -> None:
+        """Keep that a search of so many steps found nothing; one that was not cut short finds nothing with more."""
+        self[key] = (steps if was_cut_short else _NO_STEPS_HELP, refused)
+
+    def known(self, key: Hashable, steps: int) -> tuple[RefusedError, bool] | None:
+        """Why a search of so many steps finds nothing, and whether it would be cut short; None if that is open."""
+        tried, refused = self.get(key, (-1, None))
+        if refused is None or tried < steps:
+            return None
+        return refused, tried < _NO_STEPS_HELP
+
+
+def expression(node: NodeProto, scope: Scope) -> Hashable:
+    """What a node computes, in terms of the node of the model that it comes in place of; nothing is asked of the model.
+
+    Two nodes with one expression are alike in all that can be told of them: element types, ranks, constants.
+    """
+    attributes = tuple(sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute))
+    operands = tuple(_value(name, scope) for name in node.input)
+    results = tuple("" if _is_new(name, scope) else name for name in node.output)
+    return node.op_type, attributes, operands, results
+
+
+def _is_new(name: str, scope: Scope) -> bool:
+    return isinstance(scope, (BodyScope, InnerScope)) and scope.node_scope.is_new(name)
+
+
+def _value(name: str, scope: Scope) -> Hashable:
+    """The expression of a value; a name for what the node of the model reads, bytes for what is known by its type."""
+    while isinstance(scope, (BodyScope, InnerScope)):
+        if isinstance(scope, BodyScope) and (made := scope.producer(name)) is not None:
+            return scope.opset, list(made.output).index(name), expression(made, scope)
+        if isinstance(scope, InnerScope) and scope.defines(name) and (found := scope.own_type(name)) is not None:
+            return name, found.SerializeToString(deterministic=True)
+        added = scope.node_scope.added.get(name)
+        if added is not None:
+            return added.written if added.value is None else value_key(added.value)
+        scope = scope.parent
+    return name
