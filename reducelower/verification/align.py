@@ -244,9 +244,9 @@ class _Aligner:
         kinds: list[dict[object, list[NodeProto]]] = []
         for side, numbers, functions, named in (
             (level.left, level.left_numbers, self._functions[0], taken),
-            (level.right, self._constants(level.right), self._functions[1], known),
+            (level.right, level.right_numbers, self._functions[1], known),
         ):
-            constants = self._constants(side) if side is level.left else numbers
+            constants = self._constants(side, numbers, functions)
             found: dict[object, list[NodeProto]] = {}
             for node in side.holder.node:
                 if not any(name in named for name in node.output) and not _is_constant(node):
@@ -259,17 +259,13 @@ class _Aligner:
                 for other, node in zip(others, nodes, strict=True):
                     yield from ((b, a) for a, b in zip(other.output, node.output, strict=True) if a and b)
 
-    def _constants(self, place: Place) -> Numbers:
+    def _constants(self, place: Place, known: Numbers, functions: Functions) -> Numbers:
         """The numbers of constants alone: what tells like nodes apart wherever they stand."""
         numbers: Numbers = {}
         if isinstance(place.holder, GraphProto):
             inputs = {value.name for value in place.holder.input}
-            numbers.update(
-                (tensor.name, self._table.constant(tensor))
-                for tensor in place.holder.initializer
-                if tensor.name not in inputs
-            )
-        functions = self._functions[0 if place.model is self._models[0] else 1]
+            names = (tensor.name for tensor in place.holder.initializer)
+            numbers.update((name, known[name]) for name in names if name not in inputs and name in known)
         for node in place.holder.node:
             if _is_constant(node):
                 self._table.add(node, numbers, place.opsets, functions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
@@ -21,7 +22,7 @@ from reducelower.verification.limits import Limits
 __all__ = ["Accepts", "fed", "is_large"]
 
 _LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
-_MAXIMUM = 4_000_000
+_MAXIMUM = 1_000_000
 _MANY = 1000  # values along all free dimensions
 _RANKS = (2, 3, 1, 4, 0)  # of inputs of which it is not known
 _OF_CARRIED = 3  # sizes
@@ -74,22 +75,26 @@ def _fed(
 ) -> Iterator[Case]:
     tried, first = 0, 0
     fillings = {spec.name: Filling.of(spec, limits) for spec in specs}
+    most = max(_MAXIMUM, _count(specs, defaultdict(lambda: 2)))  # of what was not asked for
     for position, given in enumerate(_sizes(specs, limits)):
         sizes = given if limits.least == 1 else {name: max(size, limits.least) for name, size in given.items()}
         shapes = {spec.name: _shape(spec, sizes) for spec in specs}
         count = _count(specs, sizes)
-        if tried and count > (_LARGE if count > first else _MAXIMUM):
+        if count > (max(first, _LARGE) if tried else most):
             continue
         feeder = _Feeder(specs, limits, fillings, shapes, (seed, position))
-        where = feeder.fitting(accepts)
-        if where is None:
+        fitting = feeder.fitting(accepts)
+        if fitting is None:
+            if once:
+                return
             continue
+        where, plain = fitting
         kinds = _kinds(fillings, small=not position, few=count > _LARGE or limits.is_carried)
         if few or limits.only_moves:
             kinds = [kind for kind in kinds if kind in (_PLAIN if few or count > _LARGE else _MOVED)]
         tried, first = tried + 1, first or count
         for at, kind in enumerate(kinds):
-            feeds = feeder.feeds(where, {}, kind, at)
+            feeds = feeder.feeds(where, {}, kind, at) if at else plain
             yield Case(f"{kind} values, {[list(shape) for shape in shapes.values()]}", feeds, kind in _SPECIAL)
         if few:
             return
@@ -129,13 +134,16 @@ class _Feeder:
                 found[spec.name] = self.fillings[spec.name].values(wanted, self.shapes[spec.name], own)
         return found
 
-    def fitting(self, accepts: Accepts) -> dict[str, Values] | None:
-        """How to fill the inputs that are indices and sizes so that the source runs; None where it runs on none."""
+    def fitting(self, accepts: Accepts) -> tuple[dict[str, Values], dict[str, Any]] | None:
+        """How to fill the inputs that are indices and sizes so that the source runs, and what it ran on."""
         places = [spec.name for spec in self.specs if spec.name in self.limits.where]
+        feeds = self.feeds(dict.fromkeys(places, STRATEGIES[0]), {}, "random")
         for values in STRATEGIES if places else STRATEGIES[:1]:
-            where = dict.fromkeys(places, values)
-            if accepts(self.feeds(where, {}, "random")):
-                return where
+            for at, spec in enumerate(self.specs):
+                if spec.name in places:
+                    feeds[spec.name] = self._where(spec, values, (*self.seed, at))
+            if accepts(feeds):
+                return dict.fromkeys(places, values), feeds
         return None
 
     def _where(self, spec: InputSpec, values: Values, seed: tuple[int, ...]) -> Array:

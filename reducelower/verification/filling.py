@@ -22,6 +22,7 @@ WIDE = 50.0
 """Beyond what activations saturate at."""
 
 _KEPT = 2048  # elements of a tensor, which is made once for all regions that are fed it
+_REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,11 @@ class Filling:
 
     def values(self, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
         """A tensor of a kind, or a random one where there is no such kind; not to be changed."""
-        return _made(self, kind, shape, seed) if prod(shape) <= _KEPT else _drawn(self, kind, shape, seed)
+        if prod(shape) <= _KEPT:
+            return _made(self, kind, shape, seed)
+        if prod(shape) <= _REPEATED:
+            return _drawn(self, kind, shape, seed)
+        return np.resize(_drawn(self, kind, (_REPEATED,), seed), shape)
 
 
 def _drawn(filling: Filling, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
