@@ -34,7 +34,7 @@ __all__ = ["AnyScope", "Settler"]
 AnyScope: TypeAlias = "NodeScope | BodyScope | InnerScope"
 """Where a node stands that is to be made legal: in the model, or among those that replace one of it."""
 
-_TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64", "bool"))
+_TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64"))
 """Types that an operator which ever took them, or the like of them, always took."""
 
 

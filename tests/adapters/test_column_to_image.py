@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,6 +50,17 @@ def test_blocks_are_added_where_they_lie(name: str) -> None:
     settings = {"strides": list(strides), "dilations": list(dilations), "pads": list(pads)}
     made = one("Col2Im", {"x": data}, 18, constants=constants, **settings)
     assert_same(made, {"x": data}, 13, _image(data, name))
+
+
+@pytest.mark.parametrize("ranked", [[], ["x"]])
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int16, np.uint16, np.int32])
+def test_sums_wrap_around_and_any_truth_is_true(dtype: Any, ranked: list[str]) -> None:
+    sizes, kernel, _, _, pads = CASES["pads"]
+    data = np.random.default_rng(4).integers(0, 2 if dtype is bool else 2**15, (1, 9, 12)).astype(dtype)
+    constants = {"image": int64s(*sizes), "block": int64s(*kernel)}
+    made = one("Col2Im", {"x": data}, 18, constants=constants, ranked=ranked, strides=[2, 1], pads=list(pads))
+    for target in (17, 13):
+        assert_same(made, {"x": data}, target, _image(data, "pads"))
 
 
 def test_an_image_of_computed_size_is_refused() -> None:
