@@ -20,7 +20,7 @@ from onnx.reference.op_run import OpRun
 from reducelower.model.schemas import schema
 from tests.fuzz.recurrent_layers import gru, lstm, rnn
 from tests.fuzz.values import is_exact_type
-from tests.fuzz.windows import conv, lp_pool, qlinear_conv, qlinear_matmul
+from tests.fuzz.windows import average_pool, conv, lp_pool, max_pool, qlinear_conv, qlinear_matmul
 
 __all__ = ["old_operators"]
 
@@ -184,6 +184,8 @@ _MEANINGS: tuple[tuple[str, int, int, _Meaning], ...] = (
     ("Reshape", 1, 4, _reshape),
     ("Split", 1, 1, _split),
     ("LpPool", 1, 99, lp_pool),
+    ("MaxPool", 1, 99, max_pool),
+    ("AveragePool", 1, 99, average_pool),
     ("Conv", 1, 99, conv),
     ("QLinearConv", 10, 99, qlinear_conv),
     ("QLinearMatMul", 10, 99, qlinear_matmul),

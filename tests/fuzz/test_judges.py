@@ -166,16 +166,6 @@ WRONG = {
         "<mode = \"linear\", coordinate_transformation_mode = \"align_corners\"> (x, , s)}", 13,
         {"x": np.arange(5, dtype=F).reshape(1, 1, 1, 5)}, [np.linspace(0, 4, 7, dtype=F).reshape(1, 1, 1, 7)],
     ),
-    "gaps of windows without padding": Wrong(
-        "reference", "(float[1, 1, 6] x) => (float[1, 1, c] y) "
-        "{y = AveragePool <kernel_shape = [2], dilations = [3], auto_pad = \"VALID\"> (x)}", 19,
-        {"x": np.arange(6, dtype=F).reshape(1, 1, 6)}, [np.array([[[1.5, 2.5, 3.5]]], F)],
-    ),
-    "padding in the mean": Wrong(
-        "reference", "(float[1, 1, 2] x) => (float[1, 1, 3] y) "
-        "{y = AveragePool <kernel_shape = [2], pads = [1, 1]> (x)}", 6,
-        {"x": np.array([[[1, 2]]], F)}, [np.array([[[1, 1.5, 2]]], F)],
-    ),
     "strides longer than the window": Wrong(
         "onnxruntime", "(float[1, 1, 6] x) => (float[1, 1, 2] y) "
         "{y = AveragePool <kernel_shape = [1], strides = [3], auto_pad = \"SAME_UPPER\"> (x)}", 13,

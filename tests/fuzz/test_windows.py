@@ -38,12 +38,20 @@ BETTER = {
         "(float16[1, 1, 2] x) => (float16[1, 1, 1] y) {y = LpPool <kernel_shape = [2]> (x)}",
         {"x": np.array([[[300, 400]]], np.float16)}, np.array([[[500]]], np.float16),
     ),
+    "gaps of windows without padding": (
+        '(float[1, 1, 6] x) => (float[1, 1, c] y) {y = AveragePool <kernel_shape = [2], dilations = [3], '
+        'auto_pad = "VALID"> (x)}', {"x": np.arange(6, dtype=F).reshape(1, 1, 6)}, np.array([[[1.5, 2.5, 3.5]]], F),
+    ),
+    "pads of unequal sides": (
+        "(float[1, 1, 4, 6] x) => (float[1, 1, a, b] y) {y = MaxPool <kernel_shape = [2, 2], pads = [1, 0, 1, 1]> (x)}",
+        {"x": np.ones((1, 1, 4, 6), F)}, np.ones((1, 1, 5, 6), F),
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "feeds", "right"), BETTER.values(), ids=BETTER)
 def test_it_is_right_where_the_evaluator_is_not(body: str, feeds: dict[str, Any], right: np.ndarray) -> None:
-    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> g {body}')
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 19]> g {body}')
     found = run("reference", model, feeds).values
     assert found is not None
     assert not difference(right, found[0])
@@ -52,7 +60,7 @@ def test_it_is_right_where_the_evaluator_is_not(body: str, feeds: dict[str, Any]
     assert difference(right, own)
 
 
-@pytest.mark.parametrize("op_type", ["Conv", "LpPool", "QLinearConv"])
+@pytest.mark.parametrize("op_type", ["Conv", "LpPool", "MaxPool", "AveragePool", "QLinearConv"])
 @pytest.mark.parametrize("where", [
     "strides = [2, 1]", "pads = [1, 0, 2, 1], strides = [2, 3]", 'auto_pad = "SAME_UPPER", strides = [2, 2]',
     'auto_pad = "SAME_LOWER"', 'auto_pad = "VALID"', "dilations = [2, 1], pads = [1, 1, 1, 1]",
@@ -65,6 +73,8 @@ def test_it_agrees_with_onnxruntime(op_type: str, where: str) -> None:
     node = {
         "Conv": f"Conv <group = 2, {where}> (x, w, b)",
         "LpPool": f"LpPool <kernel_shape = [3, 2], p = 3, {where}> (x)",
+        "MaxPool": f"MaxPool <kernel_shape = [3, 2], {where}> (x)",
+        "AveragePool": f"AveragePool <kernel_shape = [3, 2], count_include_pad = {len(where) % 2}, {where}> (x)",
         "QLinearConv": f"QLinearConv <group = 2, {where}> (x, xs, xz, w, ws, wz, ys, yz, b)",
     }[op_type]
     given = f"{kind}[2, 4, 6, 7] x, {kind}[6, 2, 3, 2] w, {'int32' if kind == 'uint8' else kind}[6] b"
@@ -72,7 +82,7 @@ def test_it_agrees_with_onnxruntime(op_type: str, where: str) -> None:
         "<float xs = {0.5}, uint8 xz = {3}, float[6] ws = {1, 2, 0.5, 0.25, 1, 1}, uint8[6] wz = {1, 1, 1, 1, 1, 1}"
     )
     model = onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : 18]> g ({given}) => ({kind}[a, b, c, d] y) '
+        f'<ir_version: 8, opset_import: ["" : 19]> g ({given}) => ({kind}[a, b, c, d] y) '
         f"{scales}, float ys = {{4}}, uint8 yz = {{7}}> {{y = {node}}}"
     )
     dtype = np.dtype("uint8" if kind == "uint8" else "float32")

@@ -1,22 +1,52 @@
-"""What slides a window over data, in numpy: convolutions and norms.
+"""What slides a window over data, in numpy: convolutions and pools.
 
 The reference evaluator lets NaN through the gaps of a window, rounds quantized results after the zero point is added,
-and moves windows where it rounds their number up.
-Sources: https://onnx.ai/onnx/operators/, the pages of Conv (11), LpPool (18), QLinearConv (10) and QLinearMatMul (10).
+moves windows where it rounds their number up, mixes up pads of unequal sides, and counts padding into means.
+Sources: https://onnx.ai/onnx/operators/, the pages of Conv (11), LpPool (18), MaxPool (12), AveragePool (19),
+QLinearConv (10) and QLinearMatMul (10).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-__all__ = ["conv", "lp_pool", "qlinear_conv", "qlinear_matmul"]
+from tests.fuzz.values import is_exact_type
+
+__all__ = ["average_pool", "conv", "lp_pool", "max_pool", "qlinear_conv", "qlinear_matmul"]
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """How windows lie over data, axis by axis.
+
+    Attributes:
+        given: the padding that is asked for, before and behind the data.
+        around: the padding that the windows reach over.
+        starts: where they start in the padded data.
+        spans: how far each reaches.
+        steps: how far apart their elements are.
+    """
+
+    given: Sequence[tuple[int, int]]
+    around: Sequence[tuple[int, int]]
+    starts: Sequence[slice]
+    spans: Sequence[int]
+    steps: Sequence[slice]
+
+    def over(self, x: np.ndarray, padding: float = 0) -> np.ndarray:
+        """What lies in the windows over data: instance, channel, windows, elements of a window."""
+        padded = np.pad(x, [(0, 0), (0, 0), *self.around], constant_values=padding)
+        views = np.lib.stride_tricks.sliding_window_view(padded, self.spans, tuple(range(2, x.ndim)))
+        return views[(slice(None), slice(None), *self.starts, *self.steps)]
 
 
 def _windows(
-    x: np.ndarray,
+    sizes: Sequence[int],
     kernel_shape: Sequence[int],
     strides: Sequence[int] | None = None,
     dilations: Sequence[int] | None = None,
@@ -24,12 +54,11 @@ def _windows(
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
     **_: Any,
-) -> np.ndarray:
-    """The windows over data with zeros around it: instance, channel, places, offsets in the window."""
+) -> _Windows:
     rank = len(kernel_shape)
     strides, dilations, pads = strides or [1] * rank, dilations or [1] * rank, pads or [0] * 2 * rank
-    around, places, spans = [], [], []
-    for axis, size in enumerate(x.shape[2:]):
+    given, around, starts, spans = [], [], [], []
+    for axis, size in enumerate(sizes):
         stride, span = strides[axis], (kernel_shape[axis] - 1) * dilations[axis] + 1
         begin, end = pads[axis], pads[rank + axis]
         if auto_pad.startswith("SAME"):
@@ -37,15 +66,14 @@ def _windows(
             begin = missing // 2 if auto_pad == "SAME_UPPER" else missing - missing // 2
             end = missing - begin
         room = size + begin + end - span
-        steps = -(-room // stride) if ceil_mode and not auto_pad.startswith("SAME") else room // stride
-        if steps * stride >= size + begin:
-            steps -= 1  # it would start in the padding behind the data
-        around.append((begin, max(end, steps * stride + span - size - begin)))
-        places.append(slice(0, steps * stride + 1, stride))
+        last = -(-room // stride) if ceil_mode and not auto_pad.startswith("SAME") else room // stride
+        if last * stride >= size + begin:
+            last -= 1  # it would start in the padding behind the data
+        given.append((begin, end))
+        around.append((begin, max(end, last * stride + span - size - begin)))
+        starts.append(slice(0, last * stride + 1, stride))
         spans.append(span)
-    padded = np.pad(x, [(0, 0), (0, 0), *around])
-    views = np.lib.stride_tricks.sliding_window_view(padded, spans, tuple(range(2, x.ndim)))
-    return views[(slice(None), slice(None), *places, *(slice(None, None, step) for step in dilations))]
+    return _Windows(given, around, starts, spans, [slice(None, None, step) for step in dilations])
 
 
 def conv(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None, group: int = 1, **how: Any) -> np.ndarray:
@@ -53,9 +81,9 @@ def conv(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None, group: int =
     how["kernel_shape"] = w.shape[2:]
     rank = len(w.shape) - 2
     found = [
-        np.tensordot(data, weights, axes=([1, *range(-rank, 0)], list(range(1, rank + 2))))
+        np.tensordot(data, weights, axes=([1, *_elements(w.shape[2:])], list(range(1, rank + 2))))
         for data, weights in zip(
-            np.split(_windows(x.astype(np.float64), **how), group, axis=1),
+            np.split(_windows(x.shape[2:], **how).over(x.astype(np.float64)), group, axis=1),
             np.split(w.astype(np.float64), group),
             strict=True,
         )
@@ -66,8 +94,29 @@ def conv(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None, group: int =
 
 def lp_pool(x: np.ndarray, kernel_shape: list[int], p: float = 2, **how: Any) -> np.ndarray:
     """LpPool, in double precision."""
-    powers = _windows(np.abs(x.astype(np.float64)), kernel_shape, **how) ** float(p)
-    return (powers.sum(axis=tuple(range(-len(kernel_shape), 0))) ** (1 / float(p))).astype(x.dtype)
+    powers = _windows(x.shape[2:], kernel_shape, **how).over(np.abs(x.astype(np.float64))) ** float(p)
+    return (powers.sum(axis=_elements(kernel_shape)) ** (1 / float(p))).astype(x.dtype)
+
+
+def max_pool(x: np.ndarray, kernel_shape: list[int], **how: Any) -> np.ndarray:
+    """The first output of MaxPool."""
+    lowest = ml_dtypes.iinfo(x.dtype).min if is_exact_type(x.dtype) else -np.inf
+    found: np.ndarray = _windows(x.shape[2:], kernel_shape, **how).over(x, lowest).max(axis=_elements(kernel_shape))
+    return found
+
+
+def average_pool(x: np.ndarray, kernel_shape: list[int], count_include_pad: int = 0, **how: Any) -> np.ndarray:
+    """AveragePool, in double precision; what rounding up adds to the padding never counts."""
+    windows = _windows(x.shape[2:], kernel_shape, **how)
+    counts = np.pad(np.ones(x.shape[2:]), windows.given, constant_values=count_include_pad)[None, None]
+    rest = [(0, all_of[1] - given[1]) for all_of, given in zip(windows.around, windows.given, strict=True)]
+    number = replace(windows, around=rest).over(counts).sum(axis=_elements(kernel_shape))
+    return (windows.over(x.astype(np.float64)).sum(axis=_elements(kernel_shape)) / number).astype(x.dtype)
+
+
+def _elements(kernel_shape: Sequence[int]) -> tuple[int, ...]:
+    """The axes of the elements of a window."""
+    return tuple(range(-len(kernel_shape), 0))
 
 
 def qlinear_conv(
