@@ -1,7 +1,7 @@
 """Constants that small subgraphs compute: ``axes`` behind Concat, Range, Shape of a known shape, and their like.
 
 The producing nodes run in onnx's own reference implementation, one by one, within bounds on the size of what they
-yield.
+yield. What that gets wrong is computed here, or counts as unknown.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper
 
+from reducelower.model.attributes import value_of
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.slices import places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -186,7 +188,42 @@ def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:
     return 0 <= total <= LARGEST
 
 
+def _sliced(node: NodeProto, inputs: list[Array | None]) -> Array | None:
+    data, *bounds = inputs
+    given = {name: value_of(node, name) for name in ("starts", "ends", "axes")} if not bounds else {}
+    starts, ends, axes, steps = [*(given.values() or bounds), None, None][:4]
+    if data is None or starts is None or ends is None:
+        return None
+    along = range(len(starts)) if axes is None else [int(axis) for axis in axes]
+    for axis, start, end, step in zip(along, starts, ends, [1] * len(starts) if steps is None else steps, strict=True):
+        data = np.take(data, places(int(start), int(end), int(step), data.shape[axis]), axis)
+    return data
+
+
+def _unsqueezed(node: NodeProto, inputs: list[Array | None]) -> Array | None:
+    data, axes = (*inputs, None)[:2]
+    axes = value_of(node, "axes") if axes is None else axes
+    return None if data is None else np.expand_dims(data, tuple(int(axis) for axis in axes))
+
+
+_OWN = {"Slice": _sliced, "Unsqueeze": _unsqueezed}
+"""What the reference evaluator gets wrong: backward from before the first element, and several negative axes."""
+
+
 def _evaluate(node: NodeProto, name: str, inputs: list[Array | None], opset: int) -> Array | None:
+    try:
+        result = _OWN[node.op_type](node, inputs) if node.op_type in _OWN else _by_reference(node, name, inputs, opset)
+    except Exception:
+        # Whatever cannot be computed, for the model is wrong or the reference implementation lacks it, is no constant.
+        return None
+    if result is None or result.size > LARGEST:
+        return None
+    # Which digits a number has as text is every runtime's own.
+    writes_numbers = result.dtype.kind in "OUS" and node.op_type in ("Cast", "CastLike")
+    return None if writes_numbers else result
+
+
+def _by_reference(node: NodeProto, name: str, inputs: list[Array | None], opset: int) -> Array | None:
     from onnx.reference import ReferenceEvaluator
 
     graph = GraphProto(name="fold", node=[node])
@@ -199,9 +236,5 @@ def _evaluate(node: NodeProto, name: str, inputs: list[Array | None], opset: int
     graph.output.add(name=name)
     model = ModelProto(ir_version=8, graph=graph)
     model.opset_import.add(version=opset)
-    try:
-        (result,) = ReferenceEvaluator(model).run(None, feeds)
-    except Exception:
-        # Whatever the reference implementation cannot do is no constant here.
-        return None
-    return result if isinstance(result, np.ndarray) and result.size <= LARGEST else None
+    (result,) = ReferenceEvaluator(model).run(None, feeds)
+    return result if isinstance(result, np.ndarray) else None

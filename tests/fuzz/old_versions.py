@@ -144,6 +144,36 @@ def _split(x: np.ndarray, sizes: np.ndarray | None = None, *, outputs: int, **ho
     return tuple(np.split(x, np.cumsum(given)[:-1], axis))
 
 
+def _slice(
+    x: np.ndarray, starts: np.ndarray, ends: np.ndarray, axes: np.ndarray | None = None, steps: np.ndarray | None = None
+) -> np.ndarray:
+    """Bounds are clamped to what there is; going backward, a start before the first element is that element."""
+    along = np.arange(starts.size) if axes is None else axes.reshape(-1)
+    by = np.ones(starts.size, np.int64) if steps is None else steps.reshape(-1)
+    for axis, start, end, step in zip(along, starts.reshape(-1), ends.reshape(-1), by, strict=True):
+        size = x.shape[axis]
+        bounds = [int(bound) + size if bound < 0 else int(bound) for bound in (start, end)]
+        first, last = (0, size) if step > 0 else (-1, size - 1)
+        past = min(max(bounds[1], first), last)
+        x = np.take(x, range(min(max(bounds[0], 0), last), past, int(step)), axis)
+    return x
+
+
+def _shape(x: np.ndarray, start: int = 0, end: int | None = None) -> np.ndarray:
+    return np.array(x.shape[start:end], np.int64)
+
+
+def _lp_normalization(x: np.ndarray, p: int = 2, axis: int = -1, **_: Any) -> np.ndarray:
+    """Where the norm is 0 the data are, too."""
+    wide = x.astype(np.float64)
+    norm = (np.abs(wide) ** p).sum(axis=axis, keepdims=True) ** (1 / p)
+    return (wide / np.where(norm == 0, 1, norm)).astype(x.dtype)
+
+
+def _spread_prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    return np.where(x < 0, x * slope, x).astype(x.dtype)
+
+
 def _upsample(x: np.ndarray, scales: Any = None, mode: str = "nearest", **how: Any) -> np.ndarray:
     """A place in the result stands for itself divided by the scale; nearest takes the one below."""
     scales = [1, 1, how["height_scale"], how["width_scale"]] if scales is None else scales
@@ -177,6 +207,11 @@ _MEANINGS: tuple[tuple[str, int, int, _Meaning], ...] = (
     ("Dropout", 1, 6, _dropout),
     ("BatchNormalization", 1, 13, _batch_normalization),
     ("PRelu", 1, 6, _prelu),
+    ("PRelu", 7, 99, _spread_prelu),
+    ("Slice", 10, 99, _slice),
+    ("Shape", 1, 99, _shape),
+    ("Unsqueeze", 1, 12, lambda x, axes: np.expand_dims(x, tuple(axes))),
+    ("LpNormalization", 1, 99, _lp_normalization),
     ("GlobalLpPool", 1, 99, _global_lp_pool),
     ("GlobalMaxPool", 1, 99, _global_max_pool),
     ("Selu", 1, 5, _selu),

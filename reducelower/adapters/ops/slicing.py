@@ -14,6 +14,7 @@ from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
+from reducelower.model.slices import places
 from reducelower.scope.scope import Scope
 
 __all__ = ["ramp"]
@@ -111,7 +112,7 @@ def _places(body: Writer, data: str, axis: int, bounds: tuple[int | str, int | s
     size = None if shape is None else shape[from_the_front(axis, len(shape))]
     start, end = bounds
     if size is not None and isinstance(start, int) and isinstance(end, int):
-        return body.constant(range(*slice(start, end, step).indices(size)), _INT64, "places")
+        return body.constant(places(start, end, step, size), _INT64, "places")
     if axis < 0:
         raise RefusedError(f"it cuts along axis {axis} of a tensor whose rank is not known")
     length = body.add("Gather", body.add("Shape", data), body.number(axis), tail="size", axis=0)
@@ -126,10 +127,10 @@ def _places(body: Writer, data: str, axis: int, bounds: tuple[int | str, int | s
         rounding = body.add("Add", span, body.number(step - (1 if step > 0 else -1)), tail="rounding")
         span = body.add("Div", rounding, body.number(step), tail="steps")
     span = _larger(body, span, body.number(0))
-    places = ramp(body, span)
+    steps = ramp(body, span)
     if step != 1:
-        places = body.add("Mul", places, body.number(step), tail="spread")
-    return body.add("Add", places, first, tail="places")
+        steps = body.add("Mul", steps, body.number(step), tail="spread")
+    return body.add("Add", steps, first, tail="places")
 
 
 def _clamped(body: Writer, bound: int | str, length: str, lowest: str, highest: str) -> str:
