@@ -8,8 +8,8 @@ __all__ = ["places"]
 def places(start: int, end: int, step: int, size: int) -> range:
     """The places that Slice takes along an axis of a size, with negative bounds counted from its end.
 
-    Going backward, a start before the first element is that element; numpy, and onnx's reference evaluator with it, takes
-    none then.
+    Going backward, a start before the first element is that element; numpy takes none then, and so does onnx's own
+    reference evaluator.
 
     Source: https://onnx.ai/onnx/operators/onnx__Slice.html (13), "clamped"; onnxruntime does so in every version.
     """
