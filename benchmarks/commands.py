@@ -32,7 +32,7 @@ def command(folder: Path, *, quick: bool) -> Iterator[Line]:
         },
         1 if quick else 25,
     )
-    yield at_most("convert small.onnx --no-verify", times["ours"], times["import"], "python -c 'import onnx'", 1.6)
+    yield at_most("convert small.onnx --no-verify", times["ours"], times["import"], "python -c 'import onnx'", 1.3)
 
 
 def many_models(folder: Path, *, quick: bool) -> Iterator[Line]:

@@ -19,7 +19,7 @@ from reducelower.legalization.run import attempt, attempt_in_place, source_opset
 from reducelower.model.document import Document
 from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan
-from reducelower.rulebook.bodies import Rules
+from reducelower.rulebook.rules import Rules
 
 __all__ = [
     "Legalized",

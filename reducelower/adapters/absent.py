@@ -18,7 +18,8 @@ from reducelower.adapters.registry import crossings
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import is_deprecated, versions
-from reducelower.rulebook.bodies import Rules, instantiate, instantiate_function
+from reducelower.rulebook.bodies import instantiate, instantiate_function
+from reducelower.rulebook.rules import Rules
 from reducelower.scope.scope import Scope
 
 __all__ = ["Expression", "expresses", "is_expressible", "replacement"]

@@ -19,13 +19,13 @@ from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.files.urls import is_url
-from reducelower.legalization.repair import Repaired, drop_stale, repair
 from reducelower.model.document import Document
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Book, Settings, Target
 from reducelower.plan import CHOSEN, Plan
 
 if TYPE_CHECKING:
+    from reducelower.legalization.repair import Repaired
     from reducelower.report.details import Details
     from reducelower.verification import Verification
 
@@ -168,6 +168,8 @@ def _convert(
     external = source.is_partial
     notes: tuple[str, ...] = ()
     if settings.repair:
+        from reducelower.legalization.repair import repair
+
         source, notes = _repaired(source, repair(source.model))
     if wrong := what_is_wrong_with_source(source.document, external=external):
         return _refused(task, wrong + _what_would_help(source, settings))
@@ -175,11 +177,15 @@ def _convert(
     made, plan = _legalized(source, settings)
     on_step("check", 0, 0)
     wrong = what_is_wrong(made, external=external, full=True)
-    if wrong and (mended := drop_stale(source.model)).done:
-        # What it states of inner values is read by nobody, so it runs as it is.
-        source, notes = _repaired(source, mended, notes)
-        made, plan = _legalized(source, settings)
-        wrong = what_is_wrong(made, external=external, full=True)
+    if wrong:
+        from reducelower.legalization.repair import drop_stale
+
+        mended = drop_stale(source.model)
+        if mended.done:
+            # What it states of inner values is read by nobody, so it runs as it is.
+            source, notes = _repaired(source, mended, notes)
+            made, plan = _legalized(source, settings)
+            wrong = what_is_wrong(made, external=external, full=True)
     if wrong:
         return _invalid_result(task, settings, source, made, wrong)
     plan = replace(plan, notes=(*notes, *plan.notes))
@@ -229,6 +235,8 @@ def _what_would_help(source: LoadedModel, settings: Settings) -> str:
     """What --repair would do to a model that is not valid, if that mended it."""
     if settings.repair:
         return ""
+    from reducelower.legalization.repair import repair
+
     mended = repair(source.model)
     if not mended.done or what_is_wrong_with_source(Document.of_message(mended.model), external=source.is_partial):
         return ""

@@ -37,7 +37,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_
 from reducelower.model.sole_type import reads_and_yields_one_type
 from reducelower.options import Target
 from reducelower.plan import Label, Site
-from reducelower.rulebook import bodies
+from reducelower.rulebook.rules import Rules
 from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.ground import Ground
@@ -57,7 +57,7 @@ class Legalizer:
     """One run over one model."""
 
     def __init__(
-        self, draft: Draft, target: Target, ground: Ground, rules: bodies.Rules, memo: Memo, *, checks: bool = True
+        self, draft: Draft, target: Target, ground: Ground, rules: Rules, memo: Memo, *, checks: bool = True
     ) -> None:
         """Prepare a run.
 

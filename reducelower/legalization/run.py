@@ -29,7 +29,7 @@ from reducelower.model.suggestions import did_you_mean
 from reducelower.model.validate import what_is_wrong_with_calls
 from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
-from reducelower.rulebook.bodies import Rules
+from reducelower.rulebook.rules import Rules
 from reducelower.scope.ground import Ground
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from onnx import NodeProto, defs
 
-from reducelower.adapters import absent, casts
 from reducelower.adapters.dynamic_axes import BodyWantedError
 from reducelower.adapters.registry import Replacement, crossings
 from reducelower.errors import RefusedError
@@ -20,7 +19,7 @@ from reducelower.model.graph import HOLDING_GRAPHS, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
 from reducelower.options import Target
 from reducelower.plan import Label
-from reducelower.rulebook import bodies
+from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.body import BodyScope, InnerScope
 from reducelower.scope.node import NodeScope
 
@@ -50,7 +49,7 @@ class Settler:
         tables: what the nodes of each operator need, by the opset version they are written for.
     """
 
-    def __init__(self, target: Target, rules: bodies.Rules) -> None:
+    def __init__(self, target: Target, rules: Rules) -> None:
         """Prepare a run.
 
         Args:
@@ -180,19 +179,21 @@ class Settler:
             outcome = crossing.cross(node, scope)
             if isinstance(outcome, list):
                 return self.settle_all(outcome, crossing.opset, scope), label
+        from reducelower.rulebook.bodies import instantiate
+
         self._expanding.append(node.op_type)
         try:
-            body = bodies.instantiate(rule, node, scope)
+            body = instantiate(rule, node, scope)
             return self.settle_all(body, rule.opset, scope), label
         finally:
             self._expanding.pop()
 
     def _naming_a_book(self, refused: RefusedError, node: bytes, opset: int, scope: AnyScope) -> RefusedError:
         """The refusal of a rule with a shipped rule book in its hint that can do what the chosen one cannot."""
-        for name in bodies.SHIPPED:
+        for name in SHIPPED:
             copy = NodeProto.FromString(node)
             try:
-                self.expand(copy, opset, scope, bodies.Rules(name).find(copy, scope))
+                self.expand(copy, opset, scope, Rules(name).find(copy, scope))
             except RefusedError:
                 continue
             hint = f"--rules {name} works here"
@@ -200,6 +201,8 @@ class Settler:
         return refused
 
     def _replace_absent(self, node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], str]:
+        from reducelower.adapters import absent
+
         # They are written for an opset version that may not take all the types which the operator takes at its own.
         mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
         if self._expressing.count(node.op_type) == _OFTEN:
@@ -222,6 +225,8 @@ class Settler:
         misfit = _misfit(node, scope, goal, strict=strict)
         if misfit is None:
             return None
+        from reducelower.adapters import casts
+
         before, inner, after = casts.retype(node, scope, misfit, goal)
         # Node and casts are written for different opset versions, and the casts' types are known to be taken.
         return [

@@ -18,8 +18,9 @@ from reducelower.model.attributes import value_of
 from reducelower.model.contrib_types import CONTRIB, UNLISTED, of_product
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema_in_force, taken_types
+from reducelower.model.value_info import is_known
 
-__all__ = ["complete", "is_known"]
+__all__ = ["complete"]
 
 _SMALL = 64
 """Shapes and axes have no more elements than this; the values of longer constants are not looked at."""
@@ -65,16 +66,6 @@ def _is_complete(graph: GraphProto) -> bool:
     """Whether the types of all that the nodes of a graph without graphs inside yield are known."""
     known = {value.name for value in (*graph.value_info, *graph.output) if is_known(value.type)} | {""}
     return not any(may_hold_graphs(node) or not known.issuperset(node.output) for node in graph.node)
-
-
-def is_known(found: TypeProto | None) -> bool:
-    """Whether a type leaves nothing open but sizes."""
-    if found is None:
-        return False
-    kind = found.WhichOneof("value")
-    if kind != "tensor_type":
-        return kind is not None
-    return bool(found.tensor_type.elem_type) and found.tensor_type.HasField("shape")
 
 
 def _tensor(element_type: int, rank: int | None) -> TypeProto:

@@ -19,8 +19,8 @@ from onnx import (
 
 from reducelower.model.declared import declare
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
-from reducelower.model.infer_ranks import complete, is_known
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
+from reducelower.model.value_info import is_known
 
 __all__ = [
     "ContradictionError",
@@ -137,6 +137,8 @@ class Inference:
         """Types by value name of the graph at `key`; see `type`."""
         self._inferred()
         if self._open is not None:
+            from reducelower.model.infer_ranks import complete
+
             complete(self._open[0], is_inferred=self._open[1])
             self._collect_all(self._open[0])
             self._open = None
@@ -319,6 +321,8 @@ def infer(model: ModelProto, *, lenient: bool = True) -> ModelProto:
         onnx.shape_inference.InferenceError: a stated type is in the way, or a node is not valid; not where `lenient`,
             when stated types of inner values count for nothing and nodes are passed over then.
     """
+    from reducelower.model.infer_ranks import complete
+
     found, is_inferred = infer_shapes(model, lenient=lenient)
     complete(found, is_inferred=is_inferred)
     return found

@@ -6,7 +6,7 @@ from onnx import GraphProto, TypeProto
 
 from reducelower.model.wire import LENGTH, varint
 
-__all__ = ["entry", "without_made_up_symbols"]
+__all__ = ["entry", "is_known", "without_made_up_symbols"]
 
 _ENTRY = varint(GraphProto.VALUE_INFO_FIELD_NUMBER << 3 | LENGTH)
 _NAME, _TYPE = 0x0A, 0x12
@@ -38,3 +38,13 @@ def entry(name: bytes, value_type: bytes) -> bytes:
     """
     value = b"".join((bytes([_NAME]), varint(len(name)), name, bytes([_TYPE]), varint(len(value_type)), value_type))
     return _ENTRY + varint(len(value)) + value
+
+
+def is_known(found: TypeProto | None) -> bool:
+    """Whether a type leaves nothing open but sizes."""
+    if found is None:
+        return False
+    kind = found.WhichOneof("value")
+    if kind != "tensor_type":
+        return kind is not None
+    return bool(found.tensor_type.elem_type) and found.tensor_type.HasField("shape")

@@ -22,8 +22,8 @@ from reducelower.recompose.composing import Left
 from reducelower.recompose.expansions import Expansions, raisable
 from reducelower.recompose.expressions import forms_of, known_composites
 from reducelower.recompose.raiser import Raiser
-from reducelower.rulebook.bodies import SHIPPED, Rules
 from reducelower.rulebook.book import load_forms
+from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 
 __all__ = ["BOOKS", "known_operators", "raise_reductions", "raise_with_plan"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
@@ -12,89 +11,14 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.build import copy_marks
 from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import parse_element_type, schema
+from reducelower.model.schemas import schema
 from reducelower.rulebook.bindings import AXES, bind
-from reducelower.rulebook.book import Rule, RuleBook, load_book
+from reducelower.rulebook.book import Rule
 from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.simplify import Simplified, simplified, value_of_constants
 from reducelower.scope.scope import Scope
 
-__all__ = ["SHIPPED", "Rules", "instantiate", "instantiate_function"]
-
-SHIPPED = ("spec", "stable", "core")
-"""The rule books for Reduce operators that come with the package."""
-
-
-class Rules:
-    """The rule book as the engine uses it: loaded at the first question."""
-
-    def __init__(self, book: str | os.PathLike[str] | RuleBook, without_types: Iterable[str] = ()) -> None:
-        """Name the book, and the element types that nothing may be computed in."""
-        self._book = book
-        self._forbidden = frozenset(map(parse_element_type, without_types))
-
-    @property
-    def book(self) -> RuleBook:
-        """The rule book itself."""
-        if isinstance(self._book, (str, os.PathLike)):
-            self._book = load_book(self._book)
-        return self._book
-
-    def find(self, node: NodeProto, scope: Scope) -> Rule:
-        """The rule for a node.
-
-        Raises:
-            RefusedError: the book has none, or none for the node's element type.
-        """
-        rule = self._find(self.book, node, scope)
-        if rule is None:
-            raise RefusedError(
-                f"the rule book {self.book.name!r} has no rule for {node.op_type}",
-                "choose another with --rules, or write one",
-            )
-        return rule
-
-    def find_simpler(self, node: NodeProto, scope: Scope) -> Rule:
-        """The rule that takes a composite reduction apart where the user asked for no particular one.
-
-        Raises:
-            RefusedError: there is none for the node's element type.
-        """
-        # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken
-        # where they can be: their ReduceMax takes a known rank below opset 18, and their constants an element type.
-        is_ranked = scope.rank(node.input[0]) is not None or scope.target_opset >= 18
-        is_typed = scope.element_type(node.input[0]) is not None
-        books = [load_book("stable" if is_ranked and is_typed else "spec"), load_book("core")]
-        if self.book.name != "spec":
-            books.insert(0, self.book)
-        for book in books:
-            rule = self._find(book, node, scope)
-            if rule is None:
-                continue
-            if (
-                book.name == "stable"
-                and not is_ranked
-                and any(each.op_type == "ReduceMax" for each in rule.function.node)
-            ):
-                data = node.input[0]
-                raise RefusedError(
-                    f"its axes are computed at run time, and the rank of {data!r} is not known",
-                    f"{scope.how_to_declare(data, 'rank')}, make the axes constant, aim at opset 18, "
-                    "or take bodies that overflow with --rules spec",
-                )
-            return rule
-        return self.find(node, scope)
-
-    def _find(self, book: RuleBook, node: NodeProto, scope: Scope) -> Rule | None:
-        try:
-            rule = book.find(node.op_type, None)
-            if rule is None or rule.needs_element_type:
-                if rule is None and node.op_type not in book.operators:
-                    return None
-                rule = book.find(node.op_type, scope.needed_element_type(node.input[0]), self._forbidden)
-        except RuleError as error:
-            raise RefusedError(f"its rule is wrong: {error}", "mend the rule") from error
-        return rule
+__all__ = ["instantiate", "instantiate_function"]
 
 
 def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:

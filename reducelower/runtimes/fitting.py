@@ -11,7 +11,7 @@ from onnx import NodeProto, TensorProto
 from reducelower.adapters import absent
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.errors import RefusedError
-from reducelower.rulebook.bodies import Rules
+from reducelower.rulebook.rules import Rules
 from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.product import PRODUCTS
