@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
+from reducelower.model.graph import walk
 from reducelower.numerics.measure import Array, element_type_of, identical, is_float
 from reducelower.numerics.tolerance import Tolerance, element_type_name, tolerance_for
 from reducelower.plan import CHOSEN
 from reducelower.verification.battery import Case
+from reducelower.verification.bounded import RANDOM
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import Move, moved_by
-from reducelower.verification.doubts import no_evidence, old_in_reference
+from reducelower.verification.doubts import is_slight, no_evidence, old_in_reference
 from reducelower.verification.feeding import is_large
 from reducelower.verification.judge import Sight, judge, judge_raised
 from reducelower.verification.limits import Limits, limits_of
@@ -319,7 +321,7 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
             tally.note("different", f"the replacement does not load: {error.reason}")
         return tally
     tally.runtime = left_name if left_name == right_name else f"{left_name} / {right_name}"
-    witness = Witness(before, after) if tally.runtime == "onnxruntime" else None
+    witness = Witness(before, after, left_name, right_name)
     unsteady = Unsteady(before, left_name)
 
     def accepts(feeds: Mapping[str, Any]) -> bool:
@@ -358,14 +360,14 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
                 tally.refused.append(error.reason)
                 continue
             tally.cases += 1
-            if witness is not None and witness.runs(case.feeds, expected):
+            if witness.runs(case.feeds, expected):
                 departure = f"the runtime fails on the replacement, which onnx.reference runs: {error.reason}"
                 tally.note("departs", departure, case)
             else:
                 tally.note("different", f"the replacement fails where the source runs: {error.reason}", case)
             continue
         tally.cases += 1
-        seen = _Seen(case, settled, left, expected, results, witness, unsteady)
+        seen = _Seen(case, settled, left, expected, results, witness, unsteady, left_name != right_name)
         _judge_case(tally, setup, seen)
     return tally
 
@@ -379,8 +381,9 @@ class _Seen:
     source: Session
     expected: Sequence[Any]
     results: Sequence[Any]
-    witness: Witness | None
+    witness: Witness
     unsteady: Unsteady
+    are_apart: bool
 
 
 def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
@@ -418,7 +421,7 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
         status, reason = found.status, found.reason
         if status == "loses range" and _is_carried(pair):
             status, reason = "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
-        elif status in ("different", "loses range") and truth is None and seen.witness is not None:
+        elif status in ("different", "loses range") and truth is None:
             loss = ""
             if found.elements is not None:
                 differing = (case.feeds, before, after, at, found.elements)
@@ -427,6 +430,10 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
                 status, reason = "overflow", loss
             elif departure := seen.witness.departure(case.feeds, before, after, at, found.elements):
                 status, reason = "departs", departure
+        if status == "different" and seen.are_apart and is_slight(before, after):
+            status, reason = "not run", f"it ran in two runtimes, which may differ as much: {reason}"
+        if status == "different" and _is_random(pair, seen):
+            status, reason = "not run", "it draws random numbers, other ones each time"
         if status != "equal" and tolerance.absolute and _magnitude(case) > _ORDINARY:
             continue  # an absolute bound is meant for the scale of the caller's outputs
         tally.note(status, reason, case)
@@ -455,6 +462,16 @@ def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
 def _is_carried(pair: Pair) -> bool:
     """Whether the operator stayed, and what it loses is the doing of the runtime's newer version of it."""
     return len(pair.nodes) == len(pair.replacement) == 1 and pair.node.op_type == pair.replacement[0].op_type
+
+
+def _is_random(pair: Pair, seen: _Seen) -> bool:
+    """Whether the source draws numbers, and gives others when it is run again."""
+    if not any(node.op_type in RANDOM for node in walk(pair.nodes)):
+        return False
+    again = seen.source.run(seen.case.feeds)
+    return not all(
+        identical(np.asarray(one), np.asarray(other)) for one, other in zip(seen.expected, again, strict=True)
+    )
 
 
 def _judge_parts(tally: _Tally, setup: _Setup, case: Case, before: Any, after: Any) -> None:

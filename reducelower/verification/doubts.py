@@ -11,7 +11,8 @@ from onnx import ModelProto
 
 from reducelower.model.graph import all_nodes, read_by, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.measure import Array
+from reducelower.numerics.measure import Array, is_float, measure
+from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.bounded import RANDOM
 from reducelower.verification.compare import tensors
 from reducelower.verification.conditioning import DRAWS, Move, disturbed, widened
@@ -20,7 +21,7 @@ from reducelower.verification.runs import Clock, Run
 from reducelower.verification.runtimes import Session
 from reducelower.verification.source import CannotRunError, OutOfTimeError, default_opset
 
-__all__ = ["no_evidence", "old_in_reference", "random_outputs", "sensitivity"]
+__all__ = ["is_slight", "no_evidence", "old_in_reference", "random_outputs", "sensitivity"]
 
 _OLD_IN_REFERENCE: Mapping[str, int] = {
     "AveragePool": 7,
@@ -158,6 +159,18 @@ def _disturbances(
         yield from ((False, run.session, moved) for moved in inputs)
     else:
         yield from ((True, session, moved) for moved in islice(chain(inputs, repeat(feeds)), DRAWS))
+
+
+_OF_TWO_RUNTIMES = Tolerance(relative=1e-5)
+
+
+def is_slight(before: Array, after: Array) -> bool:
+    """Whether two runtimes may differ so in computing one thing: by the last digits of single precision, of a tensor.
+
+    Operators such as Attention compute in single precision within double ones, and not every runtime does.
+    """
+    alike = before.dtype == after.dtype and before.shape == after.shape and is_float(before)
+    return alike and not measure(before, after, _OF_TWO_RUNTIMES, by_tensor=True).mismatch
 
 
 def no_evidence(sides: Iterable[tuple[str, ModelProto]]) -> str:

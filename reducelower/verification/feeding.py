@@ -49,8 +49,10 @@ def fed(
         return
     known = [len(spec.dims) for spec in specs if spec.dims is not None]
     ranks = list(dict.fromkeys([*sorted(set(known), key=known.count, reverse=True), *_RANKS]))
-    # What is not known is most often of the rank of the others; some kernels rely on that without looking.
-    for rank in ranks if limits.takes_empty or not known else ranks[:1]:
+    if 0 < len(known) < len(specs) and not limits.takes_empty:
+        # Some kernels end the process on another rank than theirs, which is most often that of their other inputs.
+        ranks = [rank for rank in ranks if 2 * known.count(rank) > len(known)]
+    for rank in ranks:
         ranked = [spec if spec.dims is not None else replace(spec, dims=(None,) * rank) for spec in specs]
         small = None
         if suits is not None and is_large(ranked):

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reducelower.numerics.measure import Array, element_type_of, identical, is_float, measure, ulp_distance
+from reducelower.numerics.measure import (
+    Array,
+    Difference,
+    element_type_of,
+    identical,
+    is_float,
+    measure,
+    smallest_and_eps,
+    ulp_distance,
+)
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.conditioning import Move, explained
 from reducelower.verification.oracle import Truth
@@ -15,6 +24,7 @@ from reducelower.verification.result import SiteStatus
 
 __all__ = ["Judgement", "Sight", "judge", "judge_raised"]
 
+_NEAR_THE_END = 1 / 64  # of the largest number
 _TIGHT = 2  # ULP that need no explanation
 
 
@@ -166,6 +176,14 @@ def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sig
         aside = int((overflown & found.elements).sum())
         if aside == found.outside:
             found = measure(np.where(overflown, after, before), after, tolerance, allowance=np.inf)
+    if (
+        found.elements is not None
+        and is_float(before)
+        and not sight.is_special
+        and _overflow_alike(before, after, found)
+    ):
+        sentence = f"{found.outside} values overflow in one order of additions or another, as others do in both"
+        return Judgement("overflow", sentence, _NO_ULPS)
     ulps = _NO_ULPS
     if is_float(before):
         finite = np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))
@@ -177,3 +195,18 @@ def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sig
     if aside:
         return Judgement("overflow", f"{aside} values are finite where the source overflows or has no number", *figures)
     return Judgement("equal", "", *figures)
+
+
+def _overflow_alike(before: Array, after: Array, found: Difference) -> bool:
+    """Whether what differs is all but beyond the range of floats, on inputs of which both sides overflow elsewhere."""
+    if not is_float(before):
+        return False
+    wide_before, wide_after = before.astype(np.float64), after.astype(np.float64)
+    infinite = np.isinf(wide_before), np.isinf(wide_after)
+    if not (infinite[0].any() and infinite[1].any()):
+        return False
+    _, _, largest = smallest_and_eps(before.dtype)
+    where = found.elements
+    one = np.where(np.isfinite(wide_before), wide_before, wide_after)[where]
+    other = (infinite[0] != infinite[1])[where]
+    return bool((other & (np.abs(one) > largest * _NEAR_THE_END)).all())

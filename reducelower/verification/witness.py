@@ -12,7 +12,7 @@ from reducelower.numerics.measure import Array, element_type_of, is_float, measu
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.doubts import old_in_reference
 from reducelower.verification.providers import CPU
-from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime, Session
+from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime, Runtime, Session
 from reducelower.verification.source import CannotRunError, Source
 from reducelower.verification.wider import Wider, with_bodies
 
@@ -28,10 +28,12 @@ _MOST = 0.75
 class Witness:
     """Both sides of a region elsewhere, loaded when first asked: in the reference evaluator, in double, by bodies."""
 
-    def __init__(self, source: ModelProto, result: ModelProto) -> None:
-        """Stand by for the source and its replacement."""
+    def __init__(self, source: ModelProto, result: ModelProto, left: str, right: str) -> None:
+        """Stand by for the source and its replacement, which were run in the runtimes of these names."""
         self._model = source
         self._result = result
+        self._are_native = left == right == OnnxRuntime.name
+        self._left = left
         self._other: Session | None = None
         self._session: Session | None = None
         self._wider = Wider(source)
@@ -50,7 +52,7 @@ class Witness:
             at: the number of the output.
             elements: the values that differ, as a mask; None where it is not known which.
         """
-        expected = self._specified(feeds)
+        expected = self._specified(feeds) if self._are_native else None
         truth = None if expected is None else expected[at]
         if not isinstance(truth, np.ndarray) or truth.shape != right.shape or truth.dtype != right.dtype:
             return ""
@@ -93,7 +95,7 @@ class Witness:
             feeds: inputs on which onnxruntime fails on the replacement.
             expected: what it gives of the source.
         """
-        given = self._replaced(feeds)
+        given = self._replaced(feeds) if self._are_native else None
         return given is not None and all(
             isinstance(one, np.ndarray)
             and isinstance(other, np.ndarray)
@@ -135,7 +137,7 @@ class Witness:
         """
         if left.shape != right.shape or left.dtype != right.dtype or not is_float(left):
             return ""
-        found = self._wider.truth(feeds)
+        found = self._wider.truth(feeds) if self._are_native else None
         truth = None if found is None else found[at]
         if not isinstance(truth, np.ndarray) or truth.shape != left.shape or truth.dtype != np.float64:
             return ""
@@ -161,7 +163,7 @@ class Witness:
         """Why a difference is the specification's own, as a sentence; empty where it is not.
 
         Operators that are functions have a body in the specification. Where the replacement gives finite values that
-        are those of the body, in onnxruntime and in the element type, it loses the digits that the body loses.
+        are those of the body, where the source ran and in the element type, it loses the digits that the body loses.
 
         Args:
             feeds: inputs on which the sides differ.
@@ -173,7 +175,7 @@ class Witness:
             self._has_no_body = True
             body = with_bodies(self._model)
             try:
-                self._body = None if body is None else OnnxRuntime(CPU).load(Source(body))
+                self._body = None if body is None else _runtime(self._left).load(Source(body))
             except CannotRunError:
                 return ""
         try:
@@ -186,6 +188,10 @@ class Witness:
         if not finite or not _sides_with(left, right, given, elements):
             return ""
         return f"{int(elements.sum())} values lose digits as the body of the operator in the specification does"
+
+
+def _runtime(name: str) -> Runtime:
+    return OnnxRuntime(CPU) if name == OnnxRuntime.name else ReferenceRuntime()
 
 
 def _sides_with(left: Array, right: Array, truth: Array, where: Array) -> bool:

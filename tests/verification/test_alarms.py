@@ -7,9 +7,12 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from reducelower import convert_version
+from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification import verify
+from reducelower.verification.doubts import is_slight
 from reducelower.verification.filling import Filling
 from reducelower.verification.inputs import InputSpec
+from reducelower.verification.judge import judge
 from reducelower.verification.limits import Limits
 
 from .models import model
@@ -83,3 +86,26 @@ def test_an_input_of_unknown_rank_is_tried_at_that_of_the_others() -> None:
     other.graph.node[1].CopyFrom(helper.make_node("Div", ["x", "k"], ["y"]))
     found = verify(given, other)
     assert found.verdict == "different"
+
+
+def test_what_is_all_but_out_of_range_beside_infinities_is_no_loss() -> None:
+    largest = float(np.finfo(np.float32).max)
+    before = np.array([largest / 2, np.inf, 1.0], np.float32)
+    after = np.array([np.inf, np.inf, 1.0], np.float32)
+    assert judge(before, after, None, Tolerance(64, 1e-5)).status == "overflow"
+    alone = judge(before[[0, 2]], after[[0, 2]], None, Tolerance(64, 1e-5))
+    assert alone.status == "loses range"
+    far = np.array([1e30, np.inf, 1.0], np.float32)
+    assert judge(far, after, None, Tolerance(64, 1e-5)).status == "loses range"
+
+
+@pytest.mark.parametrize(("error", "slight"), [(1e-8, True), (1e-3, False)])
+def test_two_runtimes_may_differ_in_single_precision(error: float, slight: bool) -> None:
+    values = np.linspace(-1, 1, 9)
+    assert is_slight(values, values + error) is slight
+
+
+def test_a_region_that_draws_numbers_is_not_shown() -> None:
+    text = "g (float[4] x) => (float[4] y) { r = RandomUniformLike (x)  y = Add (x, r) }"
+    found = verify(model(text), model(text.replace("Add (x, r)", "Sub (x, r)")))
+    assert found.verdict == "not shown"
