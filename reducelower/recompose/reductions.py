@@ -21,8 +21,7 @@ def reduction(place: Place) -> list[NodeProto]:
     attributes = dict(form.attributes)
     if axes is not None and form.is_careless and not axes.stated:
         return []
-    rank = place.view.rank(place.output)
-    if place.found.most_dimensions > (rank or 0) or not _adds_up(place):
+    if not _is_within(place, place.found.most_dimensions) or not _adds_up(place):
         return []
     node = NodeProto(op_type=form.op_type, input=[blank(place.data)], output=[blank(place.output)])
     attributes.pop("axes", None)
@@ -39,13 +38,23 @@ def reduction(place: Place) -> list[NodeProto]:
     return [node]
 
 
+def _is_within(place: Place, dimensions: int) -> bool:
+    """Whether a constant of one element leaves the result the dimensions that the operator gives it."""
+    view, axes = place.view, place.found.axes
+    rank = view.rank(place.data) or 0
+    if not place.form.attributes.get("keepdims", 1):
+        rank -= rank if axes is None else len(axes.counted)
+    # The result has as many as the constant at least: what has more does not have them from there.
+    return dimensions <= max(rank, 0) or dimensions < (view.rank(place.output) or 0)
+
+
 def _adds_up(place: Place) -> bool:
     """Whether a sum is divided by the number of elements it is of, where the form does that."""
     count, view = place.values.get("count"), place.view
     if count is None:
         return True
     shape, value = view.shape(place.data), view.constant(count)
-    if shape is None or value is None or value.size != 1 or value.ndim > (view.rank(place.output) or 0):
+    if shape is None or value is None or value.size != 1 or not _is_within(place, value.ndim):
         return False
     axes = range(len(shape)) if place.found.axes is None else place.found.axes.counted
     if any(axis >= len(shape) for axis in axes):

@@ -70,7 +70,8 @@ class Whole(torch.nn.Module):  # type: ignore[misc]  # torch is not installed wh
         self.name = name
 
     def forward(self, given: Any) -> Any:
-        found = self.module(**{self.name: given})
+        given_with_it = {} if self.name == "pixel_values" else {"attention_mask": torch.ones_like(given)}
+        found = self.module(**{self.name: given}, **given_with_it)  # without a mask tracing meets torch.diff
         pooled = getattr(found, "pooler_output", None)
         return found.last_hidden_state if pooled is None else (found.last_hidden_state, pooled)
 
@@ -99,10 +100,12 @@ def exported(name: str, folder: Path, *, opset: int, dynamo: bool) -> tuple[Mode
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             torch.onnx.export(module, (given,), path, opset_version=opset, dynamo=dynamo, **axes, **storage)
+        model = onnx.load(path)
+        feeds = {model.graph.input[0].name: given.numpy()}
+        run(model, feeds)
     except Exception as error:
         pytest.skip(f"this torch does not export it: {error!s:.80}")
-    model = onnx.load(path)
-    return model, {model.graph.input[0].name: given.numpy()}
+    return model, feeds
 
 
 def run(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[Any]:
@@ -178,8 +181,9 @@ def test_what_a_transformer_computes_is_put_together(name: str, opset: int, dyna
     assert {kind: kinds[kind] for kind in wanted} == wanted, raised.plan.notes
     # A value near zero that layers with random weights add up from large ones may be off by the rounding of these.
     near = {"float": Tolerance(64, 1e-5, 1e-5)}
-    if name != "Bit":  # onnxruntime crashes on an InstanceNormalization of nothing, which a region may be tried with
-        assert reducelower.verify(converted, raised.model, plan=raised.plan, tolerances=near).equivalent
+    verdict = reducelower.verify(converted, raised.model, plan=raised.plan, tolerances=near).verdict
+    # onnxruntime's InstanceNormalization loses digits where the values of a group hardly differ.
+    assert verdict == "equivalent" or (name, verdict) == ("Bit", "not shown")
     again = reducelower.expand(raised.model, ops=sorted(wanted.keys() - {"Gelu"}), rules="stable")
     for found in (raised.model, again):
         np.testing.assert_allclose(run(found, feeds)[0], run(model, feeds)[0], rtol=1e-4, atol=1e-5)

@@ -226,6 +226,20 @@ def test_what_means_something_else_is_left_alone(name: str) -> None:
         assert raised.model.SerializeToString() == given.SerializeToString()
 
 
+@pytest.mark.parametrize(
+    ("body", "number"),
+    [("s = Pow(x, n) y = ReduceSum(s, a)", 2), ("s = ReduceSum(x, a) y = Div(s, n)", 3)],
+    ids=["an exponent", "a count"],
+)
+def test_a_constant_that_adds_a_dimension_stays_where_the_result_states_it(body: str, number: int) -> None:
+    initializers = f"int64[1] a = {{1}}, float[1, 1, 1, 1] n = {{{number}}}"
+    given = model(body, output="float[r0, r1, r2, r3] y", initializers=initializers)
+    raised = reducelower.raise_reductions(given)
+    assert composites(raised) == composites(given)
+    (before,), (after,) = run(given, {"x": DATA}), run(raised, {"x": DATA})
+    assert before.shape == after.shape
+
+
 @pytest.mark.parametrize("name", sorted(FORMS))
 @pytest.mark.parametrize("use", ["another node", "a graph output", "a branch", "an annotation"])
 def test_a_value_that_is_used_elsewhere_stays(name: str, use: str) -> None:
