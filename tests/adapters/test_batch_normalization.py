@@ -80,6 +80,18 @@ def test_parameters_per_element_are_flattened() -> None:
     np.testing.assert_allclose(yields(converted(model, 13), inputs)[0], expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", [9, 13, 15])
+@pytest.mark.parametrize("shape", [(0, 2, 0, 2), (2, 3, 4, 5)])
+def test_parameters_per_element_of_data_of_unknown_shape(shape: tuple[int, ...], target: int) -> None:
+    data = RANDOM.normal(size=shape).astype(np.float32)
+    inputs = {"x": data, **{name: RANDOM.random(shape[1:]).astype(np.float32) + 0.5 for name in PARAMETERS}}
+    shapes = {"x": ["n", "c", "h", "w"]}
+    outputs = {"y": (TensorProto.FLOAT, ["n", "c", "h", "w"])}
+    model = model_of("BatchNormalization", inputs, opset=7, outputs=outputs, shapes=shapes, ir_version=3, spatial=0)
+    expected = (data - inputs["mean"]) / np.sqrt(inputs["variance"] + 1e-5) * inputs["scale"] + inputs["bias"]
+    np.testing.assert_allclose(yields(converted(model, target), inputs)[0], expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("target", [14, 13, 9])
 def test_half_data_with_float_parameters_is_normalized_in_float(target: int) -> None:
     inputs = {**INPUTS, "x": DATA.astype(np.float16)}

@@ -32,7 +32,7 @@ FAMILIES: Mapping[str, str] = {
     "dropout": "Dropout",
     "einsum": "Einsum",
     "elementwise": "Identity IsInf Round",
-    "fourier": "DFT",
+    "fourier": "DFT STFT",
     "grid_sample": "GridSample",
     "indexing": "GatherElements GatherND Scatter ScatterElements ScatterND",
     "integer_products": "ConvInteger QLinearConv QLinearMatMul",

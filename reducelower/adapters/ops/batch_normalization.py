@@ -159,7 +159,10 @@ def _raise_spatial(node: NodeProto, scope: Scope) -> Outcome:
     normal = body.add(
         "BatchNormalization", flat, *parameters, tail="normalized", epsilon=float(value_of(node, "epsilon", 1e-5))
     )
-    return body.yields("Reshape", normal, body.add("Shape", node.input[0]))
+    shape, known = body.add("Shape", node.input[0]), scope.shape(node.input[0])
+    if known is not None and all(known):
+        return body.yields("Reshape", normal, shape)
+    return body.yields_reshaped(normal, shape, scope.needed_element_type(node.input[0]))
 
 
 @lowers("BatchNormalization", 7)

@@ -1,6 +1,6 @@
-"""DFT where the target has none: a MatMul with the cosines and one with the sines, for sizes that are known.
+"""DFT where the target has none: a MatMul with the cosines and one with the sines, for sizes that are known; and STFT.
 
-Source: https://onnx.ai/onnx/operators/onnx__DFT.html (17, 20).
+Sources: https://onnx.ai/onnx/operators/onnx__DFT.html (17, 20), https://onnx.ai/onnx/operators/onnx__STFT.html (17).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__: list[str] = []
 _LARGEST = 1 << 20
 _HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _OLDEST = "opset 17 is the oldest that has DFT"
+_OLDEST_STFT = "opset 17 is the oldest that has STFT"
 
 
 @expresses("DFT", opset=12, reads=17)
@@ -70,3 +71,34 @@ def _dft(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if wide == element_type:
         return body.yields("Concat", *results, axis=rank - 1)
     return body.yields("Cast", body.add("Concat", *results, tail="both", axis=rank - 1), to=element_type)
+
+
+@expresses("STFT", opset=17)
+def _stft(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """The DFT of frames, which are gathered from the signal and weighed by the window."""
+    body = Writer(node, scope)
+    signal, window = body.input(0), body.input(2)
+    shape, window_shape = scope.shape(signal), scope.shape(window) if window else None
+    step, given = body.constant_input(1), body.constant_input(3)
+    if shape is None or shape[1] is None or shape[-1] is None or step is None:
+        raise RefusedError("the length of the signal or the step between frames is not known", _OLDEST_STFT)
+    length = window_shape[0] if window_shape else None if window or body.input(3) else shape[1]
+    if given is not None:
+        length = int(given.reshape(()))
+    if length is None:
+        raise RefusedError("the length of the frames is not known", _OLDEST_STFT)
+    onesided = int(value_of(node, "onesided", 1))
+    if onesided and len(shape) == 3 and shape[2] == 2:
+        raise RefusedError("it takes one side of the transform of a complex signal, which says too little")
+    count = max((shape[1] - length) // int(step) + 1, 0)
+    places = np.arange(count)[:, None] * int(step) + np.arange(length)
+    for name in (body.input(1), body.input(3)):
+        if name:
+            scope.release(name)
+    if len(shape) == 2:
+        signal = body.add("Unsqueeze", signal, body.number(2), tail="signal")
+    frames = body.add("Gather", signal, body.constant(places, TensorProto.INT64, "places"), tail="frames", axis=1)
+    if window:
+        column = body.constant([length, 1], TensorProto.INT64, "column")
+        frames = body.add("Mul", frames, body.add("Reshape", window, column, tail="window"), tail="weighed")
+    return body.yields("DFT", frames, axis=2, onesided=onesided)

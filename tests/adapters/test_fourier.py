@@ -1,0 +1,67 @@
+"""STFT where the target has none, against numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import parser
+
+import reducelower
+from tests.adapters.models import assert_same, floats, one, refusal, run
+
+SIGNAL = floats(2, 20)
+STEP, LENGTH = 3, 7
+WINDOW = np.hanning(LENGTH).astype(np.float32)
+
+
+def _spectrum(signal: np.ndarray, window: np.ndarray | float, *, onesided: bool) -> np.ndarray:
+    starts = range(0, signal.shape[1] - LENGTH + 1, STEP)
+    frames = np.stack([signal[:, start : start + LENGTH] * window for start in starts], axis=1)
+    found = np.fft.rfft(frames) if onesided else np.fft.fft(frames)
+    return np.stack([found.real, found.imag], axis=-1)
+
+
+@pytest.mark.parametrize("target", [16, 13, 9])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("onesided", [0, 1])
+@pytest.mark.parametrize("windowed", [False, True])
+def test_frames_are_transformed(windowed: bool, onesided: int, dtype: Any, target: int) -> None:
+    data = SIGNAL.astype(dtype)[..., None]
+    constants = {"step": np.array(STEP)}
+    inputs = ["x", "step", "", "length"]
+    if windowed:
+        constants["window"], inputs = WINDOW.astype(dtype), ["x", "step", "window"]
+    else:
+        constants["length"] = np.array(LENGTH)
+    made = one("STFT", {"x": data}, 17, constants=constants, inputs=inputs, onesided=onesided)
+    expected = _spectrum(data[..., 0], constants.get("window", 1.0), onesided=bool(onesided)).astype(dtype)
+    assert_same(made, {"x": data}, target, expected)
+
+
+def test_both_sides_of_a_complex_signal() -> None:
+    data = floats(1, 20, 2)
+    constants = {"step": np.array(STEP), "window": WINDOW}
+    made = one("STFT", {"x": data}, 17, constants=constants, onesided=0)
+    assert_same(made, {"x": data}, 16, _spectrum(data[..., 0] + 1j * data[..., 1], WINDOW, onesided=False))
+
+
+def test_a_single_frame_is_as_long_as_the_signal() -> None:
+    data = SIGNAL[..., None]
+    made = parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 17]> g (float[2, 20, 1] x) => (float[a, b, c, d] y)
+        <int64 step = {3}> { y = STFT (x, step) }
+        """
+    )
+    found = np.fft.rfft(SIGNAL)[:, None]
+    (result,) = run(reducelower.convert_version(made, 16), {"x": data})  # onnxruntime does not run the source
+    np.testing.assert_allclose(result, np.stack([found.real, found.imag], axis=-1), rtol=1e-5, atol=1e-5)
+
+
+def test_a_signal_of_unknown_length_is_refused() -> None:
+    data = SIGNAL[..., None]
+    constants = {"step": np.array(STEP), "window": WINDOW}
+    made = one("STFT", {"x": data}, 17, constants=constants, ranked=["x"])
+    assert "the length of the signal" in refusal(made, 16)
