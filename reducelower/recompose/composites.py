@@ -100,6 +100,8 @@ def _check_number(place: Place, divisor: int, *, inverse: bool) -> None:
     sizes = None if shape is None else [shape[axis] for axis in place.axes]
     if value is None or value.size != 1 or sizes is None or any(not size for size in sizes):
         raise _NotItError("it is not known whether the sums are divided by the number of elements")
+    if shape is not None and value.ndim > len(shape):
+        raise _NotItError("a constant of one element adds dimensions")
     number, count = float(value.reshape(-1)[0]), math.prod(size or 0 for size in sizes)
     precision = 2.0**-10 if value.dtype.itemsize == 2 else 2.0**-22
     wanted = 1 / count if inverse else count

@@ -193,6 +193,18 @@ def test_a_sum_over_another_number_is_no_mean(count: float) -> None:
             assert "4 elements are added up" in raised.plan.notes[0]
 
 
+def test_a_number_of_elements_that_adds_a_dimension_is_left() -> None:
+    form = next(form for form in forms_of("RMSNormalization") if not form.why_not)
+    inputs = values(form, (-1,))
+    wide = {name: inputs[name].reshape((1,) * 4) for name in ("count", "share")}
+    written = [Written(form, choice, {**inputs, **wide}) for choice in choices(form, 4)]
+    for each in (each for each in written if each.used & {"count", "share"}):
+        each.model.graph.output[0].type.tensor_type.shape.dim.add(dim_value=4)
+        raised = raise_with_plan(each.model, ops=["RMSNormalization"])
+        assert raised.model == each.model
+        assert "adds dimensions" in raised.plan.notes[0]
+
+
 def test_another_power_does_not_even_look_like_it() -> None:
     model = layer(exponent=3.0)
     raised = raise_with_plan(model, ops=["LayerNormalization"])
