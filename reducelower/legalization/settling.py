@@ -229,11 +229,11 @@ class Settler:
 
         before, inner, after = casts.retype(node, scope, misfit, goal)
         # Node and casts are written for different opset versions, and the casts' types are known to be taken.
-        return [
-            *self.settle_all(before, casts.CAST_OPSET, scope),
-            *([] if inner is None else [inner]),
-            *self.settle_all(after, casts.CAST_OPSET, scope),
-        ]
+        around = (self.settle_all(before, casts.CAST_OPSET, scope), self.settle_all(after, casts.CAST_OPSET, scope))
+        middle = [] if inner is None else [inner]
+        if inner is not None and _misfit(inner, scope, goal, strict=False) not in (None, misfit):
+            middle = self.fit(inner, scope, strict=False) or middle  # it has a second type that is not taken
+        return [*around[0], *middle, *around[1]]
 
 
 def _joined(label: str, further: str) -> str:

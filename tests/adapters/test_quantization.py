@@ -113,6 +113,16 @@ def test_types_no_older_opset_has_are_refused(element_type: int) -> None:
         reducelower.convert_version(model, 13)
 
 
+def test_every_type_that_is_not_taken_counts_not_just_the_first() -> None:
+    eight, half = np.ones((2, 2), np.uint8), np.array(0.5, np.float16)
+    inputs = {"a": eight, "as": half, "az": eight[0, 0], "b": eight, "bs": half, "bz": eight[0, 0], "ys": half}
+    inputs["yz"] = np.zeros((), ml_dtypes.float8_e5m2)
+    outputs = {"y": (TensorProto.FLOAT8E5M2, (2, 2))}
+    model = model_of("QLinearMatMul", inputs, opset=21, ir_version=10, outputs=outputs)
+    with pytest.raises(ConversionError, match="does not take float8e5m2 at opset 16"):
+        reducelower.convert_version(model, 16)
+
+
 def test_products_of_floats_of_eight_bits_are_refused() -> None:
     eight = np.zeros((2, 2), ml_dtypes.float8_e4m3fn)
     scale, zero = np.array(0.5, np.float32), eight[0, 0]
