@@ -104,6 +104,11 @@ WRONG = {
         "reference", "(float[1, 1, 2, 1] q) => (float[1, 1, 2, 2] m) {y, , , m = Attention <softcap = 2.0> (q, q, q)}",
         23, {"q": np.array([[[[1], [2]]]], F)}, [np.array([[[[1, 2], [2, 4]]]], F)],
     ),
+    "the mean of an infinity": Wrong(
+        "onnxruntime", "(float[1, 2] x, float[2] s) => (float[1, 2] y, float[1, 1] m) "
+        "{y, m = LayerNormalization (x, s)}", 17, {"x": np.array([[-INF, 1]], F), "s": np.ones(2, F)},
+        [np.full((1, 2), math.nan, F), np.array([[-INF]], F)],
+    ),
     "corners of a dimension of size 1": Wrong(
         "onnxruntime", "(float[1, 2, 3] t) => (float[1, 1, 2, 2] y) <int64[4] z = {1, 1, 1, 2}> "
         "{y = AffineGrid <align_corners = 1> (t, z)}", 20, {"t": np.arange(6, dtype=F).reshape(1, 2, 3)},
