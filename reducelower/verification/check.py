@@ -68,6 +68,7 @@ class _Tally:
     lost: list[Case] = field(default_factory=list)
     notes: dict[str, None] = field(default_factory=dict)
     limits: dict[str, None] = field(default_factory=dict)
+    turns_zeros: bool = False
 
     def note(self, status: SiteStatus, reason: str, case: Case | None = None) -> None:
         """Keep the worst status, with the first reason for it."""
@@ -123,6 +124,7 @@ def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
         _holds(tally) if tally.status == "loses range" else "",
         CHOSEN in pair.site.rule,
         "; ".join(tally.limits),
+        tally.turns_zeros,
     )
 
 
@@ -282,6 +284,7 @@ def _add(tally: _Tally, found: _Tally) -> None:
     tally.lost += found.lost
     tally.notes |= found.notes
     tally.limits |= found.limits
+    tally.turns_zeros |= found.turns_zeros
 
 
 def _load(model: ModelProto, runtimes: Sequence[str], home: str = "") -> tuple[str, Session]:
@@ -399,6 +402,7 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
             tally.identical += before.size
             tally.kept.append(case)
             continue
+        tally.turns_zeros |= _turns_zeros(before, after)
         truth = None
         if seen.reduction is not None:
             data = case.feeds.get(pair.node.input[0], pair.constants[0].get(pair.node.input[0]))
@@ -448,6 +452,13 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
             tally.ulps.append(found.ulps)
             worst = max(worst, int(found.ulps.max()))
     tally.case_ulps.append(INFINITE if overflowed else worst)
+
+
+def _turns_zeros(before: Array, after: Array) -> bool:
+    """Whether zeros of one sign stand where those of the other stood."""
+    if not is_float(before) or before.dtype != after.dtype or before.shape != after.shape:
+        return False
+    return bool(((before == 0) & (after == 0) & (np.signbit(before) != np.signbit(after))).any())
 
 
 def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:

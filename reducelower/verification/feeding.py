@@ -78,11 +78,12 @@ def _fed(
     tried, first = 0, 0
     fillings = {spec.name: Filling.of(spec, limits) for spec in specs}
     most = max(_MAXIMUM, _count(specs, defaultdict(lambda: 2)))  # of what was not asked for
-    for position, given in enumerate(_sizes(specs, limits)):
+    ordinary = list(_sizes(specs, limits))
+    for position, given in enumerate([*ordinary, *_around(specs, ordinary[0], limits)]):
         sizes = given if limits.least == 1 else {name: max(size, limits.least) for name, size in given.items()}
         shapes = {spec.name: _shape(spec, sizes) for spec in specs}
         count = _count(specs, sizes)
-        if count > (max(first, _LARGE) if tried else most):
+        if count > (max(first, _LARGE) if tried and position < len(ordinary) else most):
             continue
         feeder = _Feeder(specs, limits, fillings, shapes, (seed, position))
         fitting = feeder.fitting(accepts)
@@ -92,8 +93,10 @@ def _fed(
             continue
         where, plain = fitting
         kinds = _kinds(fillings, small=not position, few=count > _LARGE or limits.is_carried)
-        if few or limits.only_moves:
-            kinds = [kind for kind in kinds if kind in (_PLAIN if few or count > _LARGE else _MOVED)]
+        if few or position >= len(ordinary):
+            kinds = [kind for kind in kinds if kind in _PLAIN]
+        elif limits.only_moves:
+            kinds = [kind for kind in kinds if kind in (_PLAIN if count > _LARGE else _MOVED)]
         tried, first = tried + 1, first or count
         for at, kind in enumerate(kinds):
             feeds = feeder.feeds(where, {}, kind, at) if at else plain
@@ -190,6 +193,18 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
     many = dict.fromkeys(sizes, max(2, round(_MANY ** (1 / max(len(sizes), 1)))))
     if sizes and limits.has_steps and _count(specs, many) <= _LARGE:
         yield many
+
+
+def _around(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits) -> Iterator[dict[str, int]]:
+    """For free sizes, either side of the positions and counts that the region holds, in all of them or in one."""
+    if not sizes or limits.is_carried:
+        return
+    for size in sorted({bound + step for bound in limits.bounds for step in (-1, 0, 1)}):
+        everywhere = dict.fromkeys(sizes, size)
+        if _count(specs, everywhere) <= _MAXIMUM // 4:
+            yield everywhere
+        else:
+            yield from ({**dict.fromkeys(sizes, 2), name: size} for name in sizes)
 
 
 def _like_the_others(specs: Sequence[InputSpec]) -> dict[str, int]:

@@ -97,6 +97,9 @@ _INTEGERS = frozenset(
 
 
 _FEW = 8
+_FED = 7  # size
+_OF_SIZE = 20_000
+_MOST_BOUNDS = 4
 _OF_TABLE = 256  # numbers
 
 
@@ -121,6 +124,7 @@ class Limits:
             difference.
         has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
         sizes: the sizes of what either side holds, and the integers that it holds, which sizes may have to fit.
+        bounds: those of the integers beyond the sizes that are fed anyway, without their signs.
         only_moves: whether both sides do nothing but to move elements, whatever these are.
         are_apart: whether the sides run in two runtimes, which add up integers beyond their range otherwise.
     """
@@ -139,6 +143,7 @@ class Limits:
     has_steps: bool = False
     is_carried: bool = False
     sizes: frozenset[int] = frozenset()
+    bounds: tuple[int, ...] = ()
     only_moves: bool = False
     are_apart: bool = False
 
@@ -188,7 +193,19 @@ def limits_of(pair: Pair) -> Limits:
         item for value in held if value.dtype.kind in "iu" and value.size <= _FEW for item in value.ravel().tolist()
     }
     limits.sizes = frozenset(whole | {size for value in found for size in value.shape})
+    limits.bounds = _bounds(whole | _positions(walk([*pair.nodes, *pair.replacement])))
     return limits
+
+
+def _positions(nodes: Iterable[NodeProto]) -> set[int]:
+    """The positions and sizes among attributes."""
+    named = (item for node in nodes for item in node.attribute if item.name in ("ends", "split", "starts"))
+    return {number for item in named for number in item.ints}
+
+
+def _bounds(whole: Iterable[int]) -> tuple[int, ...]:
+    sizes = sorted({abs(number) for number in whole})
+    return tuple(size for size in sizes if _FED < size < _OF_SIZE)[:_MOST_BOUNDS]
 
 
 def takes_empty(nodes: Iterable[NodeProto]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
 from reducelower.notebook import InNotebooks
@@ -22,6 +22,8 @@ __all__ = [
 
 Verdict = Literal["equivalent", "different", "not shown"]
 """What a comparison of two models came to; ``not shown`` where something that matters was not seen."""
+
+_INTERNAL = "internal"  # fields that are no part of what is told
 
 INFINITE = -1
 """Stands for a distance where one side, or both against the definition, came out infinite."""
@@ -108,6 +110,7 @@ class SiteVerification(InNotebooks):
         holds: of a region that loses range, the magnitudes between which it does not.
         is_chosen: whether the caller chose a form that loses range, such as the specification's own body.
         limit: what counts as equal, in words; empty where nothing but the same bits was seen.
+        turns_zeros: whether a zero has the other sign after, which is the same number; what divides by it tells.
     """
 
     op_type: str
@@ -130,6 +133,7 @@ class SiteVerification(InNotebooks):
     holds: str = ""
     is_chosen: bool = False
     limit: str = ""
+    turns_zeros: bool = field(default=False, metadata={_INTERNAL: True})
 
     def __repr__(self) -> str:
         """One line: where it stands, and the result."""
@@ -324,7 +328,8 @@ def distance(ulp: int) -> str:
 def to_plain(value: Any) -> Any:
     """Dataclasses, tuples and floats as values that `json.dumps` writes as standard JSON."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: to_plain(getattr(value, item.name)) for item in fields(value)}
+        told = (item.name for item in fields(value) if not item.metadata.get(_INTERNAL))
+        return {name: to_plain(getattr(value, name)) for name in told}
     if isinstance(value, (tuple, list)):
         return [to_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -23,6 +23,7 @@ from reducelower.verification.providers import chosen_provider
 from reducelower.verification.regions import Region, cut_region
 from reducelower.verification.result import Coverage, SiteVerification
 from reducelower.verification.source import CannotRunError
+from reducelower.verification.zeros import readings
 
 __all__ = ["Regions", "losses", "verify_regions", "verify_sites"]
 
@@ -128,7 +129,7 @@ def verify_regions(
                 if region.claim.site is None and not region.claim.is_output
             }
             if all(finding.ok for finding in found.findings):
-                return found
+                return replace(found, findings=(*found.findings, *_told_by_zeros(judged, seed, tolerances)))
             if not failing - dropped:
                 break
             dropped |= failing
@@ -136,6 +137,21 @@ def verify_regions(
             break  # a conversion keeps names
     assert first is not None
     return first
+
+
+def _told_by_zeros(
+    judged: _Judged, seed: int, tolerances: Mapping[str, Tolerance] | None
+) -> Iterator[SiteVerification]:
+    """What divides by zeros whose sign is another, of regions that hold otherwise, and differs therefore."""
+    seen: set[object] = set()
+    for finding, regions in judged:
+        for region in regions if finding.turns_zeros else ():
+            for reading in readings(region):
+                if reading.pair.key not in seen:
+                    seen.add(reading.pair.key)
+                    group = _Group(reading.pair, [reading], [reading.pair.site])
+                    found = _check_group([group], seed, tolerances)
+                    yield from (told for told, _ in found if not told.ok)
 
 
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:

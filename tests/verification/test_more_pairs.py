@@ -19,7 +19,8 @@ SMALL = "g (int32[N, 4] x) => (int32[N, 4] y) <int32 two = {2}, int32 k = {65536
 BYTES = "g (uint8[N, 4] x) => (uint8[N, 4] y) <uint8 i = {1}, uint8 t = {200}>"
 IMAGE = "g (float[N, 2, 6, 6] x) => (float[N, 2, A, B] y) <float s = {0.1}, uint8 z = {128}, uint8 v = {127}>"
 SQUARE = "g (float[N, 4, 4] x) => (float[N, A, B] y) <int64[1] f = {1}, int64[1] l = {2}, int64[1] n = {-1}>"
-COUNTED = "g (float[N] x) => (float[K] y) <int64[1] o = {0}, int64[1] i = {1}, int64[1] n = {-1}, int64[1] all = {99}>"
+COUNTED = ("g (float[N] x) => (float[K] y) <int64[1] o = {0}, int64[1] i = {1}, int64[1] n = {-1}, "
+           "int64[1] all = {9223372036854775807}>")  # fmt: skip
 INDEXED = ("g (float[3, 4] x, int64[N] i) => (float[A, B] y) <int64 k = {3}, int64 o = {0}, int64 top = {2}, "
            "int64 low = {-3}>")  # fmt: skip
 ROWS = ("g (float[5, 4] x) => (float[A, B] y) <int64[2] r = {1, 3}, int64[2] q = {3, 1}, "

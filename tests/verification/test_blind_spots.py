@@ -1,0 +1,64 @@
+"""What once went unseen: the sign of a zero that something divides by, and constants beyond the sizes that are fed."""
+
+from __future__ import annotations
+
+import pytest
+
+from reducelower.verification import verify
+
+from .models import model
+
+ZEROS = "g (float[N, 4] x) => (float[A, B] y) <float z = {{0}}, float o = {{1}}> {{ {} }}"
+SLICED = (
+    "g (float[N, 4] x) => (float[M, 4] y) <int64[1] s = {{0}}, int64[1] e = {{{}}}, int64[1] a = {{0}}> "
+    "{{ y = Slice (x, s, e, a) }}"
+)
+BRANCHED = (
+    "g (float[N] x) => (float[N] y) <int64[1] k = {{{}}}> {{ n = Shape (x)  c = Greater (n, k)  m = Squeeze (c)  "
+    "y = If (m) <then_branch = t () => (float[N] p) {{ p = Neg (x) }}, "
+    "else_branch = e () => (float[N] q) {{ q = Abs (x) }}> }}"
+)
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "y = Reciprocal (n)",
+        "y = Div (o, n)",
+        "t = Transpose (n)  y = Reciprocal (t)",
+        "a = Concat <axis = 1> (n, n)  y = Div (o, a)",
+    ],
+)
+def test_what_divides_by_a_zero_tells_its_sign(reading: str) -> None:
+    found = verify(model(ZEROS.format(f"n = Neg (x)  {reading}")), model(ZEROS.format(f"n = Sub (z, x)  {reading}")))
+    assert found.verdict == "different"
+    assert not found.sites[-1].ok
+
+
+@pytest.mark.parametrize(
+    "reading", ["y = Exp (n)", "a = Abs (n)  y = Reciprocal (a)", "a = Add (n, o)  y = Div (o, a)", "y = Div (n, o)"]
+)
+def test_where_nothing_tells_the_zeros_are_one(reading: str) -> None:
+    found = verify(model(ZEROS.format(f"n = Neg (x)  {reading}")), model(ZEROS.format(f"n = Sub (z, x)  {reading}")))
+    assert found.verdict == "equivalent"
+
+
+def test_zeros_that_keep_their_sign_may_be_divided_by() -> None:
+    sides = [
+        model(ZEROS.format(f"{text}  y = Reciprocal (n)")) for text in ("n = Neg (x)", "m = Neg (o)  n = Mul (x, m)")
+    ]
+    assert verify(*sides).verdict == "equivalent"
+
+
+@pytest.mark.parametrize(("end", "other"), [(50, 49), (50, 2**63 - 1), (-50, -51), (1000, 1001), (5000, 4999)])
+def test_the_end_of_a_slice_beyond_the_sizes_is_seen(end: int, other: int) -> None:
+    assert verify(model(SLICED.format(end)), model(SLICED.format(other))).verdict == "different"
+
+
+def test_the_same_end_beyond_the_sizes_is_the_same() -> None:
+    twice = SLICED.replace("y = Slice (x, s, e, a)", "t = Slice (x, s, e, a)  y = Slice (t, s, e, a)")
+    assert verify(model(SLICED.format(50)), model(twice.format(50))).verdict == "equivalent"
+
+
+def test_the_size_at_which_a_branch_is_taken_is_seen() -> None:
+    assert verify(model(BRANCHED.format(40)), model(BRANCHED.format(41))).verdict == "different"
