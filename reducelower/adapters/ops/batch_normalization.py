@@ -26,7 +26,7 @@ def _outputs(node: NodeProto) -> int:
 
 
 def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """Normalize by the statistics of the batch, and move the running ones; for opset 13.
+    """Normalize by the statistics of the batch, and move the running ones; for opset 13 or 14.
 
     Written as in the operator's page: population variance, running = running * momentum + current * (1 - momentum).
     All is computed in the type of the data, of scale and bias, or in float, as the page asks of the statistics of
@@ -99,9 +99,10 @@ _WIDTH: dict[int, int] = {TensorProto.FLOAT: 1, TensorProto.DOUBLE: 2}
 @lowers("BatchNormalization", 15)
 def _tie_scale(node: NodeProto, scope: Scope) -> Outcome:
     """Since 15 scale and bias may be of another element type than the data."""
-    if value_of(node, "training_mode", 0):
+    if not _is_mixed(node, scope, (1, 2)):
         return False
-    return _of_one_type(node, scope, (1, 2, 3, 4)) if _is_mixed(node, scope, (1, 2)) else False
+    is_training = value_of(node, "training_mode", 0)
+    return _in_training(node, scope) if is_training else _of_one_type(node, scope, (1, 2, 3, 4))
 
 
 def _is_mixed(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> bool:
