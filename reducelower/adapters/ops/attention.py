@@ -1,6 +1,8 @@
-"""Attention whose value is of another float type than its query, and its caches across opset version 25.
+"""Attention by other operators, and its caches across opset version 25.
 
-The schema's function body takes query and value for one type, so they are computed in the wider one.
+The schema's function body serves every form: it works out at run time how many heads there are and repeats those of key
+and value, in some sixty nodes. What exporters write has as many heads in key and value as in the query and no caches,
+and takes ten. The schema's body also takes query and value for one type, so others are computed in the wider one.
 
 Source: https://onnx.ai/onnx/operators/onnx__Attention.html (23, 24, 25).
 """
@@ -8,13 +10,21 @@ Source: https://onnx.ai/onnx/operators/onnx__Attention.html (23, 24, 25).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, raises
+from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
 
 __all__: list[str] = []
 
@@ -51,6 +61,70 @@ def _of_one_type(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
         if result:
             body.yields("Cast", result, output=index, to=types[_TYPE_OF_OUTPUT[index]])
     return body.nodes
+
+
+_LENGTH_OF_MASK_IS_GIVEN = 24
+"""Opset version from which on a mask may be shorter than the keys, and is then filled up."""
+
+
+@expresses("Attention", opset=24)
+def _with_equal_heads(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+    """The sums and products of the schema's body, where nothing is to be repeated, kept or cut off."""
+    body = Writer(node, scope)
+    query, key, value, mask = (body.input(index) for index in range(4))
+    if any(attribute.ref_attr_name for attribute in node.attribute):
+        return None
+    element_type = scope.element_type(query)
+    shapes = [scope.shape(name) for name in (query, key, value)]
+    is_plain = (
+        not any(map(body.wants, (1, 2, 3)))
+        and not any(body.input(index) for index in (4, 5, 6))
+        and not value_of(node, "is_causal", 0)
+        and not value_of(node, "softcap", 0.0)
+        and element_type in _WIDTH
+        and all(shape is not None and len(shape) == 4 and shape[1] for shape in shapes)
+        and len({shape[1] for shape in shapes if shape is not None}) == 1
+    )
+    if not is_plain or element_type is None or not _suits(mask, shapes[1], element_type, scope):
+        return None
+    head_size = shapes[0][3] if shapes[0] else None
+    scale = value_of(node, "scale", 1 / np.sqrt(np.float32(head_size)) if head_size else None)
+    if scale is None:
+        return None
+    root = body.constant(np.sqrt(np.float32(scale)), element_type, "root_of_scale")
+    turned = body.add("Transpose", body.add("Mul", key, root, tail="key"), tail="turned_key", perm=[0, 1, 3, 2])
+    scores = body.add("MatMul", body.add("Mul", query, root, tail="query"), turned, tail="scores")
+    precision = int(value_of(node, "softmax_precision", 0)) or element_type
+    lowest = body.constant(-np.inf, element_type, "lowest") if mask else ""
+    bias = mask
+    if mask and scope.element_type(mask) == TensorProto.BOOL:
+        bias = body.add("Where", mask, body.constant(0, element_type, "zero"), lowest, tail="bias")
+    if mask:
+        scores = body.add("Add", scores, bias, tail="masked_scores")
+    weights = body.add("Softmax", body.cast(scores, element_type, precision, "precise_scores"), tail="weights", axis=-1)
+    weights = body.cast(weights, precision, element_type, "weights_back")
+    if mask and not _leaves_something(scope.constant(mask)):
+        # Where a row is masked as a whole, its weights are zero.
+        largest = body.add("ReduceMax", bias, body.constant([-1], TensorProto.INT64, "last_axis"), tail="largest_bias")
+        is_masked = body.add("Equal", largest, lowest, tail="is_masked")
+        weights = body.add("Where", is_masked, body.constant(0, element_type, "zero"), weights, tail="kept_weights")
+    return body.yields("MatMul", weights, value)
+
+
+def _suits(mask: str, keys: tuple[int | None, ...] | None, element_type: int, scope: Scope) -> bool:
+    """Whether a mask can be taken as it is; an absent one always can."""
+    if not mask:
+        return True
+    if scope.element_type(mask) not in (TensorProto.BOOL, element_type):
+        return False
+    shape = scope.shape(mask)
+    is_long_enough = shape and keys is not None and shape[-1] is not None and shape[-1] == keys[2]
+    return bool(scope.opset < _LENGTH_OF_MASK_IS_GIVEN or is_long_enough)
+
+
+def _leaves_something(mask: Array | None) -> bool:
+    """Whether a mask is known, and masks no row as a whole."""
+    return mask is not None and bool(((mask if mask.dtype == np.bool_ else mask != -np.inf).any(axis=-1)).all())
 
 
 _PRESENT = {1: "present_key", 2: "present_value"}
