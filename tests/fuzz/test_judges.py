@@ -109,6 +109,11 @@ WRONG = {
         "{y, m = LayerNormalization (x, s)}", 17, {"x": np.array([[-INF, 1]], F), "s": np.ones(2, F)},
         [np.full((1, 2), math.nan, F), np.array([[-INF]], F)],
     ),
+    "ignored numbers in the mean": Wrong(
+        "reference", "(float[2, 2] x) => (float y) <int64[2] t = {0, -1}> "
+        "{y = NegativeLogLikelihoodLoss <ignore_index = -1> (x, t)}", 13,
+        {"x": np.array([[-1, 5], [7, 9]], F)}, [np.array(1, F)],
+    ),
     "corners of a dimension of size 1": Wrong(
         "onnxruntime", "(float[1, 2, 3] t) => (float[1, 1, 2, 2] y) <int64[4] z = {1, 1, 1, 2}> "
         "{y = AffineGrid <align_corners = 1> (t, z)}", 20, {"t": np.arange(6, dtype=F).reshape(1, 2, 3)},
