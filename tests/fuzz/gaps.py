@@ -39,7 +39,7 @@ class Gap:
         outputs: how many outputs the node has at least.
         input: the number of an input that the node has, counted from 0; any node where it is left out.
         attributes: attributes of the node, and values of which it has one; "absent" for one that is not stated, and
-            "stated" for one of any value.
+            "stated" for one of any value, "negative" for numbers of which one is below zero.
         shared: whether the node has to read something that is read once more, by itself, by others or in the next step.
         single: whether all it gets wrong is that it computes doubles in single precision; it is asked, and believed as
             far as that goes.
@@ -224,6 +224,8 @@ def _is_meant(gap: Gap, node: NodeProto, facts: Facts) -> bool:
 
 
 def _is_among(values: Sequence[Any], found: Any) -> bool:
+    if "negative" in values and isinstance(found, list) and any(number < 0 for number in found):
+        return True
     return found in (*values, _REFERRED) or ("stated" in values and found != "absent")
 
 

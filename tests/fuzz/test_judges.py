@@ -114,6 +114,11 @@ WRONG = {
         "{y = NegativeLogLikelihoodLoss <ignore_index = -1> (x, t)}", 13,
         {"x": np.array([[-1, 5], [7, 9]], F)}, [np.array(1, F)],
     ),
+    "an aspect ratio kept along an axis from the end": Wrong(
+        "onnxruntime", "(float[1, 2] x) => (float[1, 4] y) <int64[1] s = {4}> "
+        "{y = Resize <axes = [-1], keep_aspect_ratio_policy = \"not_larger\"> (x, , , s)}", 18,
+        {"x": np.array([[1, 2]], F)}, [np.array([[1, 1, 2, 2]], F)],
+    ),
     "corners of a dimension of size 1": Wrong(
         "onnxruntime", "(float[1, 2, 3] t) => (float[1, 1, 2, 2] y) <int64[4] z = {1, 1, 1, 2}> "
         "{y = AffineGrid <align_corners = 1> (t, z)}", 20, {"t": np.arange(6, dtype=F).reshape(1, 2, 3)},
