@@ -109,7 +109,7 @@ class Surroundings:
         self.constants = scope.ground.values
         self.element_type, self.rank, self.shape = scope.element_type, scope.rank, scope.shape
         self._known_kinds = kinds
-        self._kinds: dict[int, Kind] = {}
+        self._kinds: list[Kind | None] = [None] * len(self.nodes)
         self._states: Mapping[str, State] = {}
         self.ends: Sequence[Sequence[int]] = ()
 
@@ -132,10 +132,11 @@ class Surroundings:
 
     def kind(self, index: int) -> Kind:
         """What a node is."""
-        found = self._kinds.get(index)
+        found = self._kinds[index]
         if found is None:
             node = self.nodes[index]
-            stated = tuple([attribute.SerializeToString() for attribute in node.attribute])
+            attributes = node.attribute
+            stated = tuple([each.SerializeToString() for each in attributes]) if attributes else ()
             key = (self.op_types[index], self._domains[index], len(node.output), stated)
             found = self._known_kinds.get(key)
             if found is None:

@@ -100,9 +100,9 @@ class _Uses:
             return
         names = {name for _, name in wanted or ()}
         for edit in edits:
-            for name in _read(edit):
-                if wanted is None or name in names:
-                    self._counts[edit.scope.home(name), name] += 1
+            each = _read(edit) if wanted is None else filter(names.__contains__, _read(edit))
+            for name in each:
+                self._counts[edit.scope.home(name), name] += 1
 
     def count(self, home: GraphScope, name: str) -> int:
         """How often a value is read."""

@@ -237,7 +237,7 @@ def case(seed: int) -> tuple[ModelProto, list[str], dict[str, np.ndarray]] | Non
             return None
         scale = float(random.choice([1e-3, 1.0, 30.0]))
         data = model.graph.input[0].name
-        feeds[f"b{block}_{data}"] = random.normal(0.2, scale, SHAPE).astype(np.float32)
+        feeds[f"b{block}_{data}"] = (random.normal(0.2, 1, SHAPE) * scale).astype(np.float32)
         feeds |= {f"b{block}_{name}": value for name, value in RUN_TIME.items()}
         prefixed = compose.add_prefix(model, f"b{block}_")
         if whole is None:
