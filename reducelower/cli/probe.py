@@ -109,7 +109,7 @@ def _probe(options: Mapping[str, Any]) -> int:
             )
         distilled = distil(probed, date.today())
         with progress("converted models", len(cases), quiet=options["quiet"]) as advance:
-            how = {"jobs": options["jobs"], "time_limit": options["time_limit"]}
+            how = {"jobs": options["jobs"], "time_limit": options["time_limit"], "keep": keep}
             runtime, changes = mended(subject, probed, distilled.runtime, advance=advance, **how)
     except UnusableError as error:
         missing = options["runtime"] and not options["interpreter"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from onnx import load_model_from_string
@@ -13,7 +14,7 @@ from reducelower.conformance.case import Case, Features
 from reducelower.conformance.judging import Verdict
 from reducelower.conformance.process import Subject
 from reducelower.conformance.results import Result
-from reducelower.conformance.running import Probed, verdicts
+from reducelower.conformance.running import Probed, probe
 from reducelower.errors import ConversionError
 from reducelower.options import Target
 from reducelower.plan import Site
@@ -103,6 +104,7 @@ def compare(
     jobs: int = 1,
     time_limit: float = 60.0,
     known: dict[tuple[str, bytes], Verdict] | None = None,
+    keep: Path | None = None,
     advance: Advance = lambda done, total: None,
 ) -> list[Change]:
     """Convert every case that was run as it is, and run what came out if it is another model.
@@ -114,6 +116,7 @@ def compare(
         jobs: how many workers run side by side.
         time_limit: seconds for one case.
         known: verdicts by name of case and model, which are looked up here and added to.
+        keep: file of results, as for `probe`: a model that it knows is not run again.
         advance: called with how many converted models have run and how many there are.
     """
     known = {} if known is None else known
@@ -129,9 +132,18 @@ def compare(
     new = [
         replace(case, model=made[name].model) for name, case in changed.items() if (name, made[name].model) not in known
     ]
-    for done, (case, verdict) in enumerate(verdicts(subject, new, tolerance, jobs=jobs, time_limit=time_limit), 1):
-        known[case.name, case.model] = verdict
-        advance(done, len(new))
+    if new:
+        again = probe(
+            subject,
+            new,
+            version=probed.version,
+            tolerance=tolerance,
+            time_limit=time_limit,
+            jobs=jobs,
+            keep=keep,
+            advance=advance,
+        )
+        known.update(((case.name, case.model), result.verdict) for case, result in zip(new, again.results, strict=True))
     found = []
     for case, result in zip(probed.cases, probed.results, strict=True):
         if case.name in refused:
@@ -141,8 +153,7 @@ def compare(
             told = bool(after.unmended)
             found.append(Change(case, result, known[case.name, after.model], same=False, sites=after.sites, told=told))
         else:
-            verdict = Verdict(result.word, result.kind, result.detail)
-            found.append(Change(case, result, verdict, same=True, told=bool(made[case.name].unmended)))
+            found.append(Change(case, result, result.verdict, same=True, told=bool(made[case.name].unmended)))
     return found
 
 
@@ -153,6 +164,7 @@ def mended(
     *,
     jobs: int = 1,
     time_limit: float = 60.0,
+    keep: Path | None = None,
     advance: Advance = lambda done, total: None,
 ) -> tuple[Runtime, list[Change]]:
     """The runtime with facts that say which forms come out no better, and what then becomes of every case.
@@ -164,7 +176,7 @@ def mended(
     known: dict[tuple[str, bytes], Verdict] = {}
     for _ in range(_ROUNDS):
         changes = compare(
-            subject, probed, fitted(runtime), jobs=jobs, time_limit=time_limit, known=known, advance=advance
+            subject, probed, fitted(runtime), jobs=jobs, time_limit=time_limit, known=known, keep=keep, advance=advance
         )
         facts = _corrected(runtime, changes)
         if facts == runtime.facts:

@@ -40,6 +40,11 @@ class Result:
         """The result of a case."""
         return cls(case.name, case.digest, runtime, version, verdict.word, verdict.kind, verdict.detail, tolerance)
 
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict alone."""
+        return Verdict(self.word, self.kind, self.detail)
+
     def line(self) -> str:
         """The result as a line of JSON."""
         return json.dumps(asdict(self), ensure_ascii=False) + "\n"

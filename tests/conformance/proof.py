@@ -111,7 +111,9 @@ def main() -> None:
     parser.add_argument("--interpreter", default=sys.executable, help="the Python that has the runtime")
     parser.add_argument("--for", dest="target", help="target name or file; the runtime's own by default")
     parser.add_argument("--transform", help="module:function from model bytes to model bytes, instead of --for")
-    parser.add_argument("--results", type=Path, help="file that keeps what came before the conversion")
+    parser.add_argument(
+        "--results", type=Path, help="file that keeps what came before and after, so that nothing runs twice"
+    )
     parser.add_argument("--changes", type=Path, help="file to write every case's before and after to")
     parser.add_argument("--mend", type=Path, help="file to write the target to with the forms noted that do not help")
     parser.add_argument("--keep", action="store_true", help="put the counts on the page about runtimes")
@@ -125,8 +127,8 @@ def main() -> None:
         :: given.every
     ]
     subject = Subject.of_runtime(given.runtime, given.interpreter)
-    how = {"jobs": given.jobs, "time_limit": given.time_limit}
-    probed = probe(subject, cases, keep=given.results, advance=_advance("before"), **how)
+    how = {"jobs": given.jobs, "time_limit": given.time_limit, "keep": given.results}
+    probed = probe(subject, cases, advance=_advance("before"), **how)
     name = given.target or given.runtime
     if given.mend:
         runtime, changes = mended(subject, probed, load_runtime(name), advance=_advance("after"), **how)
