@@ -1,9 +1,9 @@
 """Which operators a runtime does not take: models of one node, from onnx's own node tests, at every opset version.
 
-    python -m tests.conformance.operators --runtime opencv --interpreter ~/venvs/opencv/bin/python
+    python -m tests.conformance.operators opencv=~/venvs/opencv/bin/python tract=~/venvs/tract/bin/python
 
-Not part of the test run: it needs the runtime. Each case of onnx is tried as it is and brought to each older version of
-its operator that reducelower can bring it to. What it prints goes into facts: the operators of which nothing
+Not part of the test run: it needs the runtimes. Each case of onnx is tried as it is and brought to each older version
+of its operator that reducelower can bring it to. What it prints goes into facts: the operators of which nothing
 was taken at any version that the runtime reads, and those of which nothing was taken at some.
 """
 
@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 
 import numpy as np
 from onnx import ModelProto, numpy_helper
@@ -27,8 +29,8 @@ _MOST = 5
 """Cases of one operator at one version: where none of so many is taken, the operator is not."""
 
 
-def cases() -> Iterator[tuple[str, int, ModelProto, dict[str, Array]]]:
-    """Operator, opset version, model and inputs, of every case of onnx with a single node of tensors."""
+def cases(is_wanted: Callable[[str, int], bool]) -> Iterator[tuple[str, int, ModelProto, dict[str, Array]]]:
+    """Operator, opset version, model and inputs, of every case of onnx with a single node of tensors that is wanted."""
     with np.errstate(all="ignore"):
         tests = load_model_tests(kind="node")
     for test in tests:
@@ -42,7 +44,9 @@ def cases() -> Iterator[tuple[str, int, ModelProto, dict[str, Array]]]:
         if not inputs:
             continue
         operator, own = model.graph.node[0].op_type, model.opset_import[0].version
-        for since in (version for version in versions(operator) if 7 <= version <= own):
+        for since in (
+            version for version in versions(operator) if 7 <= version <= own and is_wanted(operator, version)
+        ):
             try:
                 made = model if since == own else convert_version(model, since)
             except (ConversionError, ValueError):
@@ -61,34 +65,58 @@ def with_constants(model: ModelProto, inputs: dict[str, Array]) -> tuple[ModelPr
     return made, {first: inputs[first]}
 
 
+@dataclass
+class Tried:
+    """What was tried on a runtime: by operator and opset version, whether each case was taken."""
+
+    name: str
+    worker: Worker
+    taken: dict[str, dict[int, list[bool]]] = field(default_factory=dict)
+
+    def wants(self, operator: str, opset: int) -> bool:
+        """Whether another case would tell anything."""
+        tried = self.taken.get(operator, {}).get(opset, [])
+        return opset in load_runtime(self.name).reads and True not in tried and len(tried) < _MOST
+
+    def run(self, operator: str, opset: int, model: ModelProto, inputs: dict[str, Array]) -> None:
+        """Try a case, as it is and with constants."""
+        tried = self.taken.setdefault(operator, {}).setdefault(opset, [])
+        tried.append(
+            any(
+                self.worker.run(each.SerializeToString(), fed).kind == "outputs"
+                for each, fed in ((model, inputs), with_constants(model, inputs))
+            )
+        )
+
+    def not_taken(self) -> dict[str, list[str]]:
+        """The operators of which nothing was taken, by where."""
+        groups: dict[str, list[str]] = {}
+        for operator, by_opset in sorted(self.taken.items()):
+            absent = [opset for opset, taken in by_opset.items() if not any(taken)]
+            if absent:
+                where = "everywhere" if len(absent) == len(by_opset) else f"of {sorted(by_opset)} at {sorted(absent)}"
+                groups.setdefault(where, []).append(operator)
+        return groups
+
+
 def main() -> None:
     """Try every case and print what is not taken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runtime", required=True)
-    parser.add_argument("--interpreter", default=sys.executable)
+    parser.add_argument("runtimes", nargs="+", metavar="NAME=INTERPRETER", help="runtime, and the Python that has it")
     parser.add_argument("--time-limit", type=float, default=30.0)
     given = parser.parse_args()
-    reads = load_runtime(given.runtime).reads
-    tried: dict[str, dict[int, list[bool]]] = {}
-    with Worker(Subject.of_runtime(given.runtime, given.interpreter), given.time_limit) as worker:
-        for operator, opset, model, inputs in cases():
-            taken = tried.setdefault(operator, {}).setdefault(opset, [])
-            if opset in reads and True not in taken and len(taken) < _MOST:
-                taken.append(
-                    any(
-                        worker.run(each.SerializeToString(), fed).kind == "outputs"
-                        for each, fed in ((model, inputs), with_constants(model, inputs))
-                    )
-                )
-    groups: dict[str, list[str]] = {}
-    for operator, by_opset in sorted(tried.items()):
-        known = {opset: any(taken) for opset, taken in by_opset.items() if taken}
-        absent = [opset for opset, taken in known.items() if not taken]
-        if absent:
-            where = "everywhere" if len(absent) == len(known) else f"of {sorted(known)} at {sorted(absent)}"
-            groups.setdefault(where, []).append(operator)
-    for where, operators in groups.items():
-        print(f"{where}: {operators}")
+    with ExitStack() as stack:
+        tried = []
+        for name, _, interpreter in (text.partition("=") for text in given.runtimes):
+            subject = Subject.of_runtime(name, interpreter or sys.executable)
+            tried.append(Tried(name, stack.enter_context(Worker(subject, given.time_limit))))
+        for case in cases(lambda operator, opset: any(each.wants(operator, opset) for each in tried)):
+            for each in tried:
+                if each.wants(*case[:2]):
+                    each.run(*case)
+        for each in tried:
+            for where, operators in each.not_taken().items():
+                print(f"{each.name} {where}: {operators}")
 
 
 if __name__ == "__main__":
