@@ -41,6 +41,7 @@ class Mender:
         self._excused: dict[str, None] | None = None
         self._dead_ends = DeadEnds()
         self._is_cut_short = False
+        self._might_be_excused = False
 
     def mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
         """Replace a node that the runtime gets wrong or refuses by what it gets right, if it is such a node.
@@ -54,9 +55,12 @@ class Mender:
         if self._further_steps < _STEPS:
             return self._mended_in_trial(node, scope, found)
         self._dead_ends.clear()
+        self._might_be_excused = False
         try:
             return self._mended(node, scope, found)
         except RefusedError:
+            if not self._might_be_excused:
+                raise
             self._excused = {}
         try:
             outcome = self._mended(node, scope, found)
@@ -88,6 +92,7 @@ class Mender:
         reasons: list[str] = []
         data = node.SerializeToString()
         nodes = self._way_round(data, scope, found, reasons)
+        self._might_be_excused |= nodes is None and found.overflows
         if nodes is None and found.overflows and self._excused is not None:
             self._excused[f"on {self._runtime}, {found.says}"] = None
             if found.only_overflows:
@@ -108,7 +113,10 @@ class Mender:
                 self._further_steps = steps
                 is_cut_short = False
                 for way in ways_out(NodeProto.FromString(node), scope, found, self._settler.rules, self._runtime):
-                    if way.name in hopeless or (way.caveat and excused is None):
+                    if way.name in hopeless:
+                        continue
+                    if way.caveat and excused is None:
+                        self._might_be_excused = True
                         continue
                     self._is_cut_short = False
                     mark = scope.node_scope.mark()
