@@ -119,6 +119,21 @@ WRONG = {
         "{y = Resize <axes = [-1], keep_aspect_ratio_policy = \"not_larger\"> (x, , , s)}", 18,
         {"x": np.array([[1, 2]], F)}, [np.array([[1, 1, 2, 2]], F)],
     ),
+    "whole numbers quantized": Wrong(
+        "reference", "(int32[1] x) => (uint8[1] y) <float s = {1}, uint8 z = {3}> {y = QuantizeLinear (x, s, z)}", 13,
+        {"x": np.array([2**31 - 1], np.int32)}, [np.array([255], np.uint8)],
+    ),
+    "the mean of halves": Wrong(
+        "reference", "(float16[1, 3] x, float16[3] s) => (float16[1, 3] y, float[1, 1] m) "
+        "{y, m = LayerNormalization (x, s)}", 17,
+        {"x": np.array([[1, 2, 2]], np.float16), "s": np.ones(3, np.float16)},
+        [np.array([[-math.sqrt(2), math.sqrt(0.5), math.sqrt(0.5)]], np.float16), np.array([[5 / 3]], F)],
+    ),
+    "roots of floats below doubles": Wrong(
+        "reference", "(double[1, 1, 1] x, float[1] s) => (double[1, 1, 1] y) {y = BatchNormalization (x, s, s, s, s)}",
+        15, {"x": np.ones((1, 1, 1)), "s": np.array([3], F)}, [np.array([[[3 - 6 / math.sqrt(3 + 1e-5)]]])],
+        single=True,
+    ),
     "corners of a dimension of size 1": Wrong(
         "onnxruntime", "(float[1, 2, 3] t) => (float[1, 1, 2, 2] y) <int64[4] z = {1, 1, 1, 2}> "
         "{y = AffineGrid <align_corners = 1> (t, z)}", 20, {"t": np.arange(6, dtype=F).reshape(1, 2, 3)},
