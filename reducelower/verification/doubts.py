@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice, repeat
+from itertools import islice
 from typing import Any
 
 from onnx import ModelProto
@@ -101,7 +101,7 @@ def sensitivity(
     seed: int,
     clock: Clock,
     explains: Callable[[int, Mapping[str, Move]], bool],
-    unsteady: Callable[[], Session | None] = lambda: None,
+    unsteady: Sequence[Callable[[], Session | None]] = (),
 ) -> list[dict[str, Move]]:
     """How far each element of each output of the source moves when floats change in the last places.
 
@@ -115,8 +115,8 @@ def sensitivity(
         seed: for the changes of its inputs.
         clock: how long it may take.
         explains: whether nothing is left to explain of a set of inputs, by its number, with these moves.
-        unsteady: gives the source with values inside that change each time (`disturbed_inside`), which is asked where
-            changes of the inputs do not explain all; None to change inputs only.
+        unsteady: give the source with values inside that change each time (`disturbed_inside`), one after the other,
+            where what was changed before does not explain all; without any, inputs alone are changed.
 
     Returns:
         Per set of inputs, how far each element moved, by tensor name.
@@ -148,17 +148,19 @@ def sensitivity(
 
 
 def _disturbances(
-    run: Run, feeds: Mapping[str, Any], seed: Sequence[int], unsteady: Callable[[], Session | None]
+    run: Run, feeds: Mapping[str, Any], seed: Sequence[int], unsteady: Sequence[Callable[[], Session | None]]
 ) -> Iterator[tuple[bool, Session, Mapping[str, Any]]]:
     """What to run on which inputs: the source on changed ones, then what changes inside, on changed ones as well."""
-    inputs = disturbed(feeds, seed)
-    for first in islice(inputs, 1):
-        yield False, run.session, first
-    session = unsteady()
-    if session is None:
-        yield from ((False, run.session, moved) for moved in inputs)
-    else:
-        yield from ((True, session, moved) for moved in islice(chain(inputs, repeat(feeds)), DRAWS))
+    inputs = list(disturbed(feeds, seed))
+    yield from ((False, run.session, moved) for moved in inputs[:1])
+    is_moved = False
+    for ask in unsteady:
+        session = ask()
+        if session is not None:
+            is_moved = True
+            yield from ((True, session, moved) for moved in inputs or [dict(feeds)] * DRAWS)
+    if not is_moved:
+        yield from ((False, run.session, moved) for moved in inputs[1:])
 
 
 _OF_TWO_RUNTIMES = Tolerance(relative=1e-5)

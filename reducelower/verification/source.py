@@ -110,9 +110,9 @@ class Source:
         if self.data is not None:
             return self.data
         try:
-            if self.proto.ByteSize() > _PROTOBUF_LIMIT:
-                raise ValueError("over 2 GiB")
             data: bytes = self.proto.SerializeToString()
+            if len(data) > _PROTOBUF_LIMIT:
+                raise ValueError("over 2 GiB")
             return data
         except Exception as error:  # protobuf's EncodeError is no public type in every version
             raise CannotRunError(

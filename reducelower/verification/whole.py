@@ -16,7 +16,6 @@ from reducelower.model.inference import Inference
 from reducelower.numerics.measure import identical
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.plan import Plan
-from reducelower.verification.align import Claim
 from reducelower.verification.branches import taken
 from reducelower.verification.compare import compare_outputs, tensors
 from reducelower.verification.conditioning import Move, disturbed_inside
@@ -424,7 +423,7 @@ def _compared_at(
 
 
 def _sensitivity(
-    question: _Question, left: Run, right: Run, unsteady: Callable[[], Session | None] = lambda: None
+    question: _Question, left: Run, right: Run, unsteady: Sequence[Callable[[], Session | None]] = ()
 ) -> list[dict[str, Move]]:
     """What explains the differences of each set of inputs, as far as the source's conditioning does."""
 
@@ -458,9 +457,9 @@ def _with_sensitivity(
     question: _Question, left: Run, right: Run, outputs: Sequence[OutputComparison]
 ) -> list[OutputComparison]:
     """Accept what the source's own conditioning explains of each element, and say so."""
-    unsteady = cache(partial(_unsteady, question, left))
+    unsteady = [cache(partial(_unsteady, question, left, inside=inside)) for inside in (False, True)]
     again = _compared(question, left, right, _sensitivity(question, left, right, unsteady))
-    is_inside = unsteady.cache_info().currsize and unsteady() is not None
+    is_inside = any(item.cache_info().currsize and item() is not None for item in unsteady)
     places = "the inputs, and of the values that regions compute otherwise," if is_inside else "the inputs"
     kept = []
     for old, new in zip(outputs, again, strict=True):
@@ -475,28 +474,32 @@ def _with_sensitivity(
     return kept
 
 
-def _unsteady(question: _Question, left: Run) -> Session | None:
-    """The source with values that move in their last places where regions hold that compute them otherwise."""
+def _unsteady(question: _Question, left: Run, *, inside: bool) -> Session | None:
+    """The source with values that move in their last places where regions hold that compute them otherwise.
+
+    Args:
+        question: the models.
+        left: where the source ran.
+        inside: of operators that are functions, move what their bodies compute too; None where there is none.
+    """
     if question.regions is None or not question.holds:
         return None
     source = question.before
-    moving = disturbed_inside(*_moved(source.proto, question.regions.alignment.claims))
+    claims = question.regions.alignment.claims
+    model, values = source.proto, [(claim.level.left, name) for claim in claims for name, _ in claim.pairs]
+    if inside:
+        body = with_bodies(model) if all(claim.level.path == "graph" for claim in claims) else None
+        if body is None:
+            return None
+        known = {name for node in model.graph.node for name in node.output}
+        place = Place(body, body.graph, Inference(lambda: body))
+        model, values = body, [*((place, name) for _, name in values), *inner_values(body, known)]
+    moving = disturbed_inside(model, values)
     folder = source.folder if source.path is None else source.path.parent
     try:
         return None if moving is None else runtime_named(left.runtime).load(Source(moving, folder=folder))
     except CannotRunError:
         return None
-
-
-def _moved(model: ModelProto, claims: Sequence[Claim]) -> tuple[ModelProto, list[tuple[Place, str]]]:
-    """The source, and what regions compute otherwise; of operators that are functions, what their bodies compute."""
-    body = with_bodies(model) if all(claim.level.path == "graph" for claim in claims) else None
-    values = [(claim.level.left, name) for claim in claims for name, _ in claim.pairs]
-    if body is None:
-        return model, values
-    place = Place(body, body.graph, Inference(lambda: body))
-    known = {name for node in model.graph.node for name in node.output}
-    return body, [*((place, name) for _, name in values), *inner_values(body, known)]
 
 
 def _both_in_reference(question: _Question, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:

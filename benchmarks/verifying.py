@@ -1,0 +1,75 @@
+"""What verifying a conversion costs beside loading both models and running them, in processor time.
+
+    python benchmarks/verifying.py [--opset 13] [FOLDER ...]
+
+Every model of the folders is converted and verified, with the inputs in an ``.npz`` file of its name where there is
+one. Beside it stands what it takes to load both in onnxruntime and to run them on the same sets of inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto
+
+import reducelower
+from reducelower.api import legalize
+from reducelower.verification import sites
+from reducelower.verification.runs import Clock, Request, run_source
+from reducelower.verification.runtimes import runtime_named
+from reducelower.verification.source import CannotRunError, Source
+
+_MODELS = Path(__file__).parents[1] / "tests" / "data" / "models"
+_RUNTIME = "onnxruntime"
+
+
+def running(before: ModelProto, after: ModelProto, inputs: dict[str, Any]) -> float:
+    """Seconds of processor time that loading and running both takes.
+
+    Raises:
+        CannotRunError: onnxruntime does not take one of them, or takes it on no inputs.
+    """
+    cases = run_source(Source(before), (_RUNTIME,), Request(inputs, 0, {}), Clock(None), []).cases
+    started = time.process_time()
+    for model in (before, after):
+        session = runtime_named(_RUNTIME).load(Source(model))
+        accepted = {value.name for value in model.graph.input}
+        for feeds in cases:
+            session.run({name: value for name, value in feeds.items() if name in accepted})
+    return time.process_time() - started
+
+
+def main() -> None:
+    """Print a line per model and the sums."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path, default=[_MODELS])
+    parser.add_argument("--opset", type=int, default=13)
+    options = parser.parse_args()
+    sums = [0.0, 0.0]
+    for path in sorted(path for folder in options.folders for path in folder.glob("*.onnx")):
+        before, given = onnx.load(path), path.with_suffix(".npz")
+        held = dict(np.load(given, allow_pickle=True)) if given.exists() else {}
+        inputs = {value.name: held[value.name] for value in before.graph.input if value.name in held}
+        try:
+            made = legalize(before, reducelower.Target(options.opset))
+            beside = running(before, made.model, inputs)
+        except (reducelower.ConversionError, CannotRunError) as error:
+            print(f"{path.name}: {' '.join(str(error).split())[:100]}")
+            continue
+        sites._equal.clear()  # as in a process of its own
+        started = time.process_time()
+        found = reducelower.verify(before, made.model, plan=made.plan, inputs=inputs)
+        taken = time.process_time() - started
+        sums = [sums[0] + taken, sums[1] + beside]
+        times = f"{taken * 1e3:.0f} ms, {beside * 1e3:.0f} ms beside, {taken / beside:.2f}x"
+        print(f"{path.name}: {found.verdict}, {len(found.sites)} distinct regions, {times}", flush=True)
+    print(f"in all {sums[0]:.2f} s, {sums[1]:.2f} s beside, {sums[0] / sums[1]:.2f}x")
+
+
+if __name__ == "__main__":
+    main()
