@@ -100,7 +100,7 @@ class Place:
     def axes(self) -> tuple[int, ...]:
         """What is reduced over; counted from the front where the rank is known."""
         assert self.found.axes is not None
-        return self.found.axes.counted
+        return self.found.axes.counted(self.view)
 
     @property
     def is_ours(self) -> bool:

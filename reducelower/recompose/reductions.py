@@ -40,12 +40,14 @@ def reduction(place: Place) -> list[NodeProto]:
 
 def _is_within(place: Place, dimensions: int) -> bool:
     """Whether a constant of one element leaves the result the dimensions that the operator gives it."""
-    view, axes = place.view, place.found.axes
+    if not dimensions:
+        return True
+    view = place.view
     rank = view.rank(place.data) or 0
     if not place.form.attributes.get("keepdims", 1):
-        rank -= rank if axes is None else len(axes.counted)
+        rank -= rank if place.found.axes is None else len(place.axes)
     # The result has as many as the constant at least: what has more does not have them from there.
-    return dimensions <= max(rank, 0) or dimensions < (view.rank(place.output) or 0)
+    return dimensions <= rank or dimensions < (view.rank(place.output) or 0)
 
 
 def _adds_up(place: Place) -> bool:
@@ -56,7 +58,7 @@ def _adds_up(place: Place) -> bool:
     shape, value = view.shape(place.data), view.constant(count)
     if shape is None or value is None or value.size != 1 or not _is_within(place, value.ndim):
         return False
-    axes = range(len(shape)) if place.found.axes is None else place.found.axes.counted
+    axes = range(len(shape)) if place.found.axes is None else place.axes
     if any(axis >= len(shape) for axis in axes):
         return False
     sizes = [shape[axis] for axis in axes]

@@ -12,10 +12,13 @@ from onnx import ModelProto
 from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
+from reducelower.model.census import Census
+from reducelower.model.document import Document
 from reducelower.model.graph import kind_may_hold_graphs
 from reducelower.model.inference import Inference, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import parse_element_type
+from reducelower.model.sole_type import sole_element_type
 from reducelower.options import Book, Target
 from reducelower.plan import Plan
 from reducelower.recompose.composing import Left
@@ -145,7 +148,7 @@ def raise_with_plan(
         result.CopyFrom(model)
     ground = Ground(
         Names(lambda: result, None),
-        Inference(lambda: before),
+        Inference(lambda: before, lambda: _sole_type(before, as_it_is.source_opset)),
         opset=as_it_is.source_opset,
         element_types={name: parse_element_type(given) for name, given in (element_types or {}).items()},
         ranks=ranks or {},
@@ -165,6 +168,11 @@ def raise_with_plan(
     versions = (result.ir_version, result.ir_version)
     carried = raiser.nodes - sum(len(site.raised_from) for site in sites)
     return Legalized(result, Plan(as_it_is.source_opset, as_it_is.target, sites, (), carried, versions, notes))
+
+
+def _sole_type(model: ModelProto, opset: int) -> int | None:
+    data = Document.of_message(model).searchable
+    return None if data is None else sole_element_type(model.graph, Census(data), opset)
 
 
 def _as_it_is(model: ModelProto) -> Plan:

@@ -25,13 +25,20 @@ class Axes(NamedTuple):
 
     Attributes:
         stated: the axes as the model has them; None where they are known at run time only.
-        counted: the same from the front where the rank is known, all of them where none are stated.
+        data: the value whose axes these are.
         value: the value that holds them, where they are an input.
     """
 
     stated: tuple[int, ...] | None
-    counted: tuple[int, ...]
+    data: int
     value: int | None
+
+    def counted(self, view: View) -> tuple[int, ...]:
+        """The axes from the front where the rank is known, and all of them where none are stated."""
+        rank = view.rank(self.data)
+        if rank is None:
+            return self.stated or ()
+        return tuple(sorted(axis % rank for axis in self.stated)) if self.stated and rank else tuple(range(rank))
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,8 @@ class _Search:
         elif kind.op_type in _OVER_SPACE:
             rank = self.view.rank(operands[0])
             spatial = tuple(range(2, rank or 0))
-            over_space = _agreed(agreed, Axes(spatial, spatial, None), is_exact=wanted.is_exact) if spatial else None
+            over = Axes(spatial, operands[0], None)
+            over_space = self._agreed(agreed, over, is_exact=wanted.is_exact) if spatial else None
             if over_space is None:
                 return
             agreed = over_space
@@ -184,22 +192,15 @@ class _Search:
                 return None
         elif stated is None or (not stated and given.get("noop_with_empty_axes")):
             return None
-        rank = self.view.rank(operands[0])
-        counted = stated or ()
-        if rank is not None:
-            counted = tuple(sorted(axis % rank for axis in stated)) if stated and rank else tuple(range(rank))
-        axes = Axes(stated, counted, operands[1] if is_input else None)
-        return _agreed(state, axes, is_exact=wanted.is_exact)
+        axes = Axes(stated, operands[0], operands[1] if is_input else None)
+        return self._agreed(state, axes, is_exact=wanted.is_exact)
 
-
-def _agreed(state: Found, axes: Axes, *, is_exact: bool) -> Found | None:
-    """The state with the axes of one more node; None where they are others, and the form may not be in doubt."""
-    known = state.axes
-    if known is None:
-        return replace(state, axes=axes)
-    if is_exact:
+    def _agreed(self, state: Found, axes: Axes, *, is_exact: bool) -> Found | None:
+        """The state with the axes of one more node; None where they are others, and the form may not be in doubt."""
+        known = state.axes
+        if known is None:
+            return replace(state, axes=axes)
         is_same = known.stated == axes.stated and (axes.stated is not None or known.value == axes.value)
-        return state if is_same else None
-    if known.counted != axes.counted:
-        return replace(state, doubts=(*state.doubts, "its reductions go over different axes"))
-    return state
+        if is_same or (not is_exact and known.counted(self.view) == axes.counted(self.view)):
+            return state
+        return None if is_exact else replace(state, doubts=(*state.doubts, "its reductions go over different axes"))
