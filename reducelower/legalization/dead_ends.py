@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from onnx import NodeProto
 
 from reducelower.errors import RefusedError
+from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.scope.body import BodyScope, InnerScope
 from reducelower.scope.values import value_key
 
@@ -48,7 +49,8 @@ def expression(node: NodeProto, scope: Scope) -> Hashable:
     Two nodes with one expression are alike in all that can be told of them: element types, ranks, constants.
     """
     attributes = tuple(sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute))
-    operands = tuple(_value(name, scope) for name in node.input)
+    outside = sorted(read_from_outside(node).difference(node.input)) if any(True for _ in subgraphs(node)) else ()
+    operands = tuple(_value(name, scope) for name in (*node.input, *outside))
     results = tuple("" if _is_new(name, scope) else name for name in node.output)
     return node.op_type, attributes, operands, results
 
