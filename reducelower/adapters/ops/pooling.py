@@ -157,13 +157,16 @@ def _of_its_own_size(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """Keep inference from finding a window less than the shapes that the model states from here on.
 
     The result goes through a Reshape to its own shape, taken at run time, so that its size is left to the runtime.
+    Below opset 5 Reshape takes no such shape, and a Sum of one does, of which inference says nothing there.
     """
     body = Writer(node, scope)
     tails = [tail if name else "" for tail, name in zip(("pooled", "indices"), node.output, strict=False)]
     results = body.add_many(node.op_type, node.input, tails)
     body.nodes[-1].attribute.extend(node.attribute)
     for output, result in enumerate(results):
-        if result:
+        if result and scope.target_opset < _COMPUTED_SHAPE:
+            body.yields("Sum", result, output=output)
+        elif result:
             body.yields("Reshape", result, body.add("Shape", result, tail="its_shape"), output=output)
     return body.nodes
 
@@ -173,7 +176,7 @@ def leaves_its_size(lower: Rewrite) -> Rewrite:
 
     @wraps(lower)
     def lowered(node: NodeProto, scope: Scope) -> Outcome:
-        found_otherwise = scope.target_opset >= _COMPUTED_SHAPE and _drops_a_window(node, scope)
+        found_otherwise = _drops_a_window(node, scope)
         outcome = lower(node, scope)
         if not found_otherwise or outcome is False:
             return outcome
