@@ -144,7 +144,8 @@ WRONG = {
     ),
     "what does not vary": Wrong(
         "onnxruntime", "(float[1, 1, 1, 2] x) => (float[1, 1, 1, 2] y) "
-        "{y = MeanVarianceNormalization <axes = [3]> (x)}", 11, {"x": np.full((1, 1, 1, 2), 0.5, F)}, [np.zeros((1, 1, 1, 2), F)],
+        "{y = MeanVarianceNormalization <axes = [3]> (x)}", 11, {"x": np.full((1, 1, 1, 2), 0.5, F)},
+        [np.zeros((1, 1, 1, 2), F)],
     ),
     "corners of a dimension of size 1": Wrong(
         "onnxruntime", "(float[1, 2, 3] t) => (float[1, 1, 2, 2] y) <int64[4] z = {1, 1, 1, 2}> "
