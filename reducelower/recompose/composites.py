@@ -7,33 +7,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.model.schemas import element_type_name, schema, taken_types, versions
+from reducelower.recompose.operands import (
+    NotItError,
+    WrongVectorError,
+    epsilon_of,
+    refuse_double,
+    sizes_of,
+    trailing,
+    vector,
+)
 from reducelower.recompose.place import Answer, Place
 from reducelower.recompose.reductions import reduction
 from reducelower.scope.node import blank
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
-
 __all__ = ["replacement"]
 
 
-class _NotItError(Exception):
-    """What is in the way, as a sentence without a subject."""
-
-
-class _WrongVectorError(_NotItError):
-    """A constant scale or bias does not fit, so that without it, it is not the operator either."""
-
-
-class _TooOldError(_NotItError):
+class _TooOldError(NotItError):
     """Nothing is in the way but the opset version."""
 
 
@@ -47,8 +43,8 @@ def replacement(place: Place) -> Answer:
         _check(place)
         nodes = _OPERATORS[place.form.op_type](place)
         _check_version(place)
-    except _NotItError as reason:
-        return Answer((), str(reason), isinstance(reason, _TooOldError), isinstance(reason, _WrongVectorError))
+    except NotItError as reason:
+        return Answer((), str(reason), isinstance(reason, _TooOldError), isinstance(reason, WrongVectorError))
     return place.answer(nodes)
 
 
@@ -59,14 +55,14 @@ def _ends(place: Place) -> tuple[int, int]:
 def _check(place: Place) -> None:
     view, data = place.view, place.data
     if place.form.why_not:
-        raise _NotItError(place.form.why_not)
+        raise NotItError(place.form.why_not)
     if place.found.doubts:
-        raise _NotItError(place.found.doubts[0])
+        raise NotItError(place.found.doubts[0])
     if view.element_type(data) is None:
         named = blank(data)
-        raise _NotItError(f"the element type of {named!r} is not known; declare it with --type {named}=float32")
+        raise NotItError(f"the element type of {named!r} is not known; declare it with --type {named}=float32")
     if place.found.most_dimensions > (view.rank(data) or 0):
-        raise _NotItError("a constant of one element adds dimensions")
+        raise NotItError("a constant of one element adds dimensions")
     _check_count(place)
 
 
@@ -83,7 +79,7 @@ def _check_version(place: Place) -> None:
     assert known is not None
     assert element_type is not None
     if f"tensor({element_type_name(element_type)})" not in taken_types(known, known.inputs[0]):
-        raise _NotItError(f"it does not take {element_type_name(element_type)}")
+        raise NotItError(f"it does not take {element_type_name(element_type)}")
 
 
 def _check_count(place: Place) -> None:
@@ -99,125 +95,21 @@ def _check_number(place: Place, divisor: int, *, inverse: bool) -> None:
         shape = None if shape is None or None in shape else _grouped(shape, place)
     sizes = None if shape is None else [shape[axis] for axis in place.axes]
     if value is None or value.size != 1 or sizes is None or any(not size for size in sizes):
-        raise _NotItError("it is not known whether the sums are divided by the number of elements")
+        raise NotItError("it is not known whether the sums are divided by the number of elements")
     if shape is not None and value.ndim > len(shape):
-        raise _NotItError("a constant of one element adds dimensions")
+        raise NotItError("a constant of one element adds dimensions")
     number, count = float(value.reshape(-1)[0]), math.prod(size or 0 for size in sizes)
     precision = 2.0**-10 if value.dtype.itemsize == 2 else 2.0**-22
     wanted = 1 / count if inverse else count
     if abs(number - wanted) > precision * wanted:
         how = "multiplied" if inverse else "divided"
-        raise _NotItError(f"its sums are {how} by {number:g}, and {count} elements are added up")
+        raise NotItError(f"its sums are {how} by {number:g}, and {count} elements are added up")
 
 
 def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
     """The shape of data by groups: batch, groups, and what is in a group."""
     groups = _groups(place, shape[1] or 1)
     return shape[0] or 1, groups, math.prod(size or 1 for size in shape[1:]) // groups
-
-
-# What the operators have in common
-
-
-def _epsilon(place: Place) -> float:
-    if "epsilon" in place.found.attributes:
-        return float(place.found.attributes["epsilon"])
-    value = place.view.constant(place.values.get("epsilon", place.values.get("root_epsilon")))
-    if value is None or value.size != 1:
-        raise _NotItError("its epsilon is no constant of one element")
-    if value.ndim > (place.view.rank(place.data) or 0):
-        raise _NotItError("its epsilon adds dimensions")
-    number = float(value.reshape(()))
-    if not number >= 0:
-        raise _NotItError(f"its epsilon is {number:g}")
-    return _with_fewest_digits(value, is_root="epsilon" not in place.values) if place.is_ours else number
-
-
-def _with_fewest_digits(value: Array, *, is_root: bool) -> float:
-    """The number that was rounded to a constant, or whose root was: of those that give it, the one to write down."""
-    found = float(value.reshape(()))
-    exact = np.float32(found**2 if is_root else found)
-    for digits in range(9):
-        number = float(f"{exact:.{digits}e}")
-        rounded = np.float64(math.sqrt(np.float32(number)) if is_root else np.float32(number)).astype(value.dtype)
-        if rounded == value.reshape(()):
-            return number
-    return float(exact)
-
-
-def _no_double(place: Place) -> None:
-    if place.is_ours:
-        return
-    kind = place.view.element_type(place.data)
-    widened = kind == TensorProto.FLOAT and any(
-        place.view.element_type(value) == TensorProto.DOUBLE
-        for value in sorted(place.found.nodes)
-        if (made := place.view.made(value)) is not None and made[0].op_type == "Cast"
-    )
-    if kind == TensorProto.DOUBLE or widened:
-        raise _NotItError("it is computed in double, and the operator's stash_type has no double")
-
-
-def _trailing(place: Place) -> int:
-    """The number of axes, which have to be the last ones; one axis elsewhere is zero, for a transposition."""
-    rank, axes = place.view.rank(place.data), place.axes
-    last = range(-len(axes), 0) if rank is None else range(rank - len(axes), rank)
-    if axes and axes == tuple(last):
-        return len(axes)
-    if rank is not None and len(axes) == 1 and rank > 1:
-        return 0
-    raise _NotItError(f"it goes over axes {list(axes)}, which are not the last ones")
-
-
-def _sizes(place: Place, axes: Sequence[int]) -> list[int]:
-    shape = place.view.shape(place.data)
-    sizes = [] if shape is None else [shape[axis] for axis in axes]
-    if not sizes or not all(sizes):
-        raise _NotItError(f"the shape of {blank(place.data)!r} is not known along axes {list(axes)}")
-    return [size for size in sizes if size]
-
-
-def _vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: float, kind: int | None) -> str:
-    """The value of scale or bias in the shape that the operator wants.
-
-    Args:
-        place: what was found.
-        name: the operator's name of it; where nothing was found, it is a constant of the neutral number.
-        shape: the shape that the operator wants.
-        around: how many dimensions of size one follow it in the model.
-        neutral: one or zero.
-        kind: its element type.
-    """
-    value, view = place.values.get(name), place.view
-    if kind is None:
-        raise _NotItError(f"the element type of {blank(place.output)!r} is not known")
-    if value is None:
-        return place.constant(np.full(shape, neutral, helper.tensor_dtype_to_np_dtype(kind)), name)
-    found, named = view.shape(value), blank(value)
-    if view.element_type(value) != kind:
-        raise _NotItError(f"its {name} {named!r} is not of type {element_type_name(kind)}")
-    if found == tuple(shape) and not around:
-        return named
-    wanted = (*shape, *(1,) * around)
-    if found is None or _stripped(found) != _stripped(wanted) or len(found) > (view.rank(place.data) or 0):
-        shown = "unknown shape" if found is None else f"shape {['?' if size is None else size for size in found]}"
-        wrong = _NotItError if view.constant(value) is None else _WrongVectorError
-        raise wrong(f"its {name} {named!r} is of {shown}, where {list(wanted)} belongs")
-    if len(_stripped(wanted)) < len(wanted) and len(found) < len(wanted):
-        raise _NotItError(f"its {name} {named!r} is of shape {list(found)}, where {list(wanted)} belongs")
-    constant = view.constant(value)
-    if constant is None:
-        raise _NotItError(f"its {name} {named!r} is of shape {list(found)} and no constant that could be given another")
-    place.released.append(value)
-    return place.constant(constant.reshape(tuple(shape)), name)
-
-
-def _stripped(shape: Sequence[int | None]) -> tuple[int | None, ...]:
-    """A shape without the dimensions of size one in front."""
-    sizes = list(shape)
-    while sizes and sizes[0] == 1:
-        del sizes[0]
-    return tuple(sizes)
 
 
 def _node(place: Place, inputs: Sequence[str] = (), output: str = "", /, **attributes: Any) -> NodeProto:
@@ -231,19 +123,19 @@ def _node(place: Place, inputs: Sequence[str] = (), output: str = "", /, **attri
 
 def _by_layer(place: Place) -> list[NodeProto]:
     """LayerNormalization and RMSNormalization: along the last axes, or along another one between transpositions."""
-    _no_double(place)
-    view, kept = place.view, _trailing(place)
+    refuse_double(place)
+    view, kept = place.view, trailing(place)
     data, rank = blank(place.data), view.rank(place.data)
     around = 0 if kept or rank is None else rank - 1 - place.axes[0]
     names = ("Scale", "B") if place.form.op_type == "LayerNormalization" else ("scale",)
-    sizes = _sizes(place, range(-kept, 0) if kept else place.axes)
+    sizes = sizes_of(place, range(-kept, 0) if kept else place.axes)
     kind = view.element_type(place.output)
-    vectors = [_vector(place, names[0], sizes, around, 1.0, kind)]
+    vectors = [vector(place, names[0], sizes, around, 1.0, kind)]
     if len(names) > 1 and names[1] in place.values:
-        vectors.append(_vector(place, names[1], sizes, around, 0.0, kind))
+        vectors.append(vector(place, names[1], sizes, around, 0.0, kind))
     if place.form.op_type == "LayerNormalization" and kind != view.element_type(place.data):
-        raise _NotItError("its result is of another type than its data")
-    epsilon = _epsilon(place)
+        raise NotItError("its result is of another type than its data")
+    epsilon = epsilon_of(place)
     if kept:
         return [_node(place, [data, *vectors], axis=-kept, epsilon=epsilon)]
     assert rank is not None
@@ -260,8 +152,8 @@ def _channels(place: Place) -> tuple[int, int, int | None]:
     """The rank of the data, the number of channels and the element type."""
     rank = place.view.rank(place.data)
     if rank is None or rank < 3:
-        raise _NotItError(f"the rank of {blank(place.data)!r} is not known to be three or more")
-    return rank, _channels_by_scale(place, rank) or _sizes(place, [1])[0], place.view.element_type(place.data)
+        raise NotItError(f"the rank of {blank(place.data)!r} is not known to be three or more")
+    return rank, _channels_by_scale(place, rank) or sizes_of(place, [1])[0], place.view.element_type(place.data)
 
 
 def _channels_by_scale(place: Place, rank: int) -> int | None:
@@ -279,46 +171,46 @@ def _vectors(place: Place, names: tuple[str, str], channels: int, rank: int, kin
     """Scale and bias by channel; a rule's body brings them to the rank of the data itself."""
     around = 0 if place.is_ours else rank - 2
     return [
-        _vector(place, name, [channels], around, neutral, kind) for name, neutral in zip(names, (1.0, 0.0), strict=True)
+        vector(place, name, [channels], around, neutral, kind) for name, neutral in zip(names, (1.0, 0.0), strict=True)
     ]
 
 
 def _instance(place: Place) -> list[NodeProto]:
     rank, channels, kind = _channels(place)
     if place.axes != tuple(range(2, rank)):
-        raise _NotItError(f"it goes over axes {list(place.axes)}, which are not those behind batch and channels")
+        raise NotItError(f"it goes over axes {list(place.axes)}, which are not those behind batch and channels")
     if rank == 3 and "scale" not in place.values:
-        raise _NotItError("nothing tells it from a LayerNormalization along the last axis")
+        raise NotItError("nothing tells it from a LayerNormalization along the last axis")
     vectors = _vectors(place, ("scale", "B"), channels, rank, kind)
-    return [_node(place, [blank(place.data), *vectors], epsilon=_epsilon(place))]
+    return [_node(place, [blank(place.data), *vectors], epsilon=epsilon_of(place))]
 
 
 def _group(place: Place) -> list[NodeProto]:
-    _no_double(place)
+    refuse_double(place)
     rank, channels, kind = _channels(place)
     groups = _groups(place, channels)
     if "shape" in place.values and not _is_shape_of(place, place.values["shape"], place.data):
-        raise _NotItError("what was brought to groups is not brought back to the shape it had")
+        raise NotItError("what was brought to groups is not brought back to the shape it had")
     if place.found.axes is not None:
         grouped = place.view.constant(place.values["group_shape"])
         if grouped is None or place.axes != tuple(range(2, grouped.size)):
-            raise _NotItError(f"it goes over axes {list(place.axes)}, which are not those of a group")
+            raise NotItError(f"it goes over axes {list(place.axes)}, which are not those of a group")
     else:
         for name, number in (("ones", 1), ("zeros", 0)):
             value = place.view.constant(place.values[name])
             if value is None or not (value == number).all():
-                raise _NotItError("the InstanceNormalization in it has scale or bias of its own")
+                raise NotItError("the InstanceNormalization in it has scale or bias of its own")
     vectors = _vectors(place, ("scale", "bias"), channels, rank, kind)
-    return [_node(place, [blank(place.data), *vectors], num_groups=groups, epsilon=_epsilon(place))]
+    return [_node(place, [blank(place.data), *vectors], num_groups=groups, epsilon=epsilon_of(place))]
 
 
 def _groups(place: Place, channels: int) -> int:
     value, shape = place.view.constant(place.values["group_shape"]), place.view.shape(place.data)
     if value is None or value.ndim != 1 or value.size < 3 or shape is None:
-        raise _NotItError("the shape that its groups are brought to is not constant")
+        raise NotItError("the shape that its groups are brought to is not constant")
     batch, groups = int(value[0]), int(value[1])
     if groups < 1 or channels % groups or (batch != 0 and batch != shape[0]):
-        raise _NotItError(f"the shape {value.tolist()} does not bring its {channels} channels to groups")
+        raise NotItError(f"the shape {value.tolist()} does not bring its {channels} channels to groups")
     return groups
 
 
@@ -344,17 +236,17 @@ _WHOLE: Sequence[Mapping[str, Any]] = ({}, {"start": 0})
 def _along_axis(place: Place) -> list[NodeProto]:
     """Softmax, LogSoftmax and LpNormalization: along one axis; before opset 13 Softmax takes all from it on."""
     if len(place.axes) != 1:
-        raise _NotItError(f"it goes over {len(place.axes)} axes, and the operator over one")
+        raise NotItError(f"it goes over {len(place.axes)} axes, and the operator over one")
     (axis,) = place.axes
     rank = place.view.rank(place.data)
     if place.form.op_type != "LpNormalization" and place.opset < 13 and (rank is None or axis % rank != rank - 1):
-        raise _NotItError(f"before opset 13 the operator goes over all axes from axis {axis} on")
+        raise NotItError(f"before opset 13 the operator goes over all axes from axis {axis} on")
     return [_node(place, axis=axis, **dict(place.form.attributes))]
 
 
 def _mean_variance(place: Place) -> list[NodeProto]:
     if place.form.element_type != TensorProto.FLOAT:
-        raise _NotItError("shape inference, which takes its body for one of floats, refuses it for other types")
+        raise NotItError("shape inference, which takes its body for one of floats, refuses it for other types")
     assert place.found.axes is not None
     return [_node(place, axes=place.found.axes.stated)]
 

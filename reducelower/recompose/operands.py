@@ -1,0 +1,133 @@
+"""What the nodes of normalizations read and state, from what was found; or what is in the way, as a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from reducelower.model.schemas import element_type_name
+from reducelower.recompose.place import Place
+from reducelower.scope.node import blank
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+__all__ = ["NotItError", "WrongVectorError", "epsilon_of", "refuse_double", "sizes_of", "trailing", "vector"]
+
+
+class NotItError(Exception):
+    """What is in the way, as a sentence without a subject."""
+
+
+class WrongVectorError(NotItError):
+    """A constant scale or bias does not fit, so that without it, it is not the operator either."""
+
+
+def epsilon_of(place: Place) -> float:
+    """The epsilon: of a rule's body, the number that was rounded to its constant."""
+    if "epsilon" in place.found.attributes:
+        return float(place.found.attributes["epsilon"])
+    value = place.view.constant(place.values.get("epsilon", place.values.get("root_epsilon")))
+    if value is None or value.size != 1:
+        raise NotItError("its epsilon is no constant of one element")
+    if value.ndim > (place.view.rank(place.data) or 0):
+        raise NotItError("its epsilon adds dimensions")
+    number = float(value.reshape(()))
+    if not number >= 0:
+        raise NotItError(f"its epsilon is {number:g}")
+    return _with_fewest_digits(value, is_root="epsilon" not in place.values) if place.is_ours else number
+
+
+def _with_fewest_digits(value: Array, *, is_root: bool) -> float:
+    """The number that was rounded to a constant, or whose root was: of those that give it, the one to write down."""
+    found = float(value.reshape(()))
+    exact = np.float32(found**2 if is_root else found)
+    for digits in range(9):
+        number = float(f"{exact:.{digits}e}")
+        rounded = np.float64(math.sqrt(np.float32(number)) if is_root else np.float32(number)).astype(value.dtype)
+        if rounded == value.reshape(()):
+            return number
+    return float(exact)
+
+
+def refuse_double(place: Place) -> None:
+    """Refuse what is written by hand in double, or through it."""
+    if place.is_ours:
+        return
+    kind = place.view.element_type(place.data)
+    widened = kind == TensorProto.FLOAT and any(
+        place.view.element_type(value) == TensorProto.DOUBLE
+        for value in sorted(place.found.nodes)
+        if (made := place.view.made(value)) is not None and made[0].op_type == "Cast"
+    )
+    if kind == TensorProto.DOUBLE or widened:
+        raise NotItError("it is computed in double, and the operator's stash_type has no double")
+
+
+def trailing(place: Place) -> int:
+    """The number of axes, which have to be the last ones; one axis elsewhere is zero, for a transposition."""
+    rank, axes = place.view.rank(place.data), place.axes
+    last = range(-len(axes), 0) if rank is None else range(rank - len(axes), rank)
+    if axes and axes == tuple(last):
+        return len(axes)
+    if rank is not None and len(axes) == 1 and rank > 1:
+        return 0
+    raise NotItError(f"it goes over axes {list(axes)}, which are not the last ones")
+
+
+def sizes_of(place: Place, axes: Sequence[int]) -> list[int]:
+    """How many elements the data has along some axes; each is to be known."""
+    shape = place.view.shape(place.data)
+    sizes = [] if shape is None else [shape[axis] for axis in axes]
+    if not sizes or not all(sizes):
+        raise NotItError(f"the shape of {blank(place.data)!r} is not known along axes {list(axes)}")
+    return [size for size in sizes if size]
+
+
+def vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: float, kind: int | None) -> str:
+    """The value of scale or bias in the shape that the operator wants.
+
+    Args:
+        place: what was found.
+        name: the operator's name of it; where nothing was found, it is a constant of the neutral number.
+        shape: the shape that the operator wants.
+        around: how many dimensions of size one follow it in the model.
+        neutral: one or zero.
+        kind: its element type.
+    """
+    value, view = place.values.get(name), place.view
+    if kind is None:
+        raise NotItError(f"the element type of {blank(place.output)!r} is not known")
+    if value is None:
+        return place.constant(np.full(shape, neutral, helper.tensor_dtype_to_np_dtype(kind)), name)
+    found, named = view.shape(value), blank(value)
+    if view.element_type(value) != kind:
+        raise NotItError(f"its {name} {named!r} is not of type {element_type_name(kind)}")
+    if found == tuple(shape) and not around:
+        return named
+    wanted = (*shape, *(1,) * around)
+    if found is None or _stripped(found) != _stripped(wanted) or len(found) > (view.rank(place.data) or 0):
+        shown = "unknown shape" if found is None else f"shape {['?' if size is None else size for size in found]}"
+        wrong = NotItError if view.constant(value) is None else WrongVectorError
+        raise wrong(f"its {name} {named!r} is of {shown}, where {list(wanted)} belongs")
+    if len(_stripped(wanted)) < len(wanted) and len(found) < len(wanted):
+        raise NotItError(f"its {name} {named!r} is of shape {list(found)}, where {list(wanted)} belongs")
+    constant = view.constant(value)
+    if constant is None:
+        raise NotItError(f"its {name} {named!r} is of shape {list(found)} and no constant that could be given another")
+    place.released.append(value)
+    return place.constant(constant.reshape(tuple(shape)), name)
+
+
+def _stripped(shape: Sequence[int | None]) -> tuple[int | None, ...]:
+    """A shape without the dimensions of size one in front."""
+    sizes = list(shape)
+    while sizes and sizes[0] == 1:
+        del sizes[0]
+    return tuple(sizes)
