@@ -27,8 +27,9 @@ from reducelower.verification.providers import CPU, chosen_provider, on_provider
 from reducelower.verification.result import OutputComparison, Verdict, Verification
 from reducelower.verification.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.runtimes import Session, runtime_named
+from reducelower.verification.search import varied
 from reducelower.verification.sites import Regions, verify_regions
-from reducelower.verification.source import CannotRunError, Source
+from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
 from reducelower.verification.unsteady import inner_values
 from reducelower.verification.wider import with_bodies
 
@@ -85,6 +86,13 @@ class _Question:
     def holds(self) -> bool:
         """Whether every region in which the models differ holds by itself."""
         return self.regions is not None and self.regions.hold
+
+    @property
+    def hides(self) -> bool:
+        """Whether a region differs by itself, and not on the values that its surroundings gave it."""
+        return self.regions is not None and any(
+            item.status == "not run" and item.cases for item in self.regions.findings
+        )
 
     @property
     def output_names(self) -> list[str]:
@@ -312,6 +320,26 @@ def _in_reference(question: _Question, left: Run, reason: str) -> Run | None:
     return found
 
 
+def _searched(question: _Question, left: Run, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
+    """Look for inputs on which a region shows that differs by itself; both runs then end with the first of them."""
+    accepted = {value.name for value in question.after.proto.graph.input} & left.cases[0].keys()
+    for feeds in varied(left.cases[0], question.request.given, question.request.seed):
+        try:
+            question.clock.check()
+            before = left.session.run(feeds, question.clock.left)
+            after = right.session.run({name: feeds[name] for name in accepted}, question.clock.left)
+        except OutOfTimeError:
+            break
+        except CannotRunError:
+            continue
+        found = replace(left, cases=[feeds], results=[before]), replace(right, cases=[feeds], results=[after])
+        if _differ(_compared(question, *found, _sensitivity(question, *found))):
+            for run, results in ((left, before), (right, after)):
+                run.cases, run.results = [*run.cases[: len(run.results)], feeds], [*run.results, results]
+            return _compared(question, left, right)
+    return outputs
+
+
 def _what_to_do(reason: str) -> str:
     return f"{reason}; give inputs that it takes with --input, --dim or --test-data"
 
@@ -329,6 +357,8 @@ def interface_mismatch(before: ModelProto, after: ModelProto) -> str:
 
 def _judge(question: _Question, left: Run, right: Run) -> Whole:
     outputs = _compared(question, left, right)
+    if not _differ(outputs) and question.hides:
+        outputs = _searched(question, left, right, outputs)
     if _differ(outputs):
         outputs = random_outputs(question.before.proto, left, right, outputs, question.clock)
     if _differ(outputs):

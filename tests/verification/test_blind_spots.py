@@ -62,3 +62,16 @@ def test_the_same_end_beyond_the_sizes_is_the_same() -> None:
 
 def test_the_size_at_which_a_branch_is_taken_is_seen() -> None:
     assert verify(model(BRANCHED.format(40)), model(BRANCHED.format(41))).verdict == "different"
+
+
+SUMMED = (
+    "g (float[N, 4] x) => (float[N, 4] y) <float k = {{{}}}> {{ t = ReduceSum <keepdims = 0> (x)  c = Greater (t, k)  "
+    "y = If (c) <then_branch = t () => (float[N, 4] p) {{ p = Neg (x) }}, "
+    "else_branch = e () => (float[N, 4] q) {{ q = Abs (x) }}> }}"
+)
+
+
+@pytest.mark.parametrize("bound", [0.3, -0.2])
+def test_a_bound_that_few_sums_lie_beside_is_searched_for(bound: float) -> None:
+    found = verify(model(SUMMED.format(0)), model(SUMMED.format(bound)))
+    assert found.verdict == "different"
