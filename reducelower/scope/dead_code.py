@@ -38,33 +38,45 @@ def remove_unused(
         edits: every graph and function body of the model; the main graph first.
     """
     by_scope = {edit.scope: edit for edit in edits}
-    open_ones = [(home, name) for home, names in released.items() for name in sorted(names) if home in by_scope]
-    if not open_ones:
+    wanted = {home: set(names) - home.inputs for home, names in released.items() if home in by_scope}
+    computed = {(home, name) for home, name in folded if name in wanted.get(home, ())}
+    if not computed:
+        still_read = _read_among(wanted, edits) if any(wanted.values()) else wanted
+        for home, names in wanted.items():
+            _remove(names - still_read[home], home, by_scope[home])
         return
-    computed = set(folded).intersection(open_ones)
-    uses = _Uses(edits, None if computed else open_ones)
+    uses = Counter((edit.scope.home(name), name) for edit in edits for name in _read(edit))
     removed: dict[GraphScope, set[str]] = {}
+    open_ones = [(home, name) for home, names in wanted.items() for name in sorted(names)]
     while open_ones:
         home, name = open_ones.pop()
-        if uses.count(home, name) or name in home.inputs:
+        if uses[home, name]:
             continue
         removed.setdefault(home, set()).add(name)
-        edit = by_scope[home]
-        if name in home.constant_nodes:
-            index = home.constant_nodes[name][0]
-            if index >= 0:
-                _remove_node(edit, index)
-        elif (home, name) in computed:
-            for read in _remove_computed(name, home, edit, removed[home]):
-                around = home.home(read)
-                if uses.drop(around, read) and around in by_scope:
-                    # What a computed constant was computed from goes the same way.
-                    computed.add((around, read))
-                    open_ones.append((around, read))
+        for read_name in (
+            _remove_computed(name, home, by_scope[home], removed[home]) if (home, name) in computed else ()
+        ):
+            around = home.home(read_name)
+            uses[around, read_name] -= 1
+            if not uses[around, read_name] and around in by_scope and read_name not in around.inputs:
+                # What a computed constant was computed from goes the same way.
+                computed.add((around, read_name))
+                open_ones.append((around, read_name))
     for home, names in removed.items():
-        if isinstance(home.holder, GraphProto):
-            _remove_named(home.holder.initializer, names)
-        _remove_named(home.holder.value_info, names)
+        _remove(names, home, by_scope[home])
+
+
+def _remove(names: set[str], home: GraphScope, edit: Edited) -> None:
+    """Remove initializers and Constant nodes, and what is stated of values that are gone."""
+    if not names:
+        return
+    for name in names & home.constant_nodes.keys():
+        index = home.constant_nodes[name][0]
+        if index >= 0:
+            _remove_node(edit, index)
+    if isinstance(home.holder, GraphProto):
+        _remove_named(home.holder.initializer, names)
+    _remove_named(home.holder.value_info, names)
 
 
 def _remove_node(edit: Edited, index: int) -> None:
@@ -85,33 +97,21 @@ def _remove_computed(name: str, home: GraphScope, edit: Edited, removed: Collect
     return read
 
 
-class _Uses:
-    """How often what is in the model now reads each value."""
-
-    def __init__(self, edits: Sequence[Edited], wanted: Collection[_Value] | None) -> None:
-        """Count, for some values or for all."""
-        self._counts: Counter[_Value] = Counter()
-        if wanted is not None and len(edits) == 1 and not edits[0].replaced:
-            # A model of one graph where no node was replaced: there is no need to go through names one by one.
-            scope = edits[0].scope
-            names = {name for _, name in wanted}
-            read = scope.node_list.reading(names) | names.intersection(read_outside_nodes(scope.holder))
-            self._counts.update((scope, name) for name in read)
-            return
-        names = {name for _, name in wanted or ()}
-        for edit in edits:
-            each = _read(edit) if wanted is None else filter(names.__contains__, _read(edit))
-            for name in each:
-                self._counts[edit.scope.home(name), name] += 1
-
-    def count(self, home: GraphScope, name: str) -> int:
-        """How often a value is read."""
-        return self._counts[home, name]
-
-    def drop(self, home: GraphScope, name: str) -> bool:
-        """Take note that one reader of a value is gone; whether it was the last."""
-        self._counts[home, name] -= 1
-        return not self._counts[home, name]
+def _read_among(wanted: Mapping[GraphScope, set[str]], edits: Sequence[Edited]) -> Mapping[GraphScope, set[str]]:
+    """Which of some values what is in the model now reads."""
+    if len(edits) == 1 and not edits[0].replaced:
+        # A model of one graph where no node was replaced: there is no need to go through names one by one.
+        scope = edits[0].scope
+        names = wanted[scope]
+        return {scope: scope.node_list.reading(names) | names.intersection(read_outside_nodes(scope.holder))}
+    read: dict[GraphScope, set[str]] = {home: set() for home in wanted}
+    names = set().union(*wanted.values())
+    for edit in edits:
+        for name in filter(names.__contains__, _read(edit)):
+            home = edit.scope.home(name)
+            if home in read:
+                read[home].add(name)
+    return read
 
 
 def _read(edit: Edited) -> Iterator[str]:
@@ -127,7 +127,9 @@ def _read(edit: Edited) -> Iterator[str]:
 def _remove_named(values: Any, names: Collection[str]) -> None:
     """Remove those of a repeated field that bear some names."""
     count = sum(value.name in names for value in values) if names else 0
-    if count:
+    if count == len(values):
+        del values[:]
+    elif count:
         # Those that go are brought to the end, which moves pointers alone; each removal in between would move the rest.
         values.sort(key=lambda value: value.name in names)
         del values[len(values) - count :]
