@@ -147,6 +147,10 @@ WRONG = {
         "{y = MeanVarianceNormalization <axes = [3]> (x)}", 11, {"x": np.full((1, 1, 1, 2), 0.5, F)},
         [np.zeros((1, 1, 1, 2), F)],
     ),
+    "a scale of zero": Wrong(
+        "reference", "(int32[1] x, int32 s) => (uint8[1] y) <uint8 z = {0}> {y = QuantizeLinear (x, s, z)}", 21,
+        {"x": np.array([4], np.int32), "s": np.array(0, np.int32)}, [np.array([255], np.uint8)],
+    ),
     "corners of a dimension of size 1": Wrong(
         "onnxruntime", "(float[1, 2, 3] t) => (float[1, 1, 2, 2] y) <int64[4] z = {1, 1, 1, 2}> "
         "{y = AffineGrid <align_corners = 1> (t, z)}", 20, {"t": np.arange(6, dtype=F).reshape(1, 2, 3)},
