@@ -174,6 +174,18 @@ def _spread_prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
     return np.where(x < 0, x * slope, x).astype(x.dtype)
 
 
+def _log_sum_exp(x: np.ndarray, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> np.ndarray:
+    """In double precision, with the maximum taken out where it is finite."""
+    if (axes is None or not len(axes)) and noop_with_empty_axes:
+        return x
+    along = None if axes is None or not len(axes) else tuple(int(axis) for axis in axes)
+    wide = x.astype(np.float64)
+    largest = np.max(wide, axis=along, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(largest), largest, 0)
+    found = np.log(np.exp(wide - shift).sum(axis=along, keepdims=True)) + shift
+    return np.asarray(found if keepdims else np.squeeze(found, along)).astype(x.dtype)
+
+
 def _upsample(x: np.ndarray, scales: Any = None, mode: str = "nearest", **how: Any) -> np.ndarray:
     """A place in the result stands for itself divided by the scale; nearest takes the one below."""
     scales = [1, 1, how["height_scale"], how["width_scale"]] if scales is None else scales
@@ -225,6 +237,7 @@ _MEANINGS: tuple[tuple[str, int, int, _Meaning], ...] = (
     ("QLinearConv", 10, 99, qlinear_conv),
     ("QLinearMatMul", 10, 99, qlinear_matmul),
     ("Upsample", 1, 9, _upsample),
+    ("ReduceLogSumExp", 1, 99, _log_sum_exp),
     ("RNN", 1, 99, rnn),
     ("GRU", 1, 99, gru),
     ("LSTM", 1, 99, lstm),

@@ -54,6 +54,15 @@ BETTER = {
         "(float[3] x) => (float[n] y) <int64[1] s = {-9}, int64[1] e = {-99}, int64[1] a = {0}, int64[1] k = {-1}> "
         "{y = Slice (x, s, e, a, k)}", {"x": np.arange(3, dtype=F)}, np.zeros(1, F),
     ),
+    "two infinities added in logarithms": (
+        "(float[2] x) => (float[1] y) {y = ReduceLogSumExp (x)}", {"x": np.array([math.inf, math.inf], F)},
+        np.array([math.inf], F),
+    ),
+    "the sum of halves near 1": (
+        "(float16[3] x) => (float16[1] y) {y = ReduceLogSumExp (x)}",
+        {"x": np.array([-0.125, -2.875, -2.625], np.float16)},
+        np.array([math.log(math.exp(-0.125) + math.exp(-2.875) + math.exp(-2.625))], np.float16),
+    ),
     "an infinite slope": (
         "(float[2] x, float[1] s) => (float[2] y) {y = PRelu (x, s)}",
         {"x": np.array([1, 0], F), "s": np.array([math.inf], F)}, np.array([1, 0], F),
