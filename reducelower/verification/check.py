@@ -416,8 +416,9 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
             return _rounding(moves[0].get(str(number)), seen.expected[number], case)
 
         def inside(number: int = at) -> Move | None:
-            found = seen.unsteady.moves(case.feeds, seen.expected)
-            return _rounding(found.get(str(number)), seen.expected[number], case)
+            found = seen.unsteady.moves(case.feeds, seen.expected).get(str(number))
+            # Only elements that move themselves: values that lie on a step would excuse all that are beside one.
+            return _rounding(found and replace(found, flipped=0.0), seen.expected[number], case)
 
         compare = judge_raised if pair.is_raised else judge
         tolerance = tolerance_for(element_type_of(before), setup.tolerances)

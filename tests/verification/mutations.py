@@ -20,7 +20,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from reducelower import convert_version
 from reducelower.errors import ConversionError
-from reducelower.verification import verify
+from reducelower.verification import Verification, verify
 
 from .faults import FAULTS, plant
 from .models import model
@@ -232,11 +232,13 @@ def _values(
     return rng.integers(*((-5, 6), (0, 3), (-1000, 1000), (0, 10))[kind], shape).astype(dtype)
 
 
-def reason(mutant: Mutant) -> str:
-    """Why a fault changes nothing: what the conversions with and without it have in common where it stands."""
+def reason(mutant: Mutant, judged: Verification) -> str:
+    """Why a fault changes nothing: what the models with and without it have in common where it stands."""
     found = verify(mutant.honest, mutant.after)
     if not found.sites:
         return "the same by structure: a default, an order that does not matter, or nothing reads it"
+    if not found.equivalent:  # where the fault stands, and up to what hides it in a larger region
+        found = judged
     limits = [note for site in found.sites for note in site.notes if note.startswith("Of other values")]
     if limits:
         return limits[0]
@@ -267,7 +269,7 @@ def main() -> int:
         elif found.verdict == "not shown":
             print(f"not shown {mutant}: {found.unseen[:1]} ({shown or 'nothing shows'})", flush=True)
         else:
-            print(f"equivalent {mutant}: {reason(mutant)}", flush=True)
+            print(f"equivalent {mutant}: {reason(mutant, found)}", flush=True)
     took = time.perf_counter() - started
     print(f"{sum(verdicts.values())} faults of {len(kinds)} kinds, {dict(verdicts)}, {missed} missed, {took:.0f} s")
     return 1 if missed else 0

@@ -75,3 +75,12 @@ SUMMED = (
 def test_a_bound_that_few_sums_lie_beside_is_searched_for(bound: float) -> None:
     found = verify(model(SUMMED.format(0)), model(SUMMED.format(bound)))
     assert found.verdict == "different"
+
+
+def test_values_on_a_step_excuse_none_beside_it() -> None:
+    text = (
+        "g (float[N, 4] x) => (float[N, 4] y) <float a = {{-3}}, float b = {{6}}> "
+        "{{ e = Exp (x)  {}  t = Sub (f, a)  c = Clip (t, a, b)  y = Floor (c) }}"
+    )
+    narrow = "h = Cast <to = 10> (e)  f = Cast <to = 1> (h)"
+    assert verify(model(text.format("f = Identity (e)")), model(text.format(narrow))).verdict == "different"
