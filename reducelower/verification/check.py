@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from reducelower.verification.pairs import Pair, small_models
 from reducelower.verification.result import INFINITE, SiteStatus, SiteVerification
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.source import CannotRunError, Source
+from reducelower.verification.steps import beside_steps
 from reducelower.verification.trials import Definition, cases, input_specs_of, reduction_of
 from reducelower.verification.unsteady import Unsteady
 from reducelower.verification.witness import Witness
@@ -350,7 +351,8 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
             return False
 
     smaller = None if setup.static else suits
-    for case, settled in cases(pair, limits, reduction, setup.seed, setup.static, accepts, smaller):
+    fed = cases(pair, limits, reduction, setup.seed, setup.static, accepts, smaller)
+    for case, settled in _with_steps(fed, left) if limits.has_steps and reduction is None else fed:
         try:
             expected = left.run(case.feeds)
         except CannotRunError as error:
@@ -373,6 +375,17 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
         seen = _Seen(case, settled, left, expected, results, witness, unsteady, left_name != right_name)
         _judge_case(tally, setup, seen)
     return tally
+
+
+def _with_steps(
+    fed: Iterable[tuple[Case, Reduction | None]], source: Session
+) -> Iterator[tuple[Case, Reduction | None]]:
+    """The same cases, and values beside the steps that are found between them."""
+    seen = []
+    for case, settled in fed:
+        seen.append(case)
+        yield case, settled
+    yield from ((case, None) for case in beside_steps(source, seen))
 
 
 @dataclass(frozen=True)
