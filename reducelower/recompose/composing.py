@@ -70,8 +70,8 @@ class Composed:
 
     @property
     def reads(self) -> Iterator[str]:
-        """What the nodes that come read."""
-        return (self.names.get(name, name) for node in self.answer.nodes for name in node.input)
+        """What the nodes that come read of what there is."""
+        return (self.names[called] for node in self.answer.nodes for called in node.input if called in self.names)
 
     def settle(self, scope: GraphScope) -> list[NodeProto]:
         """The nodes that come, once their constants are added and the values between them have names."""

@@ -93,10 +93,10 @@ def _check_number(place: Place, divisor: int, *, inverse: bool) -> None:
     value, shape = place.view.constant(divisor), place.view.shape(place.data)
     if "group_shape" in place.values:
         shape = None if shape is None or None in shape else _grouped(shape, place)
-    sizes = None if shape is None else [shape[axis] for axis in place.axes]
-    if value is None or value.size != 1 or sizes is None or any(not size for size in sizes):
+    sizes = None if shape is None else [shape[axis] if axis < len(shape) else None for axis in place.axes]
+    if value is None or value.size != 1 or shape is None or sizes is None or not all(sizes):
         raise NotItError("it is not known whether the sums are divided by the number of elements")
-    if shape is not None and value.ndim > len(shape):
+    if value.ndim > len(shape):
         raise NotItError("a constant of one element adds dimensions")
     number, count = float(value.reshape(-1)[0]), math.prod(size or 0 for size in sizes)
     precision = 2.0**-10 if value.dtype.itemsize == 2 else 2.0**-22
@@ -107,18 +107,21 @@ def _check_number(place: Place, divisor: int, *, inverse: bool) -> None:
 
 
 def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
-    """The shape of data by groups: batch, groups, and what is in a group."""
-    groups = _groups(place, shape[1] or 1)
-    return shape[0] or 1, groups, math.prod(size or 1 for size in shape[1:]) // groups
+    """The shape that data of a shape is brought to by groups."""
+    value = place.view.constant(place.values["group_shape"])
+    stated = [] if value is None else value.reshape(-1).tolist()
+    sizes = [shape[at] or 0 if not size and at < len(shape) else size for at, size in enumerate(stated)]
+    rest = math.prod(size or 0 for size in shape) // (math.prod(size for size in sizes if size != -1) or 1)
+    return tuple(rest if size == -1 else size for size in sizes)
+
+
+# The operators
 
 
 def _node(place: Place, inputs: Sequence[str] = (), output: str = "", /, **attributes: Any) -> NodeProto:
     """The operator's node: of the data, and of what else it reads; it yields the result unless told otherwise."""
     read = inputs or [blank(place.data)]
     return helper.make_node(place.form.op_type, read, [output or blank(place.output)], **attributes)
-
-
-# The operators
 
 
 def _by_layer(place: Place) -> list[NodeProto]:

@@ -221,6 +221,30 @@ def test_over_channels_it_goes_between_transpositions() -> None:
     np.testing.assert_allclose(run(raised, x), run(model, x), rtol=1e-5, atol=1e-5)
 
 
+def test_groups_of_another_layout_are_left() -> None:
+    """As jax spells it, channels last: the reductions go over axes of groups that the data itself does not have."""
+    model = reducelower.expand(reducelower.convert_version(onnx.load(DATA / "jax_23.onnx"), 23), rules="core")
+    raised = raise_with_plan(model)
+    checker.check_model(raised.model, full_check=True)
+    assert any("GroupNormalization and was left: it goes over axes" in note for note in raised.plan.notes)
+
+
+def test_names_may_look_like_anything() -> None:
+    given = layer(shape=(2, 4, 5, 3), axes=(1,), scale=(4, 1, 1), bias=(4, 1, 1))
+    odd = {"x": "⟦0⟧", "mean": "⟦c0⟧", "deviation": "⟦1⟧", "square": "⟦b0⟧", "scale": "⟦c1⟧", "bias": "it's", "y": '"'}
+    for node in given.graph.node:
+        node.input[:] = [odd.get(name, name) for name in node.input]
+        node.output[:] = [odd.get(name, name) for name in node.output]
+    for values_of in (given.graph.input, given.graph.output, given.graph.initializer, given.graph.value_info):
+        for value in values_of:
+            value.name = odd.get(value.name, value.name)
+    raised = reducelower.raise_reductions(given)
+    checker.check_model(raised, full_check=True)
+    assert kinds(raised) == ["Transpose", "LayerNormalization", "Transpose"]
+    x = np.random.default_rng(1).normal(size=(2, 4, 5, 3)).astype(np.float32)
+    np.testing.assert_allclose(run(raised, x), run(given, x), rtol=1e-5, atol=1e-5)
+
+
 def test_only_named_operators_are_raised() -> None:
     model = layer()
     assert reducelower.raise_reductions(model, ops=["RMSNormalization"]) == model

@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from reducelower.recompose import raise_with_plan
+from reducelower.recompose.view import Remembered
 from tests.recompose.perturbed import case, wrong
 
 SEEDS = {"a": range(300, 312), "b": range(510, 522), "c": range(2000, 2012)}
@@ -22,3 +24,15 @@ def test_a_form_with_one_thing_changed_computes_what_it_did(group: str) -> None:
             assert not says, f"seed {seed}: {says}; {told}"
             raised += kinds
     assert len(raised) > 3, "hardly anything was raised, so that nothing was tried"
+
+
+def test_what_is_remembered_of_other_places_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [case(seed) for seed in range(4000, 4012)]
+    models = [each[0] for each in made if each is not None]
+    remembered = [raise_with_plan(model) for model in models]
+    monkeypatch.setattr(Remembered, "of", lambda self, view: self._work(view))
+    for model, with_memory in zip(models, remembered, strict=True):
+        alone = raise_with_plan(model)
+        assert alone.model.SerializeToString() == with_memory.model.SerializeToString()
+        assert alone.plan == with_memory.plan
+    assert sum(len(each.plan.sites) for each in remembered) > 10
