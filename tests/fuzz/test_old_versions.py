@@ -94,3 +94,13 @@ def test_axes_are_inserted_together_below_13() -> None:
     found = run("reference", model, {"x": np.zeros((2, 3), F)}).values
     assert found is not None
     assert found[0].shape == (2, 1, 3, 1)
+
+
+def test_an_output_without_a_name_is_no_input_that_is_left_out() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 14]> g (float[2] x) => (float[2] y, int64[1] i) '
+        "<int64[1] k = {1}, float high = {9}> { , i = TopK (x, k) y = Clip (x, , high) }"
+    )
+    found = run("reference", model, {"x": np.array([1, 5], F)}).values
+    assert found is not None
+    np.testing.assert_array_equal(found[0], [1, 5])
