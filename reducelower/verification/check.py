@@ -490,9 +490,10 @@ def _is_carried(pair: Pair) -> bool:
 
 
 def _is_random(pair: Pair, seen: _Seen) -> bool:
-    """Whether the source draws numbers, and gives others when it is run again."""
-    if not any(node.op_type in RANDOM for node in walk(pair.nodes)):
-        return False
+    """Whether the source draws numbers; a Dropout only where it gives others when it is run again."""
+    drawing = {node.op_type for node in walk(pair.nodes)} & RANDOM
+    if not drawing or drawing - {"Dropout"}:
+        return bool(drawing)
     again = seen.source.run(seen.case.feeds)
     return not all(
         identical(np.asarray(one), np.asarray(other)) for one, other in zip(seen.expected, again, strict=True)

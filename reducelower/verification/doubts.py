@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -53,7 +53,7 @@ def random_outputs(
         clock: how long it may take.
     """
     names = [value.name for value in model.graph.output]
-    unstable = set() if run.runtime == other.runtime else _drawn(model)
+    unstable = _drawn(model, _OF_PROBABILITIES if run.runtime == other.runtime else RANDOM)
     found = sorted({node.op_type for node in all_nodes(model)} & RANDOM)
     # Without a random operator, one set of inputs tells whether threads add up in an order of their own.
     for feeds, first in islice(zip(run.cases, run.results, strict=True), None if found else 1):
@@ -78,11 +78,14 @@ def random_outputs(
     ]
 
 
-def _drawn(model: ModelProto) -> set[str]:
-    """The values of the main graph that are computed from random numbers."""
+_OF_PROBABILITIES = frozenset({"Bernoulli", "Multinomial"})  # their pages leave open what others than these do
+
+
+def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:
+    """The values of the main graph that are computed from what some operators draw."""
     found: set[str] = set()
     for node in model.graph.node:
-        if any(inner.op_type in RANDOM for inner in walk([node])) or not found.isdisjoint(read_by(node)):
+        if any(inner.op_type in kinds for inner in walk([node])) or not found.isdisjoint(read_by(node)):
             found.update(name for name in node.output if name)
     return found
 

@@ -202,7 +202,7 @@ def _overflow_alike(before: Array, after: Array, found: Difference) -> bool:
     if not is_float(before):
         return False
     wide_before, wide_after = before.astype(np.float64), after.astype(np.float64)
-    infinite = np.isinf(wide_before), np.isinf(wide_after)
+    infinite = ~np.isfinite(wide_before), ~np.isfinite(wide_after)
     if not (infinite[0].any() and infinite[1].any()):
         return False
     _, _, largest = smallest_and_eps(before.dtype)

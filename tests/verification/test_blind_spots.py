@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification import verify
+from reducelower.verification.conditioning import Move, explained, widened
 
 from .models import model
 
@@ -84,3 +87,11 @@ def test_values_on_a_step_excuse_none_beside_it() -> None:
     )
     narrow = "h = Cast <to = 10> (e)  f = Cast <to = 1> (h)"
     assert verify(model(text.format("f = Identity (e)")), model(text.format(narrow))).verdict == "different"
+
+
+def test_small_values_that_move_are_no_flips_that_others_may_share() -> None:
+    value, moved = np.array([1.0, 1e-15, 1e-17]), np.array([1.0, 2e-15, 1e-17])
+    moves: dict[str, Move] = {}
+    widened(moves, "p", value, moved, by_rounding=True)
+    other = np.array([1.0, 1e-15, 5e-16])
+    assert explained(value, other, Tolerance(64, 1e-5), moves["p"]).mismatch
