@@ -13,8 +13,7 @@ from typing import Any
 from onnx import ModelProto
 
 from reducelower.arguments import check_arguments
-from reducelower.legalization.drafting import fits, legal, refused, suspecting
-from reducelower.legalization.oldest_fitting import name_oldest_fitting
+from reducelower.legalization.refusals import fits, legal, name_oldest_fitting, refused, suspecting
 from reducelower.legalization.run import attempt, attempt_in_place, source_opset
 from reducelower.model.document import Document
 from reducelower.options import Book, IrVersion, Settings, Target

@@ -13,7 +13,7 @@ from reducelower.api import check
 from reducelower.batch.diagnosis import what_is_wrong_with_source
 from reducelower.errors import Refusal
 from reducelower.files import LoadedModel, all_graphs, read_model
-from reducelower.legalization.drafting import fits
+from reducelower.legalization.refusals import fits
 from reducelower.legalization.run import source_opset
 from reducelower.model.inference import skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, latest_opset

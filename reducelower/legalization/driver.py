@@ -1,6 +1,6 @@
 """The engine: one pass over a model that makes every node legal for the target, or collects why it cannot.
 
-What becomes of one node is settled by `settling`, and done to all nodes like it by `memo`. Source nodes are edited
+What becomes of one node is settled by `node`, and done to all nodes like it by `memo`. Source nodes are edited
 where they stand; replacements are put in place at the very end, so that positions mean the same all along. What changes
 only in the element types an operator takes is decided last, and only for the types that can occur in the model at all.
 """
@@ -29,8 +29,8 @@ from reducelower.legalization.memo import (
     read_node,
     scope_of,
 )
+from reducelower.legalization.node import Settler
 from reducelower.legalization.occurring_types import Occurring
-from reducelower.legalization.settling import Settler
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reducelower.adapters import absent, constants, reductions
+from reducelower.adapters import constants, decompose, reductions
 from reducelower.adapters.registry import Crossing, crossings
 from reducelower.model.schemas import all_operators, latest_opset, schema, versions
 
@@ -59,4 +59,4 @@ def _before_first(op_type: str) -> str:
     first = versions(op_type)[0]
     if first == 1:
         return ""
-    return f"{first}: expressed by others" if absent.is_expressible(op_type) else f"{first}: refused"
+    return f"{first}: expressed by others" if decompose.is_expressible(op_type) else f"{first}: refused"

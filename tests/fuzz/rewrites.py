@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reducelower.adapters import absent, registry
+from reducelower.adapters import decompose, registry
 from reducelower.model.schemas import all_operators, is_deprecated, schema, versions
 from tests.fuzz.case import Action, Case
 from tests.fuzz.drawing import NotDrawableError
@@ -51,7 +51,7 @@ def every_rewrite() -> Mapping[str, tuple[str, int, int]]:
         withdrawn = next((version for version in since if version > first and is_deprecated(op_type, version)), None)
         if withdrawn is not None:
             found[f"{op_type} {withdrawn - 1} to {withdrawn}"] = (op_type, withdrawn - 1, withdrawn)
-        elif first > 1 and absent.is_expressible(op_type):
+        elif first > 1 and decompose.is_expressible(op_type):
             found[f"{op_type} {first} to {first - 1}"] = (op_type, first, first - 1)
     return found
 

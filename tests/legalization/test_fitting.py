@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper
 
 import reducelower
 from reducelower import ConversionError
-from reducelower.legalization.oldest_fitting import oldest_fitting
+from reducelower.legalization.refusals import oldest_fitting
 from reducelower.model import inference
 
 

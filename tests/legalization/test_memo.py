@@ -14,7 +14,7 @@ from reducelower import ConversionError, Target
 from reducelower.adapters import registry
 from reducelower.legalization import run
 from reducelower.legalization.memo import in_blanks, read_node, scope_of
-from reducelower.legalization.settling import Settler
+from reducelower.legalization.node import Settler
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 from reducelower.scope.graph import GraphScope

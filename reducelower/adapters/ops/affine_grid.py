@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope

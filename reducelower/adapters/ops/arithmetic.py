@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import set_attribute, value_of

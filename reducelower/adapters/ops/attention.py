@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, raises
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, defs, helper
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.casts import Fitted, refusal, retypes
+from reducelower.adapters.decompose import expresses
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.scope.scope import Scope

@@ -10,8 +10,8 @@ from typing import Any
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.scope.scope import Scope
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.model.attributes import value_of
 from reducelower.model.build import make_node

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TypeProto, defs, helper
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.casts import Fitted, retypes_container
+from reducelower.adapters.decompose import expresses
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import largest_finite
 from reducelower.scope.scope import Scope

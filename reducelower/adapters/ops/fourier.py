@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of

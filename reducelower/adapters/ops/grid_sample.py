@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 

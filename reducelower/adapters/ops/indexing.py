@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import TO_THE_END, Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.shaping import without_batches
 from reducelower.adapters.ops.slicing import ramp

@@ -15,8 +15,8 @@ from math import prod
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.quantization import saturated
 from reducelower.errors import RefusedError
 from reducelower.scope.scope import Scope

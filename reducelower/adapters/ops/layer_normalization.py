@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, set_attribute, value_of

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.model.attributes import attribute_of
 from reducelower.scope.scope import Scope
 

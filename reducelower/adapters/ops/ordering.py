@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto, defs, helper
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.casts import Fitted, cast_exactly, refusal, retypes
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.clipping import limited
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of

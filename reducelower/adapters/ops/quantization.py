@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, value_of

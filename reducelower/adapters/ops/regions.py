@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError

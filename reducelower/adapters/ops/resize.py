@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.interpolation import Axis, interpolate
 from reducelower.adapters.ops.run_time_interpolation import can_interpolate_at_run_time, interpolate_at_run_time
 from reducelower.adapters.registry import Outcome, lowers, raises

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.model.numbers import FLOATS
 from reducelower.scope.scope import Scope
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from reducelower.adapters.absent import expresses
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope

@@ -11,11 +11,11 @@ from reducelower.errors import RefusedError
 from reducelower.legalization.dead_ends import DeadEnds, expression
 from reducelower.plan import Label
 from reducelower.runtimes.facts import Fact
-from reducelower.runtimes.fitting import Misfit, Way, misfit, ways_out
 from reducelower.runtimes.runtime import Runtime
+from reducelower.runtimes.search import Misfit, Way, misfit, ways_out
 
 if TYPE_CHECKING:
-    from reducelower.legalization.settling import AnyScope, Settler
+    from reducelower.legalization.node import AnyScope, Settler
 
 __all__ = ["Mender"]
 

@@ -10,7 +10,6 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from reducelower.errors import ConversionError, Refusal, UnreadableModelError
-from reducelower.legalization.oldest_fitting import name_oldest_fitting
 from reducelower.legalization.run import attempt, refusing
 from reducelower.model.document import Document
 from reducelower.model.inference import ContradictionError
@@ -18,7 +17,7 @@ from reducelower.model.validate import what_is_odd
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 
-__all__ = ["fits", "legal", "refused", "suspecting"]
+__all__ = ["fits", "legal", "name_oldest_fitting", "oldest_fitting", "refused", "suspecting"]
 
 
 def legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
@@ -83,3 +82,42 @@ def fits(
         return not (refuses(opset) or attempt(trials, replace(target, opset=opset), settings, report=False)[1].refusals)
 
     return is_legal
+
+
+def oldest_fitting(source: int, goal: int, fits: Callable[[int], bool]) -> int | None:
+    """The oldest opset version above a refused goal at which a model fits; None if that is none up to its own.
+
+    Fitting is not monotone: an operator may change so that a version in between is the one that lacks something. So
+    every version is tried, from the goal upward.
+
+    Args:
+        source: opset version of the model.
+        goal: opset version that it was refused for.
+        fits: whether the model can be made legal for an opset version.
+    """
+    return next((opset for opset in range(goal + 1, source + 1) if fits(opset)), None)
+
+
+def name_oldest_fitting(plan: Plan, fits: Callable[[int], bool]) -> Plan:
+    """The plan with the oldest fitting opset version in the hint of every refusal, if it refuses a downgrade.
+
+    Args:
+        plan: the result of a run.
+        fits: whether the same model can be made legal for another opset version.
+    """
+    goal = plan.target.opset
+    nodes_refused = any(refusal.operator for refusal in plan.refusals)
+    if goal is None or goal >= plan.source_opset or not nodes_refused:
+        return plan
+    oldest = oldest_fitting(plan.source_opset, goal, fits)
+    if oldest is None:
+        return plan
+    if oldest == plan.source_opset:
+        said = f"opset {oldest}, its own, is the oldest at which the whole model fits"
+    else:
+        said = f"opset {oldest} is the oldest at which the whole model fits"
+    return replace(plan, refusals=tuple(_with_hint(refusal, said) for refusal in plan.refusals))
+
+
+def _with_hint(refusal: Refusal, said: str) -> Refusal:
+    return replace(refusal, hint=f"{refusal.hint}; {said}" if refusal.hint else said)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.adapters import absent
+from reducelower.adapters import decompose
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.errors import RefusedError
 from reducelower.rulebook.rules import Rules
@@ -134,7 +134,7 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
 
 def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
     if node.op_type not in REDUCTIONS:
-        if node.op_type not in NO_COMPARISON_DOES and absent.is_expressible(node.op_type):
+        if node.op_type not in NO_COMPARISON_DOES and decompose.is_expressible(node.op_type):
             yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
         return
     for name, remedy in (RANGE_KEEPING if found.overflows else REMEDIES).items():
@@ -168,5 +168,5 @@ def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Way]:
 
 
 def _other_operators(node: NodeProto, scope: Scope) -> Written:
-    nodes, opset, _ = absent.replacement(node, scope.target_opset, scope)
+    nodes, opset, _ = decompose.replacement(node, scope.target_opset, scope)
     return nodes, opset

@@ -13,9 +13,9 @@ from onnx import ModelProto, checker, helper, parser
 from reducelower import ConversionError, Target, check, legalize
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.legalization.dead_ends import DeadEnds
-from reducelower.legalization.mending import Mender
+from reducelower.legalization.runtime import Mender
 from reducelower.runtimes import Runtime
-from reducelower.runtimes.fitting import Way
+from reducelower.runtimes.search import Way
 from tests.runtimes.toaster import HEAD, runtime
 
 X = np.array([[[1, -2, 3, 4], [0.5, 2, -1, 7], [3, 3, 1, 2]], [[9, 8, 7, 6], [5, 4, 3, 2], [1, 1, 1, 1]]], np.float32)

@@ -24,7 +24,7 @@ from reducelower.scope.body import BodyScope, InnerScope
 from reducelower.scope.node import NodeScope
 
 if TYPE_CHECKING:
-    from reducelower.legalization.mending import Mender
+    from reducelower.legalization.runtime import Mender
     from reducelower.rulebook import Rule
     from reducelower.runtimes import Fact
 
@@ -124,7 +124,7 @@ class Settler:
 
     def _mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
         if self._mender is None:
-            from reducelower.legalization.mending import Mender
+            from reducelower.legalization.runtime import Mender
 
             self._mender = Mender(self)
         return self._mender.mend(node, scope, facts)
@@ -201,7 +201,7 @@ class Settler:
         return refused
 
     def _replace_absent(self, node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], str]:
-        from reducelower.adapters import absent
+        from reducelower.adapters import decompose
 
         # They are written for an opset version that may not take all the types which the operator takes at its own.
         mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
@@ -209,7 +209,7 @@ class Settler:
             raise RefusedError(f"opset {self.goal} has neither {' nor '.join(dict.fromkeys(self._expressing))}")
         self._expressing.append(node.op_type)
         try:
-            nodes, written, label = absent.replacement(node, opset, scope)
+            nodes, written, label = decompose.replacement(node, opset, scope)
             return self.settle_all(nodes, written, scope, mistyped=mistyped), label
         finally:
             self._expressing.pop()
