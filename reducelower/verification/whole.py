@@ -233,10 +233,7 @@ def combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
         regions: what the regions gave by themselves; None where the models cannot be compared at all.
     """
     sites = () if regions is None else regions.findings
-    # A form that loses range was asked for, and the outputs show it as its region does.
-    chosen = any(site.status == "loses range" and site.is_chosen for site in sites)
-    improved = any(site.status == "improved" for site in sites)
-    outputs = tuple(_as_its_regions(output, chosen, improved) for item in found for output in item.outputs)
+    outputs = tuple(output for item in found for output in item.outputs)
     unseen = dict.fromkeys(note for item in found for note in item.unseen)
     unseen |= dict.fromkeys(f"{site.place}: {site.reason}" for site in sites if site.status == "not run")
     ran = bool(found) and all(item.ran for item in found)
@@ -267,13 +264,19 @@ def combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
     )
 
 
-def _as_its_regions(item: OutputComparison, chosen: bool, improved: bool) -> OutputComparison:
-    """An output that shows what a region was asked to lose, or what one has right and the source overflows in."""
-    if chosen and item.loses_range:
-        return replace(item, verdict="equal", reason=f"loses range: {item.reason}")
-    if improved and item.gains_range:
-        return replace(item, verdict="equal", reason=f"right where the source is not: {item.reason}")
-    return item
+def _as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list[OutputComparison]:
+    """Outputs of which some show what a region was asked to lose, or what one has right and the source overflows in."""
+    sites = () if regions is None else regions.findings
+    chosen = any(site.status == "loses range" and site.is_chosen for site in sites)
+    improved = any(site.status == "improved" for site in sites)
+    found = []
+    for item in outputs:
+        if chosen and item.loses_range:
+            item = replace(item, verdict="equal", reason=f"loses range: {item.reason}")
+        elif improved and item.gains_range:
+            item = replace(item, verdict="equal", reason=f"right where the source is not: {item.reason}")
+        found.append(item)
+    return found
 
 
 def _cannot_be_same(item: Whole) -> bool:
@@ -363,6 +366,7 @@ def _judge(question: _Question, left: Run, right: Run) -> Whole:
         outputs = random_outputs(question.before.proto, left, right, outputs, question.clock)
     if _differ(outputs):
         outputs = _with_sensitivity(question, left, right, outputs)
+    outputs = _as_regions(outputs, question.regions)
     if _differ(outputs) and {left.runtime, right.runtime} == {"onnxruntime", "reference"}:
         outputs = _both_in_reference(question, right, outputs)
     if _differ(outputs) and question.holds and right.runtime == "onnxruntime":

@@ -105,7 +105,8 @@ def test_two_runtimes_may_differ_in_single_precision(error: float, slight: bool)
     assert is_slight(values, values + error) is slight
 
 
-def test_a_region_that_draws_numbers_is_not_shown() -> None:
+def test_what_is_done_with_drawn_numbers_is_not_called_equivalent() -> None:
     text = "g (float[4] x) => (float[4] y) { r = RandomUniformLike (x)  y = Add (x, r) }"
     found = verify(model(text), model(text.replace("Add (x, r)", "Sub (x, r)")))
-    assert found.verdict == "not shown"
+    # Which of the two it is depends on what is drawn.
+    assert found.verdict in {"not shown", "different"}
