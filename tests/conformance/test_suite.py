@@ -20,7 +20,7 @@ from reducelower.conformance.process import Answer
 from reducelower.conformance.suite import suite
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import latest_opset
-from reducelower.runtimes import Evidence, Fact, Ranges, Runtime, fitting
+from reducelower.runtimes import Evidence, Fact, Ranges, Runtime, search
 from reducelower.runtimes.facts import When
 from reducelower.runtimes.features import Features as Found
 from tests.conformance.made import DAY, everything, reductions
@@ -122,7 +122,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Found]:
         found.append(Found(*arguments))  # type: ignore[arg-type]
         return found[-1]
 
-    monkeypatch.setattr(fitting, "Features", record)
+    monkeypatch.setattr(search, "Features", record)
     return found
 
 

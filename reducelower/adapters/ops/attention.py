@@ -63,6 +63,11 @@ def _of_one_type(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
     return body.nodes
 
 
+_KNOWN = frozenset(
+    {"is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode", "scale", "softcap", "softmax_precision"}
+)
+"""The attributes of opset version 23; later ones, such as windows, are left to the schema's body."""
+
 _LENGTH_OF_MASK_IS_GIVEN = 24
 """Opset version from which on a mask may be shorter than the keys, and is then filled up."""
 
@@ -72,7 +77,7 @@ def _with_equal_heads(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
     """The sums and products of the schema's body, where nothing is to be repeated, kept or cut off."""
     body = Writer(node, scope)
     query, key, value, mask = (body.input(index) for index in range(4))
-    if any(attribute.ref_attr_name for attribute in node.attribute):
+    if any(attribute.ref_attr_name or attribute.name not in _KNOWN for attribute in node.attribute):
         return None
     element_type = scope.element_type(query)
     shapes = [scope.shape(name) for name in (query, key, value)]
