@@ -42,11 +42,13 @@ def _expected(feeds: dict[str, np.ndarray], groups: int, offset_groups: int) -> 
     return found
 
 
-def _model(feeds: dict[str, np.ndarray], *, batch: Any, height: Any, **attributes: Any) -> ModelProto:
+def _model(
+    feeds: dict[str, np.ndarray], *, batch: Any, height: Any, element_type: int = TensorProto.FLOAT, **attributes: Any
+) -> ModelProto:
     shapes = {name: list(value.shape) for name, value in feeds.items()}
     shapes["x"] = [batch, shapes["x"][1], height, shapes["x"][3]]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, 6, 3, 6])
+    values = [helper.make_tensor_value_info(name, element_type, shape) for name, shape in shapes.items()]
+    result = helper.make_tensor_value_info("y", element_type, [None, 6, 3, 6])
     node = helper.make_node("DeformConv", list(feeds), ["y"], **ATTRIBUTES, **attributes)
     graph = helper.make_graph([node], "g", values, [result])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
@@ -69,6 +71,13 @@ def test_elements_are_taken_where_offsets_point(offset_groups: int, target: int)
     made = _model(feeds, batch="N", height=6, group=2, offset_group=offset_groups)
     (result,) = run(converted(made, target), feeds)
     np.testing.assert_allclose(result, _expected(feeds, 2, offset_groups), rtol=1e-4, atol=1e-4)
+
+
+def test_sums_of_halves_are_rounded_once() -> None:
+    feeds = {name: value.astype(np.float16) for name, value in _feeds(2).items()}
+    made = _model(feeds, batch="N", height=6, element_type=TensorProto.FLOAT16, group=2, offset_group=2)
+    (result,) = run(converted(made, 13), feeds)
+    np.testing.assert_allclose(result, _expected(feeds, 2, 2), rtol=2**-11, atol=1e-5)
 
 
 def test_data_of_unknown_size_is_refused() -> None:

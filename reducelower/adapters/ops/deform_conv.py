@@ -46,6 +46,19 @@ class _Sizes:
         return self.places[0] * self.places[1]
 
 
+@expresses("DeformConv", opset=19, reads=19)
+def _of_halves(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+    """Sums of products of 16 bits are taken in float, as a kernel does; so are places, of which they hold few."""
+    element_type = scope.needed_element_type(node.input[0])
+    if element_type not in _NARROW:
+        return None
+    body = Writer(node, scope)
+    inputs = [name and body.add("Cast", name, tail="wide", to=TensorProto.FLOAT) for name in node.input]
+    (result,) = body.add_many("DeformConv", inputs, ["wide_result"])
+    body.nodes[-1].attribute.extend(node.attribute)
+    return body.yields("Cast", result, to=element_type)
+
+
 @expresses("DeformConv", opset=13, reads=19)
 def _deform_conv(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The columns of an ordinary convolution, taken between the elements where offsets point, times the weights."""
@@ -87,17 +100,13 @@ def _reshaped(body: Writer, name: str, shape: list[int], tail: str) -> str:
 
 def _columns(body: Writer, sizes: _Sizes, element_type: int) -> str:
     """What each tap of the kernel sees at each place: (N, offset groups, channels of one, taps * places)."""
-    number = TensorProto.FLOAT if element_type in _NARROW else element_type
-    offset = body.node.input[2]
-    if number != element_type:
-        offset = body.add("Cast", offset, tail="offset", to=number)
     shape = [-1, sizes.offset_groups, sizes.taps, 2, sizes.spots]
-    offset = _reshaped(body, offset, shape, "offsets")
+    offset = _reshaped(body, body.node.input[2], shape, "offsets")
     low: list[str] = []
     beyond: list[str] = []
     for axis, base in enumerate(_bases(body.node, sizes)):
         along = body.add("Gather", offset, body.constant(axis, _INT64, f"axis_{axis}"), tail="moved", axis=3)
-        place = body.add("Add", along, body.constant(base, number, "base"), tail="place")
+        place = body.add("Add", along, body.constant(base, element_type, "base"), tail="place")
         low.append(body.add("Floor", place, tail="low"))
         beyond.append(body.add("Sub", place, low[-1], tail="beyond"))
     # Behind the last element lies a zero, for neighbours outside.
@@ -106,7 +115,7 @@ def _columns(body: Writer, sizes: _Sizes, element_type: int) -> str:
     flat = _reshaped(body, body.node.input[0], [-1, sizes.offset_groups, inside, area], "flat")
     pads = body.constant([0, 0, 0, 0, 0, 0, 0, 1], _INT64, "pads")
     flat = body.add("Pad", flat, pads, body.constant(0, element_type, "zero"), tail="more")
-    one = body.constant(1, number, "one")
+    one = body.constant(1, element_type, "one")
     total = ""
     for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
         near = [
@@ -117,9 +126,7 @@ def _columns(body: Writer, sizes: _Sizes, element_type: int) -> str:
             for part, far in zip(beyond, (down, right), strict=True)
         ]
         share = body.add("Mul", *shares, tail="share")
-        if number != element_type:
-            share = body.add("Cast", share, tail="short_share", to=element_type)
-        seen = _gathered(body, flat, near, sizes, number)
+        seen = _gathered(body, flat, near, sizes, element_type)
         part = body.add("Mul", seen, _as_columns(body, share, sizes), tail="part")
         total = body.add("Add", total, part, tail="between") if total else part
     return body.add("Mul", total, _as_columns(body, body.input(4), sizes), tail="masked") if body.input(4) else total
@@ -141,10 +148,10 @@ def _bases(node: NodeProto, sizes: _Sizes) -> list[np.ndarray]:
     return [rows.reshape(sizes.taps, sizes.spots), columns.reshape(sizes.taps, sizes.spots)]
 
 
-def _gathered(body: Writer, flat: str, near: list[str], sizes: _Sizes, number: int) -> str:
+def _gathered(body: Writer, flat: str, near: list[str], sizes: _Sizes, element_type: int) -> str:
     """The elements at whole places, zero for those outside."""
     tests = [
-        body.add(op_type, at, body.constant(bound, number, "bound"), tail="is_inside")
+        body.add(op_type, at, body.constant(bound, element_type, "bound"), tail="is_inside")
         for at, length in zip(near, (sizes.height, sizes.width), strict=True)
         for op_type, bound in (("Greater", -1), ("Less", length))
     ]
