@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,23 @@ class Witness:
         self._result = result
         self._are_native = left == right == OnnxRuntime.name
         self._left = left
-        self._other: Session | None = None
-        self._session: Session | None = None
         self._wider = Wider(source)
-        self._body: Session | None = None
-        self._has_no_body = False
-        self._is_stale = bool(old_in_reference(source))
+
+    @cached_property
+    def _specified(self) -> Session | None:
+        """The source in the reference evaluator; None where that lacks a version of an operator or does not load it."""
+        return None if old_in_reference(self._model) else _loaded(self._model, ReferenceRuntime())
+
+    @cached_property
+    def _replaced(self) -> Session | None:
+        """The replacement there."""
+        return None if old_in_reference(self._result) else _loaded(self._result, ReferenceRuntime())
+
+    @cached_property
+    def _body(self) -> Session | None:
+        """The specification's own bodies of the operators of the source, where that ran; None where there is none."""
+        body = with_bodies(self._model)
+        return None if body is None else _loaded(body, _runtime(self._left))
 
     def departure(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, elements: Array | None) -> str:
         """How onnxruntime diverges from the specification on the source, as a sentence; empty where it does not.
@@ -52,7 +64,7 @@ class Witness:
             at: the number of the output.
             elements: the values that differ, as a mask; None where it is not known which.
         """
-        expected = self._specified(feeds) if self._are_native else None
+        expected = _run(self._specified, feeds) if self._are_native else None
         truth = None if expected is None else expected[at]
         if not isinstance(truth, np.ndarray) or truth.shape != right.shape or truth.dtype != right.dtype:
             return ""
@@ -70,7 +82,7 @@ class Witness:
 
     def _imprecise(self, feeds: Mapping[str, Any], right: Array, truth: Array, at: int, where: Array) -> str:
         """Whether onnxruntime diverges on the replacement by digits: in the evaluator that gives what the source is."""
-        there = self._replaced(feeds) if is_float(right) else None
+        there = _run(self._replaced, feeds) if is_float(right) else None
         given = None if there is None else there[at]
         if not isinstance(given, np.ndarray) or given.shape != truth.shape or given.dtype != truth.dtype:
             return ""
@@ -95,7 +107,7 @@ class Witness:
             feeds: inputs on which onnxruntime fails on the replacement.
             expected: what it gives of the source.
         """
-        given = self._replaced(feeds) if self._are_native else None
+        given = _run(self._replaced, feeds) if self._are_native else None
         return given is not None and all(
             isinstance(one, np.ndarray)
             and isinstance(other, np.ndarray)
@@ -103,26 +115,6 @@ class Witness:
             and not measure(one, other, tolerance_for(element_type_of(one))).mismatch
             for one, other in zip(expected, given, strict=True)
         )
-
-    def _replaced(self, feeds: Mapping[str, Any]) -> Sequence[Any] | None:
-        if old_in_reference(self._result):
-            return None
-        try:
-            if self._other is None:
-                self._other = ReferenceRuntime().load(Source(self._result))
-            return self._other.run(feeds)
-        except CannotRunError:
-            return None
-
-    def _specified(self, feeds: Mapping[str, Any]) -> Sequence[Any] | None:
-        if self._is_stale:
-            return None
-        try:
-            if self._session is None:
-                self._session = ReferenceRuntime().load(Source(self._model))
-            return self._session.run(feeds)
-        except CannotRunError:
-            return None
 
     def own_loss(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, elements: Array) -> str:
         """Why a difference is the source's own loss of digits or range, as a sentence; empty where it is not.
@@ -171,23 +163,28 @@ class Witness:
             at: the number of the output.
             elements: the values that differ, as a mask.
         """
-        if self._body is None and not self._has_no_body:
-            self._has_no_body = True
-            body = with_bodies(self._model)
-            try:
-                self._body = None if body is None else _runtime(self._left).load(Source(body))
-            except CannotRunError:
-                return ""
-        try:
-            given = None if self._body is None else self._body.run(feeds)[at]
-        except CannotRunError:
-            return ""
+        results = _run(self._body, feeds)
+        given = None if results is None else results[at]
         if not isinstance(given, np.ndarray) or given.shape != right.shape or left.shape != right.shape:
             return ""
         finite = is_float(right) and bool(np.isfinite(right[elements].astype(np.float64)).all())
         if not finite or not _sides_with(left, right, given, elements):
             return ""
         return f"{int(elements.sum())} values lose digits as the body of the operator in the specification does"
+
+
+def _loaded(model: ModelProto, runtime: Runtime) -> Session | None:
+    try:
+        return runtime.load(Source(model))
+    except CannotRunError:
+        return None
+
+
+def _run(session: Session | None, feeds: Mapping[str, Any]) -> Sequence[Any] | None:
+    try:
+        return None if session is None else session.run(feeds)
+    except CannotRunError:
+        return None
 
 
 def _runtime(name: str) -> Runtime:

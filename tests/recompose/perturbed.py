@@ -61,6 +61,16 @@ def _constant(graph: GraphProto, random: Random) -> int | None:
     return places[random.integers(len(places))] if places else None
 
 
+def _with_constant(graph: GraphProto, random: Random, change: Callable[[np.ndarray], np.ndarray]) -> bool:
+    place = _constant(graph, random)
+    if place is None:
+        return False
+    tensor = graph.initializer[place]
+    value = change(numpy_helper.to_array(tensor)).astype(np.float32)
+    tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
+    return True
+
+
 def nothing(graph: GraphProto, random: Random) -> bool:
     """The form as it is."""
     return True
@@ -97,27 +107,18 @@ def another_value(graph: GraphProto, random: Random) -> bool:
 
 def another_number(graph: GraphProto, random: Random) -> bool:
     """A constant is another number, by much or by little."""
-    place = _constant(graph, random)
-    if place is None:
-        return False
-    tensor = graph.initializer[place]
-    value = numpy_helper.to_array(tensor) * np.float32(random.choice([0.5, 1.01, -1.0, 0.0, 3.0]))
-    tensor.CopyFrom(numpy_helper.from_array(value.astype(np.float32), tensor.name))
-    return True
+    return _with_constant(graph, random, lambda value: value * np.float32(random.choice([0.5, 1.01, -1.0, 0.0, 3.0])))
 
 
 def another_shape(graph: GraphProto, random: Random) -> bool:
     """A constant is broadcast to another shape, with other numbers in it."""
-    place = _constant(graph, random)
-    if place is None:
-        return False
-    tensor = graph.initializer[place]
-    value = numpy_helper.to_array(tensor)
     shapes = [(1,), (1, 1), (LAST,), (SHAPE[1], 1), (SHAPE[0], 1, 1), (1, 1, 1), (1, 1, 1, 1), SHAPE, (SHAPE[1], LAST)]
-    shape = shapes[random.integers(len(shapes))]
-    other = np.full(shape, value.reshape(-1)[0]) * (1 if random.integers(2) else random.normal(1, 0.3, shape))
-    tensor.CopyFrom(numpy_helper.from_array(other.astype(np.float32), tensor.name))
-    return True
+
+    def change(value: np.ndarray) -> np.ndarray:
+        shape = shapes[random.integers(len(shapes))]
+        return np.full(shape, value.reshape(-1)[0]) * (1 if random.integers(2) else random.normal(1, 0.3, shape))
+
+    return _with_constant(graph, random, change)
 
 
 def no_dimensions_kept(graph: GraphProto, random: Random) -> bool:
