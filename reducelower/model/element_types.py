@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, defs
 from reducelower.model.attributes import attribute_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema, taken_types
 
-__all__ = ["Told", "element_type_of_constant", "follow", "told_by"]
+__all__ = ["Told", "element_type_of_constant", "follow", "formal_at", "only_element_type", "told_by"]
 
 Told: TypeAlias = "int | Sequence[str]"
 """An element type (0: it is not known), or the values of which any has the type that is asked for."""
@@ -73,18 +73,22 @@ def element_type_of_constant(node: NodeProto) -> int:
 def _by_variables(op_type: str, opset: int, place: int, inputs: int) -> int | tuple[int, ...]:
     """The element type of an output, or the places of the inputs that share its type variable; 0 for neither."""
     found = schema(op_type, opset)
-    output = None if found is None else _formal(found.outputs, place)
+    output = None if found is None else formal_at(found.outputs, place)
     if found is None or output is None:
         return 0
-    taken = taken_types(found, output)
+    formals = [formal_at(found.inputs, index) for index in range(inputs)]
+    alike = tuple(index for index, given in enumerate(formals) if given and given.type_str == output.type_str)
+    return only_element_type(found, output) or alike
+
+
+def only_element_type(found: defs.OpSchema, parameter: defs.OpSchema.FormalParameter) -> int:
+    """The element type of a parameter of a schema that takes tensors of one element type only; else 0."""
+    taken = taken_types(found, parameter)
     (only,) = taken if len(taken) == 1 else ("",)
-    if only.startswith("tensor("):
-        return parse_element_type(only)
-    formals = [_formal(found.inputs, index) for index in range(inputs)]
-    return tuple(index for index, given in enumerate(formals) if given and given.type_str == output.type_str)
+    return parse_element_type(only) if only.startswith("tensor(") else 0
 
 
-def _formal(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> defs.OpSchema.FormalParameter | None:
+def formal_at(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> defs.OpSchema.FormalParameter | None:
     """The formal parameter at a place; None for one of several values that need not be of one type."""
     formal = formals[min(place, len(formals) - 1)] if formals else None
     if formal is None or formal.option != defs.OpSchema.FormalParameterOption.Variadic:

@@ -16,8 +16,9 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from reducelower.model.attributes import value_of
 from reducelower.model.contrib_types import CONTRIB, UNLISTED, of_product
+from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.graph import may_hold_graphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema_in_force, taken_types
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known
 
 __all__ = ["complete"]
@@ -226,7 +227,7 @@ class _Completion:
                 continue
             variables = _variables(schema, node, types)
             for name, parameter in _inputs(schema, node):
-                element_type = variables.get(parameter.type_str) or _only(schema, parameter)
+                element_type = variables.get(parameter.type_str) or only_element_type(schema, parameter)
                 if name and element_type and not _has_type(types.get(name)):
                     types[name] = _merged(types.get(name), _tensor(element_type, None))
                     changed = True
@@ -327,25 +328,8 @@ def _paired(
     names: list[str], formals: list[defs.OpSchema.FormalParameter]
 ) -> list[tuple[str, defs.OpSchema.FormalParameter]]:
     """Each name with its formal parameter; of a variadic one only where all its values are of one type."""
-    found = []
-    for place, name in enumerate(names):
-        formal = formals[min(place, len(formals) - 1)] if formals else None
-        if formal is None:
-            continue
-        if formal.is_homogeneous if _is_variadic(formal) else place < len(formals):
-            found.append((name, formal))
-    return found
-
-
-def _is_variadic(formal: defs.OpSchema.FormalParameter) -> bool:
-    return bool(formal.option == defs.OpSchema.FormalParameterOption.Variadic)
-
-
-def _only(schema: defs.OpSchema, parameter: defs.OpSchema.FormalParameter) -> int:
-    """The element type of a parameter that takes tensors of one element type only; else 0."""
-    taken = taken_types(schema, parameter)
-    (one,) = taken if len(taken) == 1 else ("",)
-    return parse_element_type(one) if one.startswith("tensor(") else 0
+    paired = ((name, formal_at(formals, place)) for place, name in enumerate(names))
+    return [(name, formal) for name, formal in paired if formal is not None]
 
 
 def _variables(schema: defs.OpSchema, node: NodeProto, types: Types) -> dict[str, int]:
@@ -363,7 +347,7 @@ def _by_variables(schema: defs.OpSchema, node: NodeProto, types: Types) -> list[
     variables = _variables(schema, node, types)
     found = []
     for name, formal in _paired(list(node.output), list(schema.outputs)):
-        element_type = variables.get(formal.type_str) or _only(schema, formal)
+        element_type = variables.get(formal.type_str) or only_element_type(schema, formal)
         if name and element_type and not _has_type(types.get(name)):
             found.append((name, _tensor(element_type, None)))
     return found

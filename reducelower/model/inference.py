@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 # Tensors above this many elements are weights; shape inference only reads the values of small ones.
-_BODIES_KEPT = 512
-
 _SMALL = 1024
+
+_BODIES_KEPT = 512
 
 GraphKey = tuple[int, ...]
 
@@ -140,7 +140,8 @@ class Inference:
             from reducelower.model.infer_ranks import complete
 
             complete(self._open[0], is_inferred=self._open[1])
-            self._collect_all(self._open[0])
+            self._collect(self._open[0].graph, ())
+            self._collect_functions(self._open[0])
             self._open = None
         assert self._types is not None
         return self._types.get(key, {})
@@ -194,10 +195,6 @@ class Inference:
         for index, node in enumerate(graph.node):
             for number, _, inner in subgraphs(node) if may_hold_graphs(node) else ():
                 self._collect(inner, (*key, index, number))
-
-    def _collect_all(self, model: ModelProto) -> None:
-        self._collect(model.graph, ())
-        self._collect_functions(model)
 
     def _collect_functions(self, model: ModelProto) -> None:
         assert self._types is not None

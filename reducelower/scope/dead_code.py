@@ -53,15 +53,15 @@ def remove_unused(
         if uses[home, name]:
             continue
         removed.setdefault(home, set()).add(name)
-        for read_name in (
-            _remove_computed(name, home, by_scope[home], removed[home]) if (home, name) in computed else ()
-        ):
-            around = home.home(read_name)
-            uses[around, read_name] -= 1
-            if not uses[around, read_name] and around in by_scope and read_name not in around.inputs:
+        if (home, name) not in computed:
+            continue
+        for read in _remove_computed(name, home, by_scope[home], removed[home]):
+            around = home.home(read)
+            uses[around, read] -= 1
+            if not uses[around, read] and around in by_scope and read not in around.inputs:
                 # What a computed constant was computed from goes the same way.
-                computed.add((around, read_name))
-                open_ones.append((around, read_name))
+                computed.add((around, read))
+                open_ones.append((around, read))
     for home, names in removed.items():
         _remove(names, home, by_scope[home])
 
