@@ -31,6 +31,7 @@ class Features:
         axes_count: how many dimensions are reduced; None as above.
         all_axes: whether every dimension is reduced; None as above.
         output_types: the element type of the result.
+        fed: whether an input after the first is known at run time only.
         no_values: whether a dimension of size 0 is reduced.
         made: whether a conversion made the node; no case is of such.
     """
@@ -45,6 +46,7 @@ class Features:
     axes_count: int | None = 0
     all_axes: bool | None = False
     output_types: str = ""
+    fed: bool = False
     no_values: bool = False
     made: ClassVar[bool] = False
 

@@ -148,7 +148,13 @@ def _case(
 ) -> Case:
     known = {**(initializers or {}), **inputs}
     first = known[node.input[0]] if node.input else expected
-    features = Features(element_type_of(first), first.ndim, expected.ndim, output_types=element_type_of(expected))
+    features = Features(
+        element_type_of(first),
+        first.ndim,
+        expected.ndim,
+        output_types=element_type_of(expected),
+        fed=any(each in inputs for each in node.input[1:]),
+    )
     return make_case(name, [node], opset, features, inputs, [expected], initializers=initializers, tag=tag)
 
 
@@ -178,7 +184,7 @@ def _where(opset: int) -> Iterator[Case]:
             helper.make_node("Greater", ["a", "b"], ["condition"]),
             helper.make_node("Where", ["condition", "x", "y"], ["result"], name="part"),
         ]
-        features = Features("bool", left.ndim, left.ndim, output_types=element_type)
+        features = Features("bool", left.ndim, left.ndim, output_types=element_type, fed=True)
         expected = np.where(inputs["a"] > inputs["b"], left, right)
         yield make_case(element_type, nodes, opset, features, inputs, [expected])
 

@@ -221,7 +221,7 @@ def _features(data: Array, expected: Array, form: Form) -> Features:
     known = replace(known, output_types=element_type_of(expected))
     if form.axes == "dynamic":
         rank_out = data.ndim if form.keepdims != "0" else None
-        return replace(known, rank_out=rank_out, negative_axes=None, axes_count=None, all_axes=None)
+        return replace(known, rank_out=rank_out, negative_axes=None, axes_count=None, all_axes=None, fed=True)
     everything = not form.values and form.noop != "1"
     return replace(
         known,

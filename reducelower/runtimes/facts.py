@@ -91,6 +91,7 @@ class When:
         output_types: element types of the first output.
         rank: number of dimensions of the first input.
         rank_out: number of dimensions of the result.
+        fed: whether an input after the first is computed at run time: of Reshape and Expand the shape.
         no_values: whether a dimension of size 0 is reduced, so that a result is made of no values; sizes that nothing
             tells are taken for others.
         made: whether a conversion made the node, rather than the model's author.
@@ -107,6 +108,7 @@ class When:
     output_types: frozenset[ElementType] | None = None
     rank: Ranges | None = None
     rank_out: Ranges | None = None
+    fed: bool | None = None
     no_values: bool | None = None
 
     def matches(self, features: object) -> bool:

@@ -137,6 +137,11 @@ class Features:
         return self._scope.needed_rank(self._node.input[0]) if self._node.input else 0
 
     @property
+    def fed(self) -> bool:
+        """Whether an input after the first is known at run time only."""
+        return any(name and self._scope.constant(name) is None for name in self._node.input[1:])
+
+    @property
     def no_values(self) -> bool:
         """Whether a dimension of size 0 is reduced; False where sizes are not known."""
         shape = self._scope.shape(self._node.input[0]) if self._node.op_type in REDUCTIONS else None

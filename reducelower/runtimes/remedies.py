@@ -112,21 +112,19 @@ for an infinity stands the type's largest or smallest number where it has none. 
 
 
 def _of_nothing(node: NodeProto, scope: Scope) -> Written | None:
-    """The constant that results from reducing a dimension of size 0, where all sizes of the result are known."""
-    reduction = _Reduction(node, scope)
+    """The constant that comes of data without a value, where all sizes of the result are known."""
     shape = scope.shape(node.input[0])
-    if reduction.reduces_nothing or not shape or node.op_type not in _OF_NOTHING:
+    if not shape or 0 not in shape:
         return None
-    axes = reduction.all_axes()
-    if all(shape[axis] != 0 for axis in axes):
-        return None
+    reduction = _Reduction(node, scope)
+    axes = () if reduction.reduces_nothing else reduction.all_axes()
     sizes = [1 if axis in axes else size for axis, size in enumerate(shape) if reduction.keepdims or axis not in axes]
     dtype = tensor_dtype_to_np_dtype(scope.needed_element_type(node.input[0]))
-    value = _OF_NOTHING[node.op_type]
+    value = 0 if 0 in sizes else _OF_NOTHING.get(node.op_type)
+    if value is None or None in sizes or dtype.kind not in "fiu":
+        return None
     if dtype.kind in "iu" and np.isinf(value):
         value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
-    if None in sizes or dtype.kind not in "fiu":
-        return None
     result = scope.add_constant(np.full([size or 0 for size in sizes], value, dtype), "of_nothing")
     return reduction.alone(make_node("Identity", [result], [node.output[0]]))
 
@@ -273,8 +271,9 @@ def _in_float(node: NodeProto, scope: Scope) -> Written | None:
 
 
 def _in_int64(node: NodeProto, scope: Scope) -> Written | None:
-    """Compute sums and products of unsigned integers of 32 bits in 64 bits."""
-    return _in_type(node, scope, TensorProto.INT64, (TensorProto.UINT32,) if node.op_type in _ADDING else ())
+    """Compute sums, products and extremes of unsigned integers of 32 bits in 64 bits."""
+    exact = node.op_type in _ADDING or node.op_type in _PICKING
+    return _in_type(node, scope, TensorProto.INT64, (TensorProto.UINT32,) if exact else ())
 
 
 def _in_type(node: NodeProto, scope: Scope, wide: int, narrow: Container[int]) -> Written | None:
@@ -310,7 +309,6 @@ REMEDIES: Mapping[str, Remedy] = {
 _AXES = frozenset({"axes", "negative_axes", "noop"})
 
 _ALTERED: Mapping[str, frozenset[str]] = {
-    "the constant that comes of no values": frozenset({"no_values"}),
     "keepdims written": frozenset({"keepdims"}),
     "axes left out": _AXES,
     "axes listed": _AXES,

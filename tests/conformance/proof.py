@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from datetime import date
 from importlib import import_module
 from pathlib import Path
 
+from reducelower.conformance.case import Case
 from reducelower.conformance.mending import TOOL_REFUSED, Change, Converted, Transform, compare, fitted, mended
 from reducelower.conformance.page import MEASURED
 from reducelower.conformance.process import Subject
@@ -37,6 +39,16 @@ def by_function(name: str) -> Transform:
     sys.path.insert(0, os.getcwd())  # noqa: PTH109
     convert = getattr(import_module(module), function)
     return lambda model: Converted(convert(model))
+
+
+def sample(cases: Sequence[Case], count: int) -> list[Case]:
+    """So many cases, evenly spread over operators, opset versions and element types; the same ones each time."""
+    count = min(count, len(cases))
+    # Which forms of a type are taken is left to chance, lest a step meets the same ones again and again.
+    shuffled = random.Random(count).sample(cases, len(cases))
+    in_order = sorted(shuffled, key=lambda case: (case.operator, case.opset, case.features.element_types))
+    chosen = {in_order[at * len(cases) // count].name for at in range(count)}
+    return [case for case in cases if case.name in chosen]
 
 
 def _advance(what: str) -> Callable[[int, int], None]:
@@ -67,8 +79,16 @@ def report(changes: Sequence[Change]) -> None:
                 print(f"      {change.case.name}{' (model unchanged)' if change.same else ''}")
 
 
-def summary(changes: Sequence[Change], runtime: str, target: str, today: str) -> dict[str, object]:
-    """What the page about runtimes says of a comparison: counts before and after, and of what was right no more."""
+def summary(changes: Sequence[Change], runtime: str, target: str, today: str, suite_size: int) -> dict[str, object]:
+    """What the page about runtimes says of a comparison: counts before and after, and of what was right no more.
+
+    Args:
+        changes: what became of each case that was run.
+        runtime: name of the runtime.
+        target: what stood after ``--for``.
+        today: the date.
+        suite_size: how many cases there are, of which those that were run may be a sample.
+    """
     before = Counter(change.before.word for change in changes)
     after = Counter(TOOL_REFUSED if change.after.kind == TOOL_REFUSED else change.after.word for change in changes)
     return {
@@ -77,6 +97,7 @@ def summary(changes: Sequence[Change], runtime: str, target: str, today: str) ->
         "version": changes[0].before.version,
         "date": today,
         "cases": len(changes),
+        "of": suite_size,
         "before": [before["right"], before["wrong"], before["refused"]],
         "after": [after["right"], after["wrong"], after["refused"], after[TOOL_REFUSED]],
         "told": sum(change.is_told_wrong for change in changes),
@@ -119,13 +140,14 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="put the counts on the page about runtimes")
     parser.add_argument("--operators", help="comma-separated; all by default")
     parser.add_argument("--match", default="", help="only cases whose name contains this")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth case")
+    parser.add_argument("--sample", type=int, metavar="N", help="only N cases, from all operators, opsets and types")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--time-limit", type=float, default=60.0)
     given = parser.parse_args()
-    cases = [case for case in suite(given.operators and given.operators.split(",")) if given.match in case.name][
-        :: given.every
-    ]
+    cases = [case for case in suite(given.operators and given.operators.split(",")) if given.match in case.name]
+    suite_size = len(cases)
+    if given.sample:
+        cases = sample(cases, given.sample)
     subject = Subject.of_runtime(given.runtime, given.interpreter)
     how = {"jobs": given.jobs, "time_limit": given.time_limit, "keep": given.results}
     probed = probe(subject, cases, advance=_advance("before"), **how)
@@ -140,8 +162,7 @@ def main() -> None:
     if given.changes:
         given.changes.write_text("".join(_record(change) + "\n" for change in changes))
     if given.keep:
-        found = summary(changes, given.runtime, name, date.today().isoformat())
-        keep_summary(found)
+        keep_summary(summary(changes, given.runtime, name, date.today().isoformat(), suite_size))
     sys.exit(any(change.is_bad for change in changes))
 
 

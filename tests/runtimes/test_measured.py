@@ -17,13 +17,7 @@ from reducelower.runtimes import Fact, load_runtime
 from tests.runtimes.measured import RUNTIMES, failures
 
 UNEXPLAINED = {
-    "jaxonnxruntime": {"Expand", "Reshape"},  # only where the shape is fed, which no condition tells
     "mnn": {"Less"},  # where it broadcasts, which no condition tells
-    "ncnn": set(),
-    "onnxruntime": set(),
-    "pnnx": {"Expand", "Reshape"},
-    "tract": {"Expand", "Reshape"},  # as above
-    "tvm": {"Reshape"},
 }
 """Operators, besides the reductions, whose failures no fact of a target explains, and why."""
 

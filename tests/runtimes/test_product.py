@@ -71,7 +71,7 @@ def test_float16_is_multiplied_in_float() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "reason"),
-    [("2,n,4", "size is known at run time only"), ("2,65,4", "65 values along axis 1"), ("2,0,4", "0 values along")],
+    [("2,n,4", "size is known at run time only"), ("2,65,4", "65 values along axis 1")],
 )
 def test_what_cannot_be_written_out_is_refused(shape: str, reason: str) -> None:
     with pytest.raises(ConversionError, match=reason):

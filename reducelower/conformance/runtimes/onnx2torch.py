@@ -27,7 +27,9 @@ def _declare_detection_operators() -> None:
     """
     import torch
 
-    if not hasattr(torch.ops.torchvision, "nms"):
+    try:
+        import torchvision  # noqa: F401
+    except RuntimeError:
         library = torch.library.Library("torchvision", "FRAGMENT")
         for name in ("nms", "qnms"):
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
