@@ -7,7 +7,6 @@ parsed when a rule asks for it, and what comes of it takes its place as bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -150,8 +149,9 @@ class ParsedNodes:
             if source is not None and not kept:
                 places[index] = count << 20
                 removed += 1
-        # `next` takes a default as its second argument: here the node, whose turn it is and which is not looked at.
-        nodes.sort(key=partial(next, iter(places)))
+        held = list(nodes)  # a node is the same object as long as somebody holds it
+        place_of = dict(zip(map(id, held), places, strict=True))
+        nodes.sort(key=lambda node: place_of[id(node)])
         if removed:
             del nodes[len(nodes) - removed :]
 
