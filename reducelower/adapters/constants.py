@@ -18,7 +18,7 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 def _lower_shorthand(node: NodeProto, scope: Scope) -> Outcome:
     """``value_int`` and its like are short for a tensor."""
     if attribute_of(node, "value") is not None or attribute_of(node, "sparse_value") is not None:
-        return False
+        return None
     if not node.attribute:
         raise RefusedError("it holds no value, so the model is not valid", "mend the model")
     attribute = node.attribute[0]
@@ -34,7 +34,7 @@ def _lower_shorthand(node: NodeProto, scope: Scope) -> Outcome:
         tensor = TensorProto(data_type=TensorProto.STRING, dims=shape, string_data=strings)
     del node.attribute[:]
     node.attribute.append(helper.make_attribute("value", tensor))
-    return True
+    return None
 
 
 @lowers("Constant", 11)
@@ -42,7 +42,7 @@ def _lower_sparse(node: NodeProto, scope: Scope) -> Outcome:
     """A sparse tensor is written out: zero, or an empty string, wherever it states nothing."""
     attribute = attribute_of(node, "sparse_value")
     if attribute is None or attribute.ref_attr_name:
-        return False
+        return None
     sparse = attribute.sparse_tensor
     values = numpy_helper.to_array(sparse.values)
     places = numpy_helper.to_array(sparse.indices)
@@ -54,7 +54,7 @@ def _lower_sparse(node: NodeProto, scope: Scope) -> Outcome:
         dense[tuple(places.T)] = values
     del node.attribute[:]
     node.attribute.append(helper.make_attribute("value", numpy_helper.from_array(dense, node.output[0])))
-    return True
+    return None
 
 
 @lowers("Constant", 9)
@@ -62,6 +62,6 @@ def _lower_element_type(node: NodeProto, scope: Scope) -> Outcome:
     """Constant takes floats only before opset 9; an initializer takes everything."""
     tensor = tensor_of(node)
     if tensor is None or tensor.data_type in _FLOATS:
-        return False
+        return None
     scope.adopt_initializer(node.output[0], tensor)
     return []

@@ -86,8 +86,8 @@ def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodePro
     for known in _EXPRESSIONS.get(node.op_type, ()):
         for crossing in crossings(node.op_type, opset, known.reads or opset):
             opset = crossing.opset
-            outcome = False if crossing.is_plain else crossing.cross(node, scope)
-            if isinstance(outcome, list):
+            outcome = None if crossing.is_plain else crossing.cross(node, scope)
+            if outcome is not None:
                 return outcome, opset, label
         nodes = known.expression(node, scope)
         if nodes is not None:

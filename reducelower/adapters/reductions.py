@@ -79,8 +79,7 @@ def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
     if axes:
         if reduces_nothing:
             noop.i = 0  # type: ignore[union-attr]  # It says nothing where axes are given.
-            return True
-        return False
+        return None
     if axes is None:
         if scope.reference(node.input[1]) is None:
             _ask_the_callers(node, scope)
@@ -91,7 +90,7 @@ def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
                 "a step that reduces nothing",
                 "inline the function first",
             )
-        return False
+        return None
     if reduces_nothing:
         return elementwise(node, scope)
     if len(node.input) > 1:
@@ -99,8 +98,7 @@ def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
         if node.input[1]:
             scope.release(node.input[1])
         del node.input[1:]
-        return True
-    return False
+    return None
 
 
 def _ask_the_callers(node: NodeProto, scope: Scope) -> None:
@@ -149,33 +147,32 @@ def _lower_negative_axes(node: NodeProto, scope: Scope) -> Outcome:
     """Cross to a version that counts axes from the front only."""
     axes = attribute_of(node, "axes")
     if axes is None:
-        return False
+        return None
     if axes.ref_attr_name:
         raise RefusedError(
             f"its axes refer to {axes.ref_attr_name!r} of the function and may be negative, which came with opset 11",
             "inline the function first",
         )
     if all(axis >= 0 for axis in axes.ints):
-        return False
+        return None
     rank = scope.needed_rank(node.input[0])
     positive = tuple(axis + rank if axis < 0 else axis for axis in axes.ints)
     if not all(0 <= axis < rank for axis in positive):
         raise RefusedError(f"its axes {list(axes.ints)} are out of range for rank {rank}")
     check_axes(positive)
     set_attribute(node, "axes", list(positive))
-    return True
+    return None
 
 
 def _check_attribute(node: NodeProto, scope: Scope) -> Outcome:
     """Cross to the version whose axes are an input: an empty attribute reduces everything, as an absent input does."""
     axes = attribute_of(node, "axes")
     if axes is None or axes.ref_attr_name:
-        return False
+        return None
     check_axes(tuple(axes.ints))
     if not axes.ints and axes.type == axes.INTS:
         node.attribute.remove(axes)
-        return True
-    return False
+    return None
 
 
 def _register() -> None:

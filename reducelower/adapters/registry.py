@@ -26,8 +26,8 @@ from reducelower.scope.scope import Scope
 
 __all__ = ["Crossing", "Outcome", "Replacement", "Rewrite", "crossings", "lowers", "raises"]
 
-Outcome: TypeAlias = "bool | list[NodeProto]"
-"""What came of a node: False as it was, True changed in place, a list the nodes that replace it."""
+Outcome: TypeAlias = "list[NodeProto] | None"
+"""The nodes that replace a node; None where it stays, as it was or as it was edited."""
 
 
 class Replacement(list[NodeProto]):
@@ -47,9 +47,9 @@ _RAISES: dict[tuple[str, int], Rewrite] = {}
 def lowers(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
     """Register what an operator needs on its way down across an opset version at which it changed.
 
-    The rewrite returns the nodes that replace the node, written for the opset just below the boundary; or it changes
-    the node (True) or leaves it (False) and the schemas decide about the rest of it. It raises RefusedError for what
-    the older version cannot express.
+    The rewrite is handed a node of its own, which it may edit. It returns the nodes that replace it, written for the
+    opset just below the boundary; or None, and the schemas decide about the rest of the node. It raises RefusedError
+    for what the older version cannot express.
     """
 
     def register(rewrite: Rewrite) -> Rewrite:
@@ -185,37 +185,33 @@ class Crossing:
         Raises:
             RefusedError: the far side cannot express the node.
         """
-        changed = False
         before: list[NodeProto] = []
         if self.rewrite is not None:
-            outcome = self.rewrite(node, scope)
-            if isinstance(outcome, list):
-                return outcome
-            changed = outcome
+            nodes = self.rewrite(node, scope)
+            if nodes is not None:
+                return nodes
         elif self.unhandled_meaning:
             raise RefusedError(
                 f"opset {self.boundary} changed what {self.op_type} means: {self.unhandled_meaning}",
                 f"stay {'at or above' if self.down else 'below'} opset {self.boundary}",
             )
         for move in self.moves:
-            changed |= self._to_attribute(move, node, scope) if self.down else _to_input(move, node, scope, before)
-        if self.gone:
-            changed |= self._drop_attributes(node)
-        if self.changed_defaults:
-            changed |= self._write_defaults(node)
+            if self.down:
+                self._to_attribute(move, node, scope)
+            else:
+                before += _to_input(move, node, scope)
+        self._drop_attributes(node)
+        self._write_defaults(node)
         self._check_arity(node)
-        changed |= self._name_needed_outputs(node, scope)
-        return [*before, node] if before else changed
+        self._name_needed_outputs(node, scope)
+        return [*before, node] if before else None
 
-    def _drop_attributes(self, node: NodeProto) -> bool:
-        changed = False
-        for index in reversed(range(len(node.attribute))):
+    def _drop_attributes(self, node: NodeProto) -> None:
+        for index in reversed(range(len(node.attribute)) if self.gone else ()):
             attribute = node.attribute[index]
             if attribute.name in self.gone:
                 self._check_neutral(attribute, node)
                 del node.attribute[index]
-                changed = True
-        return changed
 
     def _check_neutral(self, attribute: AttributeProto, node: NodeProto) -> None:
         name = attribute.name
@@ -241,53 +237,46 @@ class Crossing:
             + (" that has it" if self.down else ""),
         )
 
-    def _write_defaults(self, node: NodeProto) -> bool:
-        changed = False
+    def _write_defaults(self, node: NodeProto) -> None:
         present = {attribute.name for attribute in node.attribute}
-        for name, default in self.changed_defaults.items():
-            if name not in present:
-                node.attribute.append(default)
-                changed = True
-        return changed
+        node.attribute.extend(default for name, default in self.changed_defaults.items() if name not in present)
+
+    def leave_out_empty_ends(self, node: NodeProto) -> None:
+        """Leave out the empty names at the end of a node that the far side has no room for."""
+        for names, most in ((node.input, self.goal.max_input), (node.output, self.goal.max_output)):
+            while len(names) > most and not names[-1]:
+                del names[-1]
 
     def _check_arity(self, node: NodeProto) -> None:
-        goal = self.goal
-        inputs = len(node.input)
-        while inputs > goal.min_input and not node.input[inputs - 1]:
-            inputs -= 1
+        self.leave_out_empty_ends(node)
+        goal, inputs, outputs = self.goal, len(node.input), len(node.output)
         if inputs > goal.max_input:
             extra = self.source.inputs[min(inputs, len(self.source.inputs)) - 1].name
             raise RefusedError(f"it uses the input {extra}, which {self.op_type} does not have at opset {self.opset}")
-        del node.input[max(inputs, min(len(node.input), goal.max_input)) :]
         if inputs < goal.min_input:
             raise RefusedError(
                 f"{self.op_type} needs {goal.min_input} inputs at opset {self.opset}, and it has {inputs}"
             )
-        outputs = len(node.output)
-        while outputs > goal.max_output and not node.output[outputs - 1]:
-            outputs -= 1
         if outputs > goal.max_output:
             raise RefusedError(
                 f"it uses the output {self.source.outputs[min(outputs, len(self.source.outputs)) - 1].name}, which "
                 f"{self.op_type} does not have at opset {self.opset}"
             )
-        del node.output[outputs:]
         if self.required:
             present = {attribute.name for attribute in node.attribute}
             for name in self.required:
                 if name not in present:
                     raise RefusedError(f"{self.op_type} needs the attribute {name} at opset {self.opset}")
 
-    def _name_needed_outputs(self, node: NodeProto, scope: Scope) -> bool:
+    def _name_needed_outputs(self, node: NodeProto, scope: Scope) -> None:
         """Name outputs that nothing reads where the far side wants more of them."""
         missing = self.goal.min_output - len(node.output)
         stem = node.name or next(filter(None, node.output), "")
         node.output.extend(scope.fresh(stem, f"/{self.op_type}/unread") for _ in range(missing))
-        return missing > 0
 
-    def _to_attribute(self, move: Move, node: NodeProto, scope: Scope) -> bool:
+    def _to_attribute(self, move: Move, node: NodeProto, scope: Scope) -> None:
         if len(node.input) <= move.input or not node.input[move.input]:
-            return False
+            return
         name = node.input[move.input]
         value = scope.constant(name)
         if value is not None:
@@ -306,7 +295,6 @@ class Crossing:
         if move.input == len(node.input) - 1:
             while len(node.input) > 1 and not node.input[-1]:
                 del node.input[-1]
-        return True
 
 
 def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
@@ -323,11 +311,12 @@ def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
     return helper.make_attribute(move.attribute, [as_type(item) for item in plain], attr_type=move.attribute_type)
 
 
-def _to_input(move: Move, node: NodeProto, scope: Scope, before: list[NodeProto]) -> bool:
-    """Let an input hold what an attribute did; nodes that it takes to make it are added to `before`."""
+def _to_input(move: Move, node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """Let an input hold what an attribute did; the nodes that it takes to make it."""
     attribute = attribute_of(node, move.attribute)
+    before: list[NodeProto] = []
     if attribute is None:
-        return False
+        return before
     if attribute.ref_attr_name:
         name = scope.add_reference(attribute, _REFERRED[move.attribute_type], move.input_name)
         if move.attribute_type == AttributeProto.FLOAT:
@@ -344,7 +333,7 @@ def _to_input(move: Move, node: NodeProto, scope: Scope, before: list[NodeProto]
     while len(node.input) <= move.input:
         node.input.append("")
     node.input[move.input] = name
-    return True
+    return before
 
 
 def _element_type(move: Move, node: NodeProto, scope: Scope) -> int:

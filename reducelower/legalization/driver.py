@@ -45,7 +45,7 @@ from reducelower.scope.node import NodeScope
 
 __all__ = ["Legalizer"]
 
-_Settled: TypeAlias = "tuple[bool | list[NodeProto], str]"
+_Settled: TypeAlias = "tuple[list[NodeProto] | None, str]"
 _Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
 """What makes one node legal: whether it changed, or what replaces it; and the name of what did it."""
 
@@ -184,13 +184,13 @@ class Legalizer:
     def _settle(self, treatment: Treatment, node: NodeProto, scope: NodeScope) -> _Settled:
         operands = [name for name in (*node.input, *node.output) if name]
         outcome, label = self._settler.settle(node, scope.opset, scope, treatment)
-        if isinstance(outcome, list) and self.target.without_types:
+        if outcome is not None and self.target.without_types:
             self._check_added(outcome, operands, scope)
         return outcome, label
 
     def _fit(self, node: NodeProto, scope: NodeScope) -> _Settled:
         fitted = self._settler.fit(node, scope)
-        return (False, "") if fitted is None else (fitted, "element type")
+        return fitted, "" if fitted is None else "element type"
 
     def _work_out(self, stage: str, edit: Edit, index: int, read: ReadNode, settle: _Settle) -> None:
         """Settle what becomes of a node, keep it for others like it, and do it."""
@@ -198,11 +198,11 @@ class Legalizer:
         op_type, before = node.op_type, node.SerializeToString()
         try:
             settled, label = settle(node, scope)
-            if isinstance(settled, list):
+            if settled is not None:
                 outcome = Outcome.of(scope, op_type, label, settled, in_place=False)
-            elif settled or node.SerializeToString() != before:
+            elif node.SerializeToString() != before:
                 # Names that say nothing may be left out at the end of one, which is not reported as a rewrite.
-                outcome = Outcome.of(scope, op_type, label if settled else "", [node], in_place=True)
+                outcome = Outcome.of(scope, op_type, label, [node], in_place=True)
             else:
                 outcome = Outcome.of(scope, op_type, "", None, in_place=True)
             self._check(outcome, scope)
@@ -240,12 +240,12 @@ class Legalizer:
         op_type = node.op_type
         try:
             settled, label = settle(node, scope)
-            nodes = settled if isinstance(settled, list) else [node]
-            outcome = Outcome.of(scope, op_type, label, nodes, in_place=not isinstance(settled, list))
+            nodes = [node] if settled is None else settled
+            outcome = Outcome.of(scope, op_type, label, nodes, in_place=settled is None)
         except RefusedError as refused:
             edit.refuse(index, node.name, op_type, refused.reason, refused.hint)
             return
-        if settled is not False:
+        if settled is not None or label:
             put_in_own_names(outcome, edit, index)
 
     def _check_added(self, added: Iterable[NodeProto], operands: Iterable[str], scope: NodeScope) -> None:

@@ -83,8 +83,8 @@ class Settler:
 
     def settle(
         self, node: NodeProto, opset: int, scope: AnyScope, treatment: Treatment, *, mistyped: bool = False
-    ) -> tuple[bool | list[NodeProto], str]:
-        """Make one node legal: whether it changed, or what replaces it, and the name of what did it.
+    ) -> tuple[list[NodeProto] | None, str]:
+        """Make one node legal: what replaces it, or None, and the name of what did that or edited the node.
 
         `mistyped` says that the node came in place of one of an element type which its version may not take.
         """
@@ -98,31 +98,31 @@ class Settler:
                 raise self._naming_a_book(refused, before, opset, scope) from None
         if treatment.absent:
             return self._replace_absent(node, opset, scope)
-        changed, labels = False, ""
+        labels = ""
         for crossing in treatment.crossings:
-            inputs = list(node.input)
+            crossing.leave_out_empty_ends(node)
+            inputs, before = list(node.input), node.SerializeToString()
             try:
                 outcome = crossing.cross(node, scope)
             except BodyWantedError:
                 rule = self.rules.find_simpler(node, scope)
                 nodes, label = self.expand(node, crossing.boundary, scope, rule)
                 return nodes, f"{label}, for axes known at run time"
-            if outcome is False:
+            if outcome is None and node.SerializeToString() == before:
                 continue
             label = outcome.label if isinstance(outcome, Replacement) else crossing.label
             labels = f"{labels}; {label}" if labels else label
-            if isinstance(outcome, list):
+            if outcome is not None:
                 lost = self.table(opset).dropped.get(node.op_type)
                 mistyped = mistyped or any(scope.type_string(name) in lost for name in inputs if lost and name)
                 return self.settle_all(outcome, crossing.opset, scope, mistyped=mistyped), labels
-            changed = True
         if treatment.facts:
             outcome, label = self._mend(node, scope, treatment.facts)
-            if outcome:
+            if outcome is not None:
                 return outcome, _joined(labels, label)
-        return changed, labels
+        return None, labels
 
-    def _mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
+    def _mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[list[NodeProto] | None, str]:
         if self._mender is None:
             from reducelower.legalization.runtime import Mender
 
@@ -143,12 +143,12 @@ class Settler:
             if node.domain not in DEFAULT_DOMAINS:
                 settled.append(node)
                 continue
-            outcome: bool | list[NodeProto] = False
+            outcome: list[NodeProto] | None = None
             if treatment is not None:
                 if node.op_type in HOLDING_GRAPHS:
                     self._settle_subgraphs(node, scope, mistyped=mistyped)
                 outcome, _ = self.settle(node, opset, scope, treatment, mistyped=mistyped)
-            if isinstance(outcome, list):
+            if outcome is not None:
                 settled.extend(outcome)
             elif mistyped or node.op_type in table.dropped:
                 settled.extend(self.fit(node, scope, strict=node.op_type in table.dropped) or [node])
@@ -177,7 +177,7 @@ class Settler:
             if crossing.is_plain:
                 continue
             outcome = crossing.cross(node, scope)
-            if isinstance(outcome, list):
+            if outcome is not None:
                 return self.settle_all(outcome, crossing.opset, scope), label
         from reducelower.rulebook.bodies import instantiate
 

@@ -43,7 +43,7 @@ class Mender:
         self._is_cut_short = False
         self._might_be_excused = False
 
-    def mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[bool | list[NodeProto], str]:
+    def mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[list[NodeProto] | None, str]:
         """Replace a node that the runtime gets wrong or refuses by what it gets right, if it is such a node.
 
         Raises:
@@ -51,7 +51,7 @@ class Mender:
         """
         found = misfit(node, scope, facts)
         if found is None:
-            return False, ""
+            return None, ""
         if self._further_steps < _STEPS:
             return self._mended_in_trial(node, scope, found)
         self._dead_ends.clear()
@@ -69,7 +69,7 @@ class Mender:
             self._excused = None
         return outcome
 
-    def _mended_in_trial(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[bool | list[NodeProto], str]:
+    def _mended_in_trial(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[list[NodeProto] | None, str]:
         """What comes in place of a node that is part of something that is being tried."""
         steps = self._further_steps
         key = expression(node, scope), self._excused is None, self._settler.underway
@@ -87,8 +87,8 @@ class Mender:
         finally:
             self._is_cut_short |= was_cut_short
 
-    def _mended(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[bool | list[NodeProto], str]:
-        """What comes in place of a node, or False where it stays because only its overflow cannot be mended."""
+    def _mended(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[list[NodeProto] | None, str]:
+        """What comes in place of a node, or None where it stays because only its overflow cannot be mended."""
         reasons: list[str] = []
         data = node.SerializeToString()
         nodes = self._way_round(data, scope, found, reasons)
@@ -96,7 +96,7 @@ class Mender:
         if nodes is None and found.overflows and self._excused is not None:
             self._excused[f"on {self._runtime}, {found.says}"] = None
             if found.only_overflows:
-                return False, ""
+                return None, ""
             nodes = self._way_round(data, scope, found.without_overflow(), reasons)
         if nodes is None:
             raise found.refusal(self._runtime, reasons)

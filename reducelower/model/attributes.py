@@ -34,13 +34,12 @@ def value_of(node: NodeProto, name: str, default: Any = None) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def drop_attribute(node: NodeProto, name: str) -> bool:
-    """Remove an attribute; False if there was none."""
+def drop_attribute(node: NodeProto, name: str) -> None:
+    """Remove an attribute, if there is one of that name."""
     for index, attribute in enumerate(node.attribute):
         if attribute.name == name:
             del node.attribute[index]
-            return True
-    return False
+            return
 
 
 def set_attribute(node: NodeProto, name: str, value: Any) -> None:

@@ -35,13 +35,13 @@ def _lower_pow(node: NodeProto, scope: Scope) -> Outcome:
     body = Writer(node, scope)
     if base_type in _FLOATS:
         if base_type == exponent_type:
-            return False
+            return None
         if value is not None:
             dtype = helper.tensor_dtype_to_np_dtype(base_type)
             if (value.astype(dtype).astype(np.float64) == value.astype(np.float64)).all():
                 scope.release(exponent)
                 node.input[1] = scope.add_constant(value.astype(dtype), "exponent")
-                return True
+                return None
     elif value is not None and value.size == 1 and float(value.item()) in range(1, _LARGEST_POWER + 1):
         scope.release(exponent)
         product = base
@@ -96,10 +96,10 @@ def _floored(body: Writer, remainder: str, divisor: str, zero: str) -> list[Node
 def _lower_float_mod(node: NodeProto, scope: Scope) -> Outcome:
     """Floats had to be divided with fmod=1, whose result has the sign of the dividend."""
     if value_of(node, "fmod", 0):
-        return False
+        return None
     element_type = scope.needed_element_type(node.input[0])
     if element_type not in _FLOATS:
-        return False
+        return None
     body = Writer(node, scope)
     remainder = body.add("Mod", *node.input, tail="remainder", fmod=1)
     return _floored(body, remainder, node.input[1], body.constant(0, element_type, "zero"))
@@ -124,9 +124,9 @@ def _mod(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
 def _lower_gemm(node: NodeProto, scope: Scope) -> Outcome:
     """C was required; adding minus zero changes nothing, not even the sign of a zero."""
     if len(node.input) > 2 and node.input[2]:
-        return False
+        return None
     element_type = scope.needed_element_type(node.input[0])
     del node.input[2:]
     node.input.append(Writer(node, scope).constant([-0.0], element_type, "no_c"))
     set_attribute(node, "beta", 1.0)
-    return True
+    return None

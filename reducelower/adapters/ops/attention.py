@@ -140,8 +140,8 @@ def _raise_present(node: NodeProto, scope: Scope) -> Outcome:
     """Since 25 present_key and present_value are yielded together or not at all."""
     missing = [place for place in _PRESENT if len(node.output) <= place or not node.output[place]]
     if len(missing) != 1:
-        return False
+        return None
     while len(node.output) <= missing[0]:
         node.output.append("")
     node.output[missing[0]] = scope.fresh(node.name or node.output[0], f"/Attention/{_PRESENT[missing[0]]}")
-    return True
+    return None

@@ -61,18 +61,18 @@ def _lowers_axis(attribute: str, rank_of: _Rank, *, smallest: int = 0, end: bool
     def lower(node: NodeProto, scope: Scope) -> Outcome:
         value = value_of(node, attribute)
         if value is None:
-            return False
+            return None
         if isinstance(value, int):
             if value >= smallest:
-                return False
+                return None
             set_attribute(node, attribute, from_the_front(value, rank_of(node, scope), end=end))
-            return True
+            return None
         if all(axis >= smallest for axis in value) and sorted(value) == list(value):
-            return False
+            return None
         # Shape inference below opset 11 sees only axes in order.
         rank = rank_of(node, scope)
         set_attribute(node, attribute, sorted(from_the_front(axis, rank) for axis in value))
-        return True
+        return None
 
     return lower
 
@@ -106,7 +106,7 @@ def _lower_slice(node: NodeProto, scope: Scope) -> Outcome:
     """The axes are an input."""
     name = node.input[3] if len(node.input) > 3 else ""
     if not name:
-        return False
+        return None
     axes: Any = scope.constant(name)
     if axes is None:
         body = Writer(node, scope)
@@ -115,12 +115,12 @@ def _lower_slice(node: NodeProto, scope: Scope) -> Outcome:
         node.input[3] = counted_axes(body, name, rank_of, element_type)
         return [*body.nodes, node]
     if (axes >= 0).all():
-        return False
+        return None
     rank = scope.needed_rank(node.input[0])
     positive = [from_the_front(axis, rank) for axis in axes.reshape(-1).tolist()]
     scope.release(name)
     node.input[3] = scope.add_constant(np.array(positive, axes.dtype), "_".join(["axes", *map(str, positive)]))
-    return True
+    return None
 
 
 @lowers("Gather", 11)
@@ -129,7 +129,7 @@ def _lower_gather(node: NodeProto, scope: Scope) -> Outcome:
     data, name = node.input
     indices: Any = scope.constant(name)
     if indices is None or (indices >= 0).all():
-        return False
+        return None
     axis = int(value_of(node, "axis", 0))
     shape = scope.shape(data)
     scope.release(name)
@@ -139,7 +139,7 @@ def _lower_gather(node: NodeProto, scope: Scope) -> Outcome:
     if size is not None:
         positive = np.where(indices < 0, indices + size, indices).astype(indices.dtype)
         node.input[1] = scope.add_constant(positive, "indices")
-        return True
+        return None
     body = Writer(node, scope)
     index = body.constant(axis if indices.ndim == 0 else [axis], TensorProto.INT64, f"axis_{axis}")
     length = body.add("Gather", body.add("Shape", data), index, tail="size", axis=0)
@@ -156,11 +156,11 @@ def _lower_gather(node: NodeProto, scope: Scope) -> Outcome:
 @lowers("OneHot", 11)
 def _lower_one_hot(node: NodeProto, scope: Scope) -> Outcome:
     """Opset 9 says that negative indices are off; runtimes wrap them there, too, so computed ones are carried over."""
-    changed = bool(_lowers_axis("axis", _one_more_than_input, smallest=-1)(node, scope))
+    _lowers_axis("axis", _one_more_than_input, smallest=-1)(node, scope)
     indices: Any = scope.constant(node.input[0])
     depth: Any = scope.constant(node.input[1])
     if indices is None or (indices >= 0).all():
-        return changed
+        return None
     if depth is None:
         raise RefusedError(
             "it has negative indices and a depth computed at run time; negative indices came with opset 11",
@@ -170,4 +170,4 @@ def _lower_one_hot(node: NodeProto, scope: Scope) -> Outcome:
     scope.release(node.input[0])
     wrapped = np.where((indices < 0) & (indices >= -size), indices + size, indices)
     node.input[0] = scope.add_constant(wrapped.astype(indices.dtype), "indices")
-    return True
+    return None

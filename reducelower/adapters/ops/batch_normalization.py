@@ -76,7 +76,7 @@ def _of_one_type(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> 
     data = node.input[0]
     types = {index: scope.needed_element_type(node.input[index]) for index in (0, *parameters)}
     if len(set(types.values())) == 1:
-        return False
+        return None
     if _outputs(node) > 1:
         raise RefusedError("its inputs are of different element types, which opset 14 allows for one output only here")
     widest = max(types.values(), key=lambda found: _WIDTH.get(found, 0))
@@ -100,7 +100,7 @@ _WIDTH: dict[int, int] = {TensorProto.FLOAT: 1, TensorProto.DOUBLE: 2}
 def _tie_scale(node: NodeProto, scope: Scope) -> Outcome:
     """Since 15 scale and bias may be of another element type than the data."""
     if not _is_mixed(node, scope, (1, 2)):
-        return False
+        return None
     is_training = value_of(node, "training_mode", 0)
     return _in_training(node, scope) if is_training else _of_one_type(node, scope, (1, 2, 3, 4))
 
@@ -118,24 +118,23 @@ def _lower_training_mode(node: NodeProto, scope: Scope) -> Outcome:
         return _in_training(node, scope)
     if _outputs(node) > 1:
         raise RefusedError("it asks for running statistics without training_mode=1, which is not valid")
-    changed = drop_attribute(node, "training_mode")
+    drop_attribute(node, "training_mode")
     del node.output[1:]
-    mixed = _of_one_type(node, scope, (1, 2, 3, 4)) if _is_mixed(node, scope, (1, 2, 3, 4)) else False
-    return mixed if mixed else changed
+    return _of_one_type(node, scope, (1, 2, 3, 4)) if _is_mixed(node, scope, (1, 2, 3, 4)) else None
 
 
 @raises("BatchNormalization", 14)
 def _raise_training_mode(node: NodeProto, scope: Scope) -> Outcome:
     """Several outputs meant training."""
     if _outputs(node) <= 1:
-        return False
+        return None
     for index in (3, 4):
         if len(node.output) > index and node.output[index]:
             if scope.is_read(node.output[index]):
                 raise RefusedError("its output saved_mean or saved_var is used, which opset 14 dropped")
             node.output[index] = ""
     set_attribute(node, "training_mode", 1)
-    return True
+    return None
 
 
 @lowers("BatchNormalization", 9)
@@ -143,14 +142,15 @@ def _lower_vector(node: NodeProto, scope: Scope) -> Outcome:
     """Since 9 data may be a vector."""
     if scope.rank(node.input[0]) == 1:
         raise RefusedError("its data is a vector, which BatchNormalization takes since opset 9")
-    return False
+    return None
 
 
 @raises("BatchNormalization", 9)
 def _raise_spatial(node: NodeProto, scope: Scope) -> Outcome:
     """spatial=0 had one parameter per element of an instance: the instances are flattened to vectors and back."""
     if int(value_of(node, "spatial", 1)) != 0:
-        return drop_attribute(node, "spatial")
+        drop_attribute(node, "spatial")
+        return None
     if _outputs(node) > 1:
         raise RefusedError("it trains with spatial=0, which opset 9 dropped")
     body = Writer(node, scope)
@@ -170,7 +170,7 @@ def _raise_spatial(node: NodeProto, scope: Scope) -> Outcome:
 def _lower_is_test(node: NodeProto, scope: Scope) -> Outcome:
     """One output means inference, which is_test said before 7."""
     set_attribute(node, "is_test", int(_outputs(node) <= 1))
-    return True
+    return None
 
 
 @raises("BatchNormalization", 7)
@@ -181,9 +181,9 @@ def _raise_is_test(node: NodeProto, scope: Scope) -> Outcome:
     if is_test:
         if _outputs(node) > 1:
             raise RefusedError("it asks for statistics with is_test=1, which is not valid")
-        return True
+        return None
     if _outputs(node) > 1:
-        return True
+        return None
     if int(value_of(node, "spatial", 1)) == 0:
         raise RefusedError("it trains with spatial=0 (is_test=0), which opset 7 cannot express")
     return _legacy_training(node, scope)
@@ -209,13 +209,13 @@ def _lower_consumed(node: NodeProto, scope: Scope) -> Outcome:
     """The first version requires an attribute without effect and takes images only."""
     _check_image(node, scope)
     set_attribute(node, "consumed_inputs", [0] * len(node.input))
-    return True
+    return None
 
 
 @lowers("InstanceNormalization", 6)
 def _lower_instance(node: NodeProto, scope: Scope) -> Outcome:
     _check_image(node, scope)
-    return False
+    return None
 
 
 def _check_image(node: NodeProto, scope: Scope) -> None:

@@ -27,17 +27,17 @@ _COMMUTATIVE = ("Add", "And", "Equal", "Mul", "Or", "Xor")
 def _raise(node: NodeProto, scope: Scope) -> Outcome:
     """Dimensions of B that lay before the last ones of A get ones behind them."""
     broadcast, axis = value_of(node, "broadcast", 0), value_of(node, "axis")
-    changed = drop_attribute(node, "broadcast")
-    changed = drop_attribute(node, "axis") or changed
+    drop_attribute(node, "broadcast")
+    drop_attribute(node, "axis")
     if not broadcast or axis is None:
-        return changed
+        return None
     shape = scope.shape(node.input[1])
     if shape is not None and all(size == 1 for size in shape):
-        return changed
+        return None
     rank, other = scope.needed_rank(node.input[0]), scope.needed_rank(node.input[1])
     behind = rank - (axis + rank if axis < 0 else axis) - other
     if behind == 0:
-        return changed
+        return None
     if behind < 0:
         raise RefusedError(f"its axis {axis} leaves no room for the {other} dimensions of {node.input[1]!r}")
     body = Writer(node, scope)
@@ -49,14 +49,14 @@ def _lower(node: NodeProto, scope: Scope) -> Outcome:
     """Shapes had to be equal, or B a run of A's dimensions."""
     names = list(node.input)
     if names[0] == names[1]:
-        return False
+        return None
     left, right = (scope.shape(name) for name in names)
     if left is None or right is None:
         raise RefusedError(
             "the shapes of its operands are not known, and broadcasting has to be asked for", "infer shapes first"
         )
     if left == right and None not in left:
-        return False
+        return None
     if len(right) > len(left) and node.op_type in _COMMUTATIVE:
         left, right = right, left
         del node.input[:]
@@ -64,7 +64,7 @@ def _lower(node: NodeProto, scope: Scope) -> Outcome:
     known = None not in right and right == left[len(left) - len(right) :]
     if len(right) <= len(left) and (known or all(size == 1 for size in right)):
         set_attribute(node, "broadcast", 1)
-        return True
+        return None
     raise RefusedError(
         f"it broadcasts shapes {list(left)} and {list(right)}, of which neither is the end of the other",
         "opset 7 is the oldest that does",
@@ -81,7 +81,7 @@ def _lower_many(node: NodeProto, scope: Scope) -> Outcome:
     shapes = [scope.shape(name) for name in node.input]
     first = shapes[0]
     if len(shapes) == 1 or (first is not None and None not in first and all(shape == first for shape in shapes)):
-        return False
+        return None
     if node.op_type in ("Max", "Min"):
         return _lower_extreme(node, scope)
     body = Writer(node, scope)
@@ -134,7 +134,8 @@ for _op_type in ("Max", "Mean", "Min", "Sum"):
 @raises("Gemm", 7)
 def _raise_gemm(node: NodeProto, scope: Scope) -> Outcome:
     """C always broadcasts, and in more ways than could be asked for."""
-    return drop_attribute(node, "broadcast")
+    drop_attribute(node, "broadcast")
+    return None
 
 
 @lowers("Gemm", 7)
@@ -142,10 +143,10 @@ def _lower_gemm(node: NodeProto, scope: Scope) -> Outcome:
     """C had to be the result's shape, or its end where broadcasting was asked for."""
     shape, result = scope.shape(node.input[2]), scope.shape(node.output[0])
     if shape is not None and shape == result and None not in shape:
-        return False
+        return None
     if shape is not None and (len(shape) == 1 or all(size == 1 for size in shape)) and 1 not in shape[1:]:
         set_attribute(node, "broadcast", 1)
-        return True
+        return None
     raise RefusedError(
         f"its input C has shape {None if shape is None else list(shape)}, which opset 6 does not broadcast",
         "opset 7 is the oldest that does",
@@ -157,10 +158,10 @@ def _raise_prelu(node: NodeProto, scope: Scope) -> Outcome:
     """The slopes were one per channel; they are the second dimension now."""
     shape = scope.shape(node.input[1])
     if shape is not None and all(size == 1 for size in shape):
-        return False
+        return None
     behind = scope.needed_rank(node.input[0]) - 2
     if behind <= 0 or scope.needed_rank(node.input[1]) != 1:
-        return False
+        return None
     body = Writer(node, scope)
     slopes = body.add("Unsqueeze", node.input[1], tail="per_channel", axes=list(range(1, 1 + behind)))
     return body.yields("PRelu", node.input[0], slopes)
@@ -173,13 +174,13 @@ def _lower_prelu(node: NodeProto, scope: Scope) -> Outcome:
     if shape is None:
         raise RefusedError(f"the shape of {node.input[1]!r} is not known", "infer shapes first")
     if all(size == 1 for size in shape) and len(shape) <= 1:
-        return False
+        return None
     rank = scope.needed_rank(node.input[0])
     whole = [1] * (rank - len(shape)) + list(shape)
     if any(size != 1 for axis, size in enumerate(whole) if axis != 1):
         raise RefusedError(f"its slopes have shape {list(shape)}, not one per channel", "opset 7 is the oldest for it")
     if len(shape) == 1:
-        return False
+        return None
     body = Writer(node, scope)
     channel = 1 - (rank - len(shape))
     slopes = body.add(

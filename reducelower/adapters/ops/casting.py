@@ -26,7 +26,7 @@ def _raise_name(node: NodeProto, scope: Scope) -> Outcome:
         set_attribute(node, "to", parse_element_type(str(name)))
     except ValueError as error:
         raise RefusedError(str(error)) from error
-    return True
+    return None
 
 
 @lowers("Cast", 6)
@@ -36,13 +36,13 @@ def _lower_number(node: NodeProto, scope: Scope) -> Outcome:
         return Writer(node, scope).yields("Identity", node.input[0])
     scope.state_type(node.output[0])
     set_attribute(node, "to", TensorProto.DataType.Name(value_of(node, "to")))
-    return True
+    return None
 
 
 @raises("Concat", 4)
 def _raise_default_axis(node: NodeProto, scope: Scope) -> Outcome:
     """The axis was 1 unless given, and has to be given since."""
     if attribute_of(node, "axis") is not None:
-        return False
+        return None
     set_attribute(node, "axis", 1)
-    return True
+    return None

@@ -48,7 +48,7 @@ def _lower_bounds(node: NodeProto, scope: Scope) -> Outcome:
         if low is None or high is None or low.reshape(-1)[0] <= high.reshape(-1)[0]:
             for attribute, bound in left_out.items():
                 set_attribute(node, attribute, float(bound))
-            return bool(left_out)
+            return None
     element_type = scope.needed_element_type(node.input[0])
     bounds = [
         body.constant(left_out[attribute], element_type, attribute) if attribute in left_out else name
@@ -78,11 +78,11 @@ def _raise_bounds(node: NodeProto, scope: Scope) -> Outcome:
     absent = _absent(node)
     element_type = scope.needed_element_type(node.input[0]) if absent else TensorProto.FLOAT
     if element_type == TensorProto.FLOAT:
-        return False
+        return None
     bound = largest_finite(TensorProto.FLOAT) if element_type == TensorProto.DOUBLE else np.inf
     for name, sign in absent.items():
         set_attribute(node, name, sign * bound)
-    return True
+    return None
 
 
 @raises("Clip", 6)
@@ -91,7 +91,7 @@ def _raise_no_bounds(node: NodeProto, scope: Scope) -> Outcome:
     absent = _absent(node)
     for name, sign in absent.items():
         set_attribute(node, name, sign * np.inf)
-    return bool(absent)
+    return None
 
 
 def _absent(node: NodeProto) -> dict[str, int]:

@@ -27,7 +27,7 @@ def _is_computed(node: NodeProto, scope: Scope) -> bool:
 def _lower_unsqueeze(node: NodeProto, scope: Scope) -> Outcome:
     """The sizes of the data stand where no axis is named, and ones elsewhere."""
     if not _is_computed(node, scope):
-        return False
+        return None
     body = Writer(node, scope)
     data, axes = node.input
     sizes, given = body.add("Shape", data, tail="sizes"), scope.shape(axes)
@@ -46,7 +46,7 @@ def _lower_unsqueeze(node: NodeProto, scope: Scope) -> Outcome:
 def _lower_squeeze(node: NodeProto, scope: Scope) -> Outcome:
     """The sizes of the data that no axis names."""
     if not _is_computed(node, scope):
-        return False
+        return None
     body = Writer(node, scope)
     data, axes = node.input
     sizes = body.add("Shape", data, tail="sizes")

@@ -46,14 +46,14 @@ def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
                 f"its branches give different shapes: {one.name!r} and {other.name!r}",
                 "opset 11 is the oldest that allows it",
             )
-    return False
+    return None
 
 
 @lowers("Loop", 11)
 def _lower_loop(node: NodeProto, scope: Scope) -> Outcome:
     """At least one value had to be carried from iteration to iteration: a number that nothing reads will do."""
     if len(node.input) > 2:
-        return False
+        return None
     body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
     stem = node.name or next(filter(None, node.output), "Loop")
     carried = scope.fresh(stem, "/Loop/carried")
@@ -71,20 +71,18 @@ def _lower_loop(node: NodeProto, scope: Scope) -> Outcome:
     node.input.append(scope.add_constant(np.array(0, np.float32), "zero"))
     # It has a name, because onnxruntime crashes on a state that has none.
     node.output.insert(0, scope.fresh(stem, "/Loop/last_carried"))
-    return True
+    return None
 
 
 @lowers("Scan", 16)
 def _state_results(node: NodeProto, scope: Scope) -> Outcome:
     """Let the body state what it yields: onnxruntime wants to know the ranks, which older nodes tell less of."""
     body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
-    changed = False
     for value in body.output:
         known = scope.type_inside(node, 0, value.name) if _sizes(value.type) is None else None
         if _sizes(known) is not None and known is not None:
             value.type.CopyFrom(without_made_up_symbols(known))
-            changed = True
-    return changed
+    return None
 
 
 @lowers("Scan", 11)
@@ -99,17 +97,16 @@ def _lower_scan(node: NodeProto, scope: Scope) -> Outcome:
         sizes = _sizes(body.output[states + index].type)
         return scope.needed_rank(node.output[states + index]) if sizes is None else len(sizes) + 1
 
-    changed = _counted(node, "scan_input_axes", lambda index: scope.needed_rank(inputs[index]))
-    return _counted(node, "scan_output_axes", output_rank) or changed
+    _count_from_the_front(node, "scan_input_axes", lambda index: scope.needed_rank(inputs[index]))
+    _count_from_the_front(node, "scan_output_axes", output_rank)
+    return None
 
 
-def _counted(node: NodeProto, attribute: str, rank_of: Callable[[int], int]) -> bool:
-    axes = value_of(node, attribute)
-    if axes is None or all(axis >= 0 for axis in axes):
-        return False
-    counted = [axis if axis >= 0 else from_the_front(axis, rank_of(index)) for index, axis in enumerate(axes)]
-    set_attribute(node, attribute, counted)
-    return True
+def _count_from_the_front(node: NodeProto, attribute: str, rank_of: Callable[[int], int]) -> None:
+    axes = value_of(node, attribute, ())
+    if any(axis < 0 for axis in axes):
+        counted = [axis if axis >= 0 else from_the_front(axis, rank_of(index)) for index, axis in enumerate(axes)]
+        set_attribute(node, attribute, counted)
 
 
 @raises("Scan", 9)

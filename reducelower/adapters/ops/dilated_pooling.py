@@ -37,7 +37,7 @@ def _lower_mean(node: NodeProto, scope: Scope) -> Outcome:
     Where padding does not count, what its zeros took from the mean is made up for, place by place.
     """
     if not is_dilated(node):
-        return False
+        return None
     windows = windows_of(node, scope)
     pads = _pads(node, windows)
     counts_all = not any(pads) or (value_of(node, "count_include_pad", 0) and not rounds_up(node))

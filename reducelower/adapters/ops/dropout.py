@@ -46,12 +46,12 @@ def _lower_training_mode(node: NodeProto, scope: Scope) -> Outcome:
             scope.release(constant)
     if _has_mask(node):
         return _with_mask(node, scope, True)
-    changed = drop_attribute(node, "seed") or len(node.input) > 1
+    drop_attribute(node, "seed")
     ratio = scope.constant(node.input[1]) if len(node.input) > 1 and node.input[1] else None
     del node.input[1:]
     if ratio is not None:
         set_attribute(node, "ratio", float(ratio.reshape(-1)[0]))
-    return changed
+    return None
 
 
 @raises("Dropout", 12)
@@ -59,7 +59,8 @@ def _raise_training_mode(node: NodeProto, scope: Scope) -> Outcome:
     """Without training_mode the ratio says nothing, and the mask would be true where it was false."""
     if _has_mask(node):
         return _with_mask(node, scope, False)
-    return drop_attribute(node, "ratio")
+    drop_attribute(node, "ratio")
+    return None
 
 
 def _cast_mask(node: NodeProto, scope: Scope, element_type: int) -> list[NodeProto]:
@@ -72,13 +73,13 @@ def _cast_mask(node: NodeProto, scope: Scope, element_type: int) -> list[NodePro
 @raises("Dropout", 10)
 def _raise_mask(node: NodeProto, scope: Scope) -> Outcome:
     """The mask was of the data's element type."""
-    return _cast_mask(node, scope, scope.needed_element_type(node.input[0])) if _has_mask(node) else False
+    return _cast_mask(node, scope, scope.needed_element_type(node.input[0])) if _has_mask(node) else None
 
 
 @lowers("Dropout", 10)
 def _lower_mask(node: NodeProto, scope: Scope) -> Outcome:
     """The mask was of the data's element type."""
-    return _cast_mask(node, scope, TensorProto.BOOL) if _has_mask(node) else False
+    return _cast_mask(node, scope, TensorProto.BOOL) if _has_mask(node) else None
 
 
 @raises("Dropout", 7)
@@ -86,7 +87,8 @@ def _raise_is_test(node: NodeProto, scope: Scope) -> Outcome:
     """Dropout was in training unless is_test said otherwise."""
     if not value_of(node, "is_test", 0):
         raise RefusedError("it is in training mode (is_test=0), which opsets 7 to 11 do not have", "set is_test=1")
-    return drop_attribute(node, "is_test")
+    drop_attribute(node, "is_test")
+    return None
 
 
 @lowers("Dropout", 7)
@@ -95,6 +97,6 @@ def _lower_is_test(node: NodeProto, scope: Scope) -> Outcome:
     if _has_mask(node):
         raise RefusedError("its mask is used, which is not filled outside of training before opset 7")
     if attribute_of(node, "is_test") is not None:
-        return False
+        return None
     set_attribute(node, "is_test", 1)
-    return True
+    return None

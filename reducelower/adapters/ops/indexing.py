@@ -197,7 +197,7 @@ def _lower_reduction(*reductions: str) -> Rewrite:
 
     def lower(node: NodeProto, scope: Scope) -> Outcome:
         reduction = value_of(node, "reduction", "none")
-        return _one_by_one(node, scope, _STEPS[reduction]) if reduction in reductions else False
+        return _one_by_one(node, scope, _STEPS[reduction]) if reduction in reductions else None
 
     return lower
 

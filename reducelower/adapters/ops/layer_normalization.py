@@ -106,6 +106,6 @@ def _group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
 def _state_axes(node: NodeProto, scope: Scope) -> Outcome:
     """Shape inference expands the body of 13 without the default axes, and fails where they are absent."""
     if attribute_of(node, "axes") is not None:
-        return False
+        return None
     set_attribute(node, "axes", [0, 2, 3])
-    return True
+    return None

@@ -44,12 +44,12 @@ def _get_element(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
 
 @lowers("OptionalHasElement", 18)
 def _lower_has_element(node: NodeProto, scope: Scope) -> Outcome:
-    return _has_element(node, scope) or False
+    return _has_element(node, scope)
 
 
 @lowers("OptionalGetElement", 18)
 def _lower_get_element(node: NodeProto, scope: Scope) -> Outcome:
-    return _get_element(node, scope) or False
+    return _get_element(node, scope)
 
 
 expresses("OptionalHasElement", opset=15)(_has_element)

@@ -42,7 +42,7 @@ def _axes(body: Writer, rank: int) -> list[int]:
 @lowers("Pad", 19)
 def _lower_wrap(node: NodeProto, scope: Scope) -> Outcome:
     """Wrapping takes elements from the other end."""
-    return _gathered(node, scope) if value_of(node, "mode", "constant") == "wrap" else False
+    return _gathered(node, scope) if value_of(node, "mode", "constant") == "wrap" else None
 
 
 @lowers("Pad", 18)
@@ -50,7 +50,7 @@ def _lower_axes(node: NodeProto, scope: Scope) -> Outcome:
     """Pads are given for every axis: zero for those not named."""
     body = Writer(node, scope)
     if not body.input(3):
-        return False
+        return None
     rank = scope.needed_rank(node.input[0])
     pads = body.constant_input(1)
     if body.constant_input(3) is None:
@@ -70,7 +70,7 @@ def _lower_axes(node: NodeProto, scope: Scope) -> Outcome:
             extended = body.add("Concat", node.input[1], body.constant([0], _INT64, "pads_0"), tail="extended", axis=0)
             node.input[1] = body.add("Gather", extended, body.constant(places, _INT64, "places"), tail="pads", axis=0)
     del node.input[3:]
-    return [*body.nodes, node] if body.nodes else True
+    return [*body.nodes, node] if body.nodes else None
 
 
 def _pads_of_all(body: Writer, rank: int) -> str:
@@ -226,11 +226,11 @@ def _lower_inputs(node: NodeProto, scope: Scope) -> Outcome:
     if is_odd and element_type is not None:
         raise refusal(node, scope, element_type)
     if value is None:
-        return False
+        return None
     if value_of(node, "mode", "constant") != "constant":
         scope.release(name)
         del node.input[2:]
-        return True
+        return None
     number = float(value.reshape(-1)[0])
     if not np.isnan(number) and float(np.float32(number)) != number:
         if scope.target_opset >= 9:
@@ -239,7 +239,7 @@ def _lower_inputs(node: NodeProto, scope: Scope) -> Outcome:
             f"it pads with {number!r}, and the attribute value is of type float, which does not hold that exactly",
             "opset 11 is the oldest that takes the value as an input",
         )
-    return False
+    return None
 
 
 @raises("Pad", 11)
@@ -247,8 +247,9 @@ def _raise_inputs(node: NodeProto, scope: Scope) -> Outcome:
     """A value that says nothing need not become an input, whose element type would have to be known."""
     value = attribute_of(node, "value")
     if value is None or value.ref_attr_name or (value.f and value_of(node, "mode", "constant") == "constant"):
-        return False
-    return drop_attribute(node, "value")
+        return None
+    drop_attribute(node, "value")
+    return None
 
 
 @raises("Pad", 2)
@@ -257,7 +258,7 @@ def _raise_name(node: NodeProto, scope: Scope) -> Outcome:
     paddings = value_of(node, "paddings")
     drop_attribute(node, "paddings")
     set_attribute(node, "pads", paddings)
-    return True
+    return None
 
 
 @lowers("Pad", 2)
@@ -269,7 +270,7 @@ def _lower_name(node: NodeProto, scope: Scope) -> Outcome:
     half = len(pads) // 2
     cropped = [axis for axis in range(half) if pads[axis] < 0 or pads[axis + half] < 0]
     if not cropped:
-        return True
+        return None
     body = Writer(node, scope)
     starts = [max(-pads[axis], 0) for axis in cropped]
     ends = [min(pads[axis + half], 0) or TO_THE_END for axis in cropped]

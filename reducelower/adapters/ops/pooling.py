@@ -96,7 +96,7 @@ def _without_ceil(node: NodeProto, scope: Scope, windows: list[Window], *, opset
     drop_attribute(node, "auto_pad")
     if not value_of(node, "count_include_pad", 0):
         set_attribute(node, "pads", pads)
-        return True
+        return None
     # The padding asked for is counted, what rounding up adds to it is not.
     count = len(windows)
     wanted = [window.begin for window in windows] + [window.end for window in windows]
@@ -128,11 +128,14 @@ _COMPUTED_SHAPE = 5
 def _lower_dropped(node: NodeProto, scope: Scope) -> Outcome:
     """A window in the end padding is dropped; inference of older versions would count it."""
     if not value_of(node, "ceil_mode", 0):
-        return False
+        return None
     windows = windows_of(node, scope)
     if not any(window.dropped for window in windows):
-        return False
-    return _without_ceil(node, scope, windows, opset=21) if rounds_up(node) else drop_attribute(node, "ceil_mode")
+        return None
+    if rounds_up(node):
+        return _without_ceil(node, scope, windows, opset=21)
+    drop_attribute(node, "ceil_mode")
+    return None
 
 
 @raises("AveragePool", 22)
@@ -140,7 +143,7 @@ def _lower_dropped(node: NodeProto, scope: Scope) -> Outcome:
 @raises("LpPool", 22)
 def _raise_dropped(node: NodeProto, scope: Scope) -> Outcome:
     """Inference counted the window in the end padding, so exporters state shapes that have it; runtimes never did."""
-    return _of_its_own_size(node, scope) if _drops_a_window(node, scope) else False
+    return _of_its_own_size(node, scope) if _drops_a_window(node, scope) else None
 
 
 def _drops_a_window(node: NodeProto, scope: Scope) -> bool:
@@ -178,9 +181,9 @@ def leaves_its_size(lower: Rewrite) -> Rewrite:
     def lowered(node: NodeProto, scope: Scope) -> Outcome:
         found_otherwise = _drops_a_window(node, scope)
         outcome = lower(node, scope)
-        if not found_otherwise or outcome is False:
+        if not found_otherwise:
             return outcome
-        nodes = outcome if isinstance(outcome, list) else [node]
+        nodes = [node] if outcome is None else outcome
         return [*nodes[:-1], *_of_its_own_size(nodes[-1], scope)]
 
     return lowered
@@ -194,7 +197,8 @@ def lower_ceil(node: NodeProto, scope: Scope) -> Outcome:
     if is_dilated(node):
         raise refusal_of_dilations(node)
     if not rounds_up(node):
-        return drop_attribute(node, "ceil_mode")
+        drop_attribute(node, "ceil_mode")
+        return None
     return _without_ceil(node, scope, windows_of(node, scope), opset=_SINCE[node.op_type] - 1)
 
 
@@ -219,9 +223,9 @@ _DILATED = {"AveragePool": 19, "MaxPool": 10, "LpPool": 18}
 def _lower_p(node: NodeProto, scope: Scope) -> Outcome:
     p = value_of(node, "p")
     if p is None:
-        return False
+        return None
     set_attribute(node, "p", float(p))
-    return True
+    return None
 
 
 @raises("GlobalLpPool", 2)
@@ -229,8 +233,8 @@ def _lower_p(node: NodeProto, scope: Scope) -> Outcome:
 def _raise_p(node: NodeProto, scope: Scope) -> Outcome:
     p = value_of(node, "p")
     if p is None:
-        return False
+        return None
     if p != int(p):
         raise RefusedError(f"its norm p={p} is not a whole number, as it has to be since opset 2")
     set_attribute(node, "p", int(p))
-    return True
+    return None

@@ -41,9 +41,9 @@ def _lower_precision(node: NodeProto, scope: Scope) -> Outcome:
     data, scale = node.input[:2]
     data_type, scale_type = scope.needed_element_type(data), scope.needed_element_type(scale)
     wanted = precision or scale_type
-    changed = drop_attribute(node, "precision")
+    drop_attribute(node, "precision")
     if data_type == scale_type == wanted:
-        return changed
+        return None
     body = Writer(node, scope)
     for index, found in ((0, data_type), (1, scale_type)):
         if found != wanted:
@@ -59,16 +59,17 @@ def _lower_output_type(node: NodeProto, scope: Scope) -> Outcome:
     wanted = int(value_of(node, "output_dtype", 0))
     if wanted in _SHORTS or (len(node.input) > 2 and scope.element_type(node.input[2]) in _SHORTS):
         return _quantized(node, scope, _beside(node, scope))
-    changed = drop_attribute(node, "block_size") | drop_attribute(node, "output_dtype")
+    drop_attribute(node, "block_size")
+    drop_attribute(node, "output_dtype")
     if not wanted or wanted == TensorProto.UINT8 or (len(node.input) > 2 and node.input[2]):
-        return changed
+        return None
     shape = scope.shape(node.input[1])
     if shape is None or None in shape:
         raise RefusedError("it states output_dtype without a zero point, and how many scales there are is not known")
     zeros = Writer(node, scope).constant(np.zeros([size or 0 for size in shape]), wanted, "zero_point")
     del node.input[2:]
     node.input.append(zeros)
-    return True
+    return None
 
 
 @lowers("QuantizeLinear", 19)
@@ -78,15 +79,15 @@ def _lower_half_scale(node: NodeProto, scope: Scope) -> Outcome:
     for index in (0, 1):
         if scope.element_type(node.input[index]) in _HALVES:
             node.input[index] = body.add("Cast", node.input[index], to=TensorProto.FLOAT)
-    changed = drop_attribute(node, "saturate")
-    return [*body.nodes, node] if body.nodes else changed
+    drop_attribute(node, "saturate")
+    return [*body.nodes, node] if body.nodes else None
 
 
 @raises("QuantizeLinear", 19)
 def _raise_integers(node: NodeProto, scope: Scope) -> Outcome:
     """Since 19 data has the element type of the scale; integers are divided in float32 all along."""
     if scope.element_type(node.input[0]) != TensorProto.INT32:
-        return False
+        return None
     body = Writer(node, scope)
     node.input[0] = body.add("Cast", node.input[0], to=TensorProto.FLOAT)
     return [*body.nodes, node]
@@ -120,9 +121,9 @@ def _beside(node: NodeProto, scope: Scope) -> Callable[[Writer, str], str]:
 def _lower_result_type(node: NodeProto, scope: Scope) -> Outcome:
     """The result has the element type of the scale; for another one the scale, or the result, is cast."""
     wanted = int(value_of(node, "output_dtype", 0))
-    changed = drop_attribute(node, "output_dtype")
+    drop_attribute(node, "output_dtype")
     if not wanted or wanted == scope.needed_element_type(node.input[1]):
-        return changed
+        return None
     return _in_float(node, scope, wanted)
 
 
@@ -144,7 +145,7 @@ def _lower_blocks(node: NodeProto, scope: Scope) -> Outcome:
     if value_of(node, "block_size", 0):
         return _dequantized(node, scope, _repeated(node, scope))
     wide = scope.element_type(node.input[0]) in _SHORTS
-    return _dequantized(node, scope, _beside(node, scope)) if wide else drop_attribute(node, "block_size")
+    return _dequantized(node, scope, _beside(node, scope)) if wide else None
 
 
 def _repeated(node: NodeProto, scope: Scope) -> Callable[[Writer, str], str]:
@@ -174,7 +175,7 @@ def _repeated(node: NodeProto, scope: Scope) -> Callable[[Writer, str], str]:
 def _lower_half_result(node: NodeProto, scope: Scope) -> Outcome:
     """The scale is float32, and so is the result before it is cast back."""
     scale_type = scope.element_type(node.input[1])
-    return _in_float(node, scope, scale_type) if scale_type in _HALVES else False
+    return _in_float(node, scope, scale_type) if scale_type in _HALVES else None
 
 
 @lowers("DequantizeLinear", 13)
@@ -206,7 +207,7 @@ def _lower_dequantize_axis(node: NodeProto, scope: Scope) -> Outcome:
 
 def _scalar_parameters(node: NodeProto, scope: Scope) -> Outcome:
     """One scale, as a scalar: the vector of one element is a form that came with the axis."""
-    changed = drop_attribute(node, "axis")
+    drop_attribute(node, "axis")
     body = Writer(node, scope)
     for index in range(1, len(node.input)):
         name = node.input[index]
@@ -217,8 +218,7 @@ def _scalar_parameters(node: NodeProto, scope: Scope) -> Outcome:
                 node.input[index] = scope.add_constant(value.reshape(()), name.rpartition("/")[2])
             else:
                 node.input[index] = body.add("Reshape", name, shape)
-            changed = True
-    return [*body.nodes, node] if body.nodes else changed
+    return [*body.nodes, node] if body.nodes else None
 
 
 @expresses("DequantizeLinear", opset=9, reads=10)

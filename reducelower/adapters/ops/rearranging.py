@@ -38,7 +38,7 @@ _SINCE = {"DepthToSpace": 11, "SpaceToDepth": 28}
 def _lower_depth_to_space(node: NodeProto, scope: Scope) -> Outcome:
     """CRD numbers channels (depth, block), DCR (block, depth)."""
     if value_of(node, "mode", "DCR") == "DCR":
-        return False
+        return None
     block = int(value_of(node, "blocksize"))
     order = np.arange(_channels(node, scope)).reshape(-1, block * block).T.reshape(-1)
     body = Writer(node, scope)
@@ -50,7 +50,7 @@ def _lower_depth_to_space(node: NodeProto, scope: Scope) -> Outcome:
 def _lower_space_to_depth(node: NodeProto, scope: Scope) -> Outcome:
     """CRD numbers results (channel, block), DCR (block, channel)."""
     if value_of(node, "mode", "DCR") == "DCR":
-        return False
+        return None
     block = int(value_of(node, "blocksize"))
     channels = _channels(node, scope)
     order = np.arange(channels * block * block).reshape(block * block, channels).T.reshape(-1)

@@ -21,7 +21,7 @@ _INPUTS = (0, 5, 6)  # X, initial_h and initial_c; the other inputs have no batc
 def _lower_layout(node: NodeProto, scope: Scope) -> Outcome:
     """layout=1 puts the batch first in data, states and results."""
     if not value_of(node, "layout", 0):
-        return False
+        return None
     body = Writer(node, scope)
     inputs = list(node.input)
     for index in _INPUTS:
@@ -42,12 +42,12 @@ def _lower_output_sequence(node: NodeProto, scope: Scope) -> Outcome:
     """Before 7 an attribute asked for the sequence of results."""
     if node.output and node.output[0]:
         set_attribute(node, "output_sequence", 1)
-        return True
-    return False
+    return None
 
 
 def _raise_output_sequence(node: NodeProto, scope: Scope) -> Outcome:
-    return drop_attribute(node, "output_sequence")
+    drop_attribute(node, "output_sequence")
+    return None
 
 
 for _op_type in ("LSTM", "GRU", "RNN"):
@@ -60,7 +60,6 @@ for _op_type in ("LSTM", "GRU", "RNN"):
 @raises("GRU", 3)
 def _name_direction(node: NodeProto, scope: Scope) -> Outcome:
     """The schema of the first version misspells its default, forward."""
-    if value_of(node, "direction", "foward") != "foward":
-        return False
-    set_attribute(node, "direction", "forward")
-    return True
+    if value_of(node, "direction", "foward") == "foward":
+        set_attribute(node, "direction", "forward")
+    return None

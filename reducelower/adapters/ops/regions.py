@@ -29,14 +29,15 @@ _WIDE = (TensorProto.FLOAT, TensorProto.DOUBLE)
 def _lower_half_pixel(node: NodeProto, scope: Scope) -> Outcome:
     """Before 16 regions were not shifted by half a pixel, and were at least one wide and high."""
     if value_of(node, "coordinate_transformation_mode", "half_pixel") == "output_half_pixel":
-        return drop_attribute(node, "coordinate_transformation_mode")
+        drop_attribute(node, "coordinate_transformation_mode")
+        return None
     return _written_out(node, scope, is_shifted=True)
 
 
 @raises("RoiAlign", 16)
 def _raise_half_pixel(node: NodeProto, scope: Scope) -> Outcome:
     set_attribute(node, "coordinate_transformation_mode", "output_half_pixel")
-    return True
+    return None
 
 
 @expresses("RoiAlign", opset=13, reads=10)

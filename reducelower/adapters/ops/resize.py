@@ -131,11 +131,11 @@ def _written_out(node: NodeProto, scope: Scope, reason: str) -> list[NodeProto]:
 @lowers("Resize", 19)
 def _lower_symmetric(node: NodeProto, scope: Scope) -> Outcome:
     if value_of(node, "coordinate_transformation_mode", "half_pixel") != "half_pixel_symmetric":
-        return False
+        return None
     if _plain(node) and not _given(node, 2, scope) and value_of(node, "mode", "nearest") != "nearest":
         # Sizes make scales that fit, where the symmetric correction vanishes but for rounding.
         set_attribute(node, "coordinate_transformation_mode", "half_pixel")
-        return True
+        return None
     # Sizes known at run time only are worked out for all axes.
     known = _axes(node, scope, _given(node, 2, scope), _given(node, 3, scope)) is not None
     added = [] if known or value_of(node, "axes") is None or not _plain(node) else _of_all_axes(node, scope)
@@ -151,20 +151,21 @@ def _plain(node: NodeProto) -> bool:
 def _lower_axes(node: NodeProto, scope: Scope) -> Outcome:
     """Axes that are not named keep their size: scale 1, or the size they have; antialias and the policy go."""
     antialias = bool(value_of(node, "antialias", 0)) and value_of(node, "mode", "nearest") != "nearest"
-    changed = False if antialias else drop_attribute(node, "antialias")
+    if not antialias:
+        drop_attribute(node, "antialias")
     added: list[NodeProto] = []
     if not _plain(node):
         found = _with_policy(node, scope, _given(node, 3, scope))
         if isinstance(found, list):
             return interpolate(node, scope, found)
         _set_inputs(node, [node.input[0], _given(node, 1, scope), *found])
-        changed = drop_attribute(node, "keep_aspect_ratio_policy") | drop_attribute(node, "axes")
+        drop_attribute(node, "axes")
     elif value_of(node, "axes") is not None:
-        added, changed = _of_all_axes(node, scope), True
-    changed |= drop_attribute(node, "keep_aspect_ratio_policy")
+        added = _of_all_axes(node, scope)
+    drop_attribute(node, "keep_aspect_ratio_policy")
     if antialias:
         return [*added, *_written_out(node, scope, "it uses antialias=1, and opset 18 is the oldest that has it")]
-    return [*added, node] if added else changed
+    return [*added, node] if added else None
 
 
 def _of_all_axes(node: NodeProto, scope: Scope) -> list[NodeProto]:
@@ -243,28 +244,26 @@ def _lower_optional(node: NodeProto, scope: Scope) -> Outcome:
     inputs[1] = inputs[1] or _empty(scope)
     inputs[2] = inputs[2] or _empty(scope)
     _set_inputs(node, inputs)
-    return True
+    return None
 
 
 @raises("Resize", 13)
 def _raise_exclusive(node: NodeProto, scope: Scope) -> Outcome:
     """Scales without elements beside sizes became an error, and a transformation for nearest lost its name."""
-    changed = False
     if len(node.input) > 3 and node.input[3] and node.input[2]:
         if _given(node, 2, scope):
             raise RefusedError("it has both scales and sizes, which is not valid")
         scope.release(node.input[2])
         node.input[2] = ""
-        changed = True
     if value_of(node, "coordinate_transformation_mode", "half_pixel") != "tf_half_pixel_for_nn":
-        return changed
+        return None
     rounding = _SAME_AS_TF.get(value_of(node, "nearest_mode", "round_prefer_floor"))
     if value_of(node, "mode", "nearest") == "nearest" and rounding is not None:
         set_attribute(node, "coordinate_transformation_mode", "half_pixel")
         set_attribute(node, "nearest_mode", rounding)
-        return True
+        return None
     # No longer listed, and nothing else says the same; runtimes still take it.
-    return changed
+    return None
 
 
 # x is (i + 0.5) / scale; half_pixel's coordinate is x - 0.5.
@@ -356,12 +355,12 @@ def _raise_coordinates(node: NodeProto, scope: Scope) -> Outcome:
     return body.yields("Resize", larger, roi, reducing, nearest_mode="ceil", **said)
 
 
-def _with_coordinates(node: NodeProto, scope: Scope, rounding: str) -> bool:
+def _with_coordinates(node: NodeProto, scope: Scope, rounding: str) -> Outcome:
     _set_inputs(node, [node.input[0], _empty(scope), node.input[1]])
     set_attribute(node, "coordinate_transformation_mode", "asymmetric")
     if rounding:
         set_attribute(node, "nearest_mode", rounding)
-    return True
+    return None
 
 
 @expresses("Resize", opset=9, reads=10)
@@ -429,7 +428,7 @@ def _lower_scales(node: NodeProto, scope: Scope) -> Outcome:
     set_attribute(node, "width_scale", scales[3])
     mode = value_of(node, "mode", "nearest")
     set_attribute(node, "mode", _OLD_MODES.get(mode, mode))
-    return True
+    return None
 
 
 @raises("Upsample", 7)
@@ -440,4 +439,4 @@ def _raise_scales(node: NodeProto, scope: Scope) -> Outcome:
     set_attribute(node, "scales", scales)
     mode = value_of(node, "mode", "nearest")
     set_attribute(node, "mode", _OLD_MODES.get(mode, mode))
-    return True
+    return None

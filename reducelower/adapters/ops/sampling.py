@@ -26,28 +26,27 @@ def _lower_grid_sample(node: NodeProto, scope: Scope) -> Outcome:
         return written_out(node, scope)
     mode = value_of(node, "mode", "linear")
     set_attribute(node, "mode", _OLD_MODES.get(mode, mode))
-    return True
+    return None
 
 
 @raises("GridSample", 20)
 def _raise_grid_sample(node: NodeProto, scope: Scope) -> Outcome:
     mode = value_of(node, "mode", "bilinear")
     set_attribute(node, "mode", _NEW_MODES.get(mode, mode))
-    return True
+    return None
 
 
 @lowers("DFT", 20)
 def _lower_axis(node: NodeProto, scope: Scope) -> Outcome:
     """An absent axis meant the last one of the signal, and means the second one before 20."""
     if len(node.input) > 2 and node.input[2]:
-        return False
+        return None
     set_attribute(node, "axis", -2)
-    return True
+    return None
 
 
 @raises("DFT", 20)
 def _raise_axis(node: NodeProto, scope: Scope) -> Outcome:
     if attribute_of(node, "axis") is None:
         set_attribute(node, "axis", 1)
-        return True
-    return False
+    return None

@@ -30,7 +30,7 @@ def _lower_allowzero(node: NodeProto, scope: Scope) -> Outcome:
     Such a shape has no -1, and the data is empty, so one zero that is known may be left to be worked out as -1.
     """
     if not value_of(node, "allowzero", 0):
-        return drop_attribute(node, "allowzero")
+        return None
     drop_attribute(node, "allowzero")
     shape = scope.constant(node.input[1])
     body = Writer(node, scope)
@@ -38,11 +38,11 @@ def _lower_allowzero(node: NodeProto, scope: Scope) -> Outcome:
         return body.yields_reshaped(node.input[0], node.input[1], scope.needed_element_type(node.input[0]))
     zeros = int((shape == 0).sum())
     if zeros == 0:
-        return True
+        return None
     scope.release(node.input[1])
     if zeros == 1:
         node.input[1] = body.constant(np.where(shape == 0, -1, shape), _INT64, "shape")
-        return True
+        return None
     dtype = helper.tensor_dtype_to_np_dtype(scope.needed_element_type(node.input[0]))
     return body.yields("Identity", scope.add_constant(np.zeros(shape.tolist(), dtype), "nothing"))
 
@@ -52,7 +52,7 @@ def _lower_range(node: NodeProto, scope: Scope) -> Outcome:
     """A part of the shape is a slice of it."""
     start, end = int(value_of(node, "start", 0)), value_of(node, "end")
     if not start and end is None:
-        return drop_attribute(node, "start")
+        return None
     body = Writer(node, scope)
     bounds = [
         body.constant([bound], _INT64, f"{tail}_{bound}".replace("-", "m"))
@@ -64,9 +64,7 @@ def _lower_range(node: NodeProto, scope: Scope) -> Outcome:
 @lowers("GatherND", 12)
 def _lower_batch_dims(node: NodeProto, scope: Scope) -> Outcome:
     """Indices without batches begin with the place of their batch."""
-    if value_of(node, "batch_dims", 0):
-        return without_batches(node, scope)
-    return drop_attribute(node, "batch_dims")
+    return without_batches(node, scope) if value_of(node, "batch_dims", 0) else None
 
 
 def without_batches(node: NodeProto, scope: Scope) -> list[NodeProto]:
@@ -113,7 +111,7 @@ def _raise_tile(node: NodeProto, scope: Scope) -> Outcome:
         scope.release(name)
     del node.input[1:]
     node.input.append(scope.add_constant(repeats, "repeats"))
-    return True
+    return None
 
 
 @lowers("Tile", 6)

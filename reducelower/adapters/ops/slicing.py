@@ -36,8 +36,7 @@ def _lower(node: NodeProto, scope: Scope) -> Outcome:
         if body.input(4):
             scope.release(node.input[4])
             del node.input[4:]
-            return True
-        return False
+        return None
     count = _count(node, scope, starts, ends, axes)
     where = list(range(count)) if axes is None else axes.reshape(-1).tolist()
     by = [1] * count if steps is None else steps.reshape(-1).tolist()

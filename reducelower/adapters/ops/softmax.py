@@ -38,12 +38,11 @@ def _lower(node: NodeProto, scope: Scope) -> Outcome:
     if axis == -1:
         if attribute_of(node, "axis") is None:
             set_attribute(node, "axis", -1)
-            return True
-        return False
+        return None
     rank = _rank(node, scope)
     axis = from_the_front(axis, rank)
     if _is_last(axis, rank, node, scope):
-        return False
+        return None
     swapped = list(range(rank))
     swapped[axis], swapped[-1] = swapped[-1], swapped[axis]
     body = Writer(node, scope)
@@ -55,13 +54,12 @@ def _raise(node: NodeProto, scope: Scope) -> Outcome:
     """Cut the input where it used to be cut, unless that is the last axis."""
     axis = int(value_of(node, "axis", 1))
     if axis == -1:
-        return False
+        return None
     rank = scope.rank(node.input[0])
     if rank is not None and _is_last(from_the_front(axis, rank), rank, node, scope):
         if attribute_of(node, "axis") is None and axis != rank - 1:
             set_attribute(node, "axis", axis)
-            return True
-        return False
+        return None
     data = node.input[0]
     body = Writer(node, scope)
     shape = scope.shape(data)

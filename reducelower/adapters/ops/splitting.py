@@ -24,7 +24,7 @@ def _lower_number_of_outputs(node: NodeProto, scope: Scope) -> Outcome:
     """Before, parts were equal unless given; num_outputs leaves a smaller one at the end where the size says so."""
     attribute = attribute_of(node, "num_outputs")
     if attribute is None:
-        return False
+        return None
     count = int(value_of(node, "num_outputs"))
     named = len(node.output)
     if count != named:
@@ -39,14 +39,14 @@ def _lower_number_of_outputs(node: NodeProto, scope: Scope) -> Outcome:
         size = shape[from_the_front(axis, len(shape))]
     drop_attribute(node, "num_outputs")
     if size is not None and size % count == 0:
-        return True
+        return None
     part = 0 if size is None else -(-size // count)
     # With fewer elements than parts it fails where it runs, which a branch never taken may.
     if size is not None and size >= part * (count - 1):
         sizes = [part] * (count - 1) + [size - part * (count - 1)]
         del node.input[1:]
         node.input.append(Writer(node, scope).constant(sizes, TensorProto.INT64, "split"))
-        return True
+        return None
     return _computed_sizes(node, scope, count, axis)
 
 
@@ -77,9 +77,9 @@ def _computed_sizes(node: NodeProto, scope: Scope, count: int, axis: int) -> lis
 def _raise_number_of_outputs(node: NodeProto, scope: Scope) -> Outcome:
     """Equal parts have to be asked for."""
     if len(node.input) > 1 and node.input[1]:
-        return False
+        return None
     set_attribute(node, "num_outputs", len(node.output))
-    return True
+    return None
 
 
 @lowers("Split", 13)
@@ -88,7 +88,7 @@ def _lower_computed_sizes(node: NodeProto, scope: Scope) -> Outcome:
     name = node.input[1] if len(node.input) > 1 else ""
     sizes: Any = scope.constant(name) if name else None
     if not name or (sizes is not None and (sizes >= 0).all()) or scope.reference(name) is not None:
-        return False
+        return None
     body = Writer(node, scope)
     axes = body.constant([int(value_of(node, "axis", 0))], TensorProto.INT64, "axis")
     zero = body.constant([0], TensorProto.INT64, "axes_0")
@@ -106,8 +106,7 @@ def _lower_computed_sizes(node: NodeProto, scope: Scope) -> Outcome:
 @raises("Split", 2)
 def _raise_input(node: NodeProto, scope: Scope) -> Outcome:
     """The sizes could be an input once, and axis had no default."""
-    changed = attribute_of(node, "axis") is None
-    if changed:
+    if attribute_of(node, "axis") is None:
         set_attribute(node, "axis", 0)
     if len(node.input) > 1 and node.input[1]:
         sizes = scope.constant(node.input[1])
@@ -116,14 +115,13 @@ def _raise_input(node: NodeProto, scope: Scope) -> Outcome:
         scope.release(node.input[1])
         set_attribute(node, "split", [int(size) for size in sizes.reshape(-1)])
         del node.input[1:]
-        changed = True
-    return changed
+    return None
 
 
 @lowers("Split", 2)
 def _lower_default_axis(node: NodeProto, scope: Scope) -> Outcome:
     """Axis had no default."""
     if attribute_of(node, "axis") is not None:
-        return False
+        return None
     set_attribute(node, "axis", 0)
-    return True
+    return None

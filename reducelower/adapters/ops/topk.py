@@ -34,14 +34,12 @@ def _opposite(body: Writer, data: str, element_type: int) -> tuple[str, list[str
 @lowers("TopK", 11)
 def _lower_top_k(node: NodeProto, scope: Scope) -> Outcome:
     """Smallest first is largest first of the opposite; ties go to the lower index both ways."""
-    changed = False
     axis = int(value_of(node, "axis", -1))
     if axis < -1:
         set_attribute(node, "axis", from_the_front(axis, scope.needed_rank(node.input[0])))
-        changed = True
     if value_of(node, "largest", 1):
         wide = scope.target_opset >= 9 and scope.element_type(node.input[0]) == TensorProto.INT64
-        return _of_int64(Writer(node, scope), node.input[0]) if wide else changed
+        return _of_int64(Writer(node, scope), node.input[0]) if wide else None
     body = Writer(node, scope)
     element_type = scope.needed_element_type(node.input[0])
     reverse, operands = _opposite(body, node.input[0], element_type)
@@ -62,12 +60,12 @@ def _lower_top_k(node: NodeProto, scope: Scope) -> Outcome:
 def _lower_count(node: NodeProto, scope: Scope) -> Outcome:
     """How many is an attribute, and at least one: none of them is an empty slice."""
     if scope.reference(node.input[1]) is not None:
-        return False
+        return None
     count = scope.constant(node.input[1])
     if count is None:
         return _first_of_all(node, scope)
     if count.reshape(-1)[0] > 0:
-        return False
+        return None
     body = Writer(node, scope)
     axis = int(value_of(node, "axis", -1))
     if axis < 0:
@@ -85,7 +83,7 @@ def _raise_k(node: NodeProto, scope: Scope) -> Outcome:
     """An attribute of the function around comes as a scalar, and the input K is a list of one number."""
     k = attribute_of(node, "k")
     if k is None or not k.ref_attr_name:
-        return False
+        return None
     body = Writer(node, scope)
     scalar = scope.add_reference(k, "value_int", "k")
     listed = body.add("Reshape", scalar, body.constant([1], TensorProto.INT64, "one"), tail="K")
@@ -177,7 +175,7 @@ def _of_int64(body: Writer, data: str) -> list[NodeProto]:
 def _lower_last_index(node: NodeProto, scope: Scope) -> Outcome:
     """The last of equal ones is the first counted from the back."""
     if not value_of(node, "select_last_index", 0):
-        return False
+        return None
     body = Writer(node, scope)
     data, axis = node.input[0], int(value_of(node, "axis", 0))
     shape = scope.shape(data)
