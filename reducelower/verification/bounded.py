@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from onnx import NodeProto
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
 
-__all__ = ["RANDOM", "bounded", "moved"]
+__all__ = ["RANDOM", "bounded", "moved", "not_negative"]
 
 RANDOM = frozenset(
     {
@@ -20,20 +21,38 @@ RANDOM = frozenset(
 # What they give is within bounds that their pages state, or is known from shapes, whatever they are given.
 _BOUNDING = frozenset(
     {
-        "Abs", "And", "ArgMax", "ArgMin", "Clip", "Constant", "Cos", "Equal", "Erf", "Exp", "Greater",
+        "And", "ArgMax", "ArgMin", "Constant", "Cos", "Equal", "Erf", "Greater",
         "GreaterOrEqual", "HardSigmoid", "Hardmax", "IsInf", "IsNaN", "Less", "LessOrEqual", "NonMaxSuppression",
-        "NonZero", "Not", "Or", "QuantizeLinear", "Relu", "Shape", "Sigmoid", "Sign", "Sin", "Size", "Softmax",
-        "Softplus", "Softsign", "Sqrt", "Tanh", "Xor",
+        "NonZero", "Not", "Or", "QuantizeLinear", "Shape", "Sigmoid", "Sign", "Sin", "Size", "Softmax",
+        "Softsign", "Tanh", "Xor",
     }
 )  # fmt: skip
+
+# What they give is not below zero, whatever they are given.
+_NOT_NEGATIVE = frozenset({"Abs", "Exp", "ReduceL1", "ReduceL2", "ReduceSumSquare", "Relu", "Softplus", "Sqrt"})
+
+# What they give is not below zero where all of the operands from a first to a last one are not.
+_NOT_NEGATIVE_OF = {
+    **dict.fromkeys(("Add", "Concat", "Max", "Mean", "Min", "Mul", "Sum"), slice(None)),
+    **dict.fromkeys(
+        (
+            "Cast", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "ReduceMax", "ReduceMean",
+            "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose",
+            "Unsqueeze",
+        ),
+        slice(1),
+    ),
+    "Where": slice(1, None),
+}  # fmt: skip
 
 # What they give is bounded where all that they compute with is.
 _PASSING = frozenset(
     {
-        "Add", "Cast", "CastLike", "Ceil", "Concat", "ConstantOfShape", "Div", "Expand", "Flatten", "Floor", "Gather",
-        "GatherElements", "GatherND", "Identity", "Max", "Min", "Mod", "Mul", "Neg", "OneHot", "Pad", "Range",
-        "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Round", "Slice", "Split",
-        "Squeeze", "Sub", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where",
+        "Abs", "Add", "Cast", "CastLike", "Ceil", "Concat", "ConstantOfShape", "Div", "Exp", "Expand",
+        "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Identity", "Max", "Min", "Mod", "Mul",
+        "Neg", "OneHot", "Pad", "Range", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+        "Relu", "Reshape", "Round", "Slice", "Softplus", "Split", "Sqrt", "Squeeze", "Sub", "Tile", "TopK",
+        "Transpose", "Trilu", "Unsqueeze", "Where",
     }
 )  # fmt: skip
 
@@ -77,6 +96,32 @@ def bounded(nodes: Sequence[NodeProto], constants: Iterable[str]) -> set[str]:
         passes = node.op_type in _PASSING and all(name in found for name in operands)
         start = _BOUNDED_BY_CONSTANTS.get(node.op_type)
         scaled = start is not None and all(name in known for name in node.input[start:] if name)
-        if node.op_type in _BOUNDING or passes or scaled:
+        if node.op_type in _BOUNDING or passes or scaled or _clips(node):
             found.update(name for name in node.output if name)
+    return found
+
+
+def _clips(node: NodeProto) -> bool:
+    """Whether a node is a Clip with both of its bounds, which are inputs since opset version 11."""
+    bounds = [name for name in node.input[1:] if name] + [
+        item for item in node.attribute if item.name in ("max", "min")
+    ]
+    return node.op_type == "Clip" and len(bounds) == 2
+
+
+def not_negative(nodes: Sequence[NodeProto], constants: Mapping[str, Array]) -> set[str]:
+    """The values that are never below zero, of those that some nodes compute.
+
+    Args:
+        nodes: in graph order.
+        constants: those that the nodes read, by name.
+    """
+    found = {name for name, value in constants.items() if value.dtype.kind in "iuf" and bool((value >= 0).all())}
+    for node in nodes:
+        if node.domain not in DEFAULT_DOMAINS:
+            continue
+        operands = _NOT_NEGATIVE_OF.get(node.op_type)
+        passes = operands is not None and found.issuperset(node.input[operands])
+        if passes or node.op_type in _NOT_NEGATIVE:
+            found.update(node.output)
     return found

@@ -70,6 +70,15 @@ class _Tally:
     notes: dict[str, None] = field(default_factory=dict)
     limits: dict[str, None] = field(default_factory=dict)
     turns_zeros: bool = False
+    varies: bool = False
+    first: dict[object, Any] = field(default_factory=dict)
+
+    def see(self, results: Sequence[Any]) -> None:
+        """Note whether a result is another one than the first of its shape."""
+        for at, value in enumerate(results):
+            if not self.varies and isinstance(value, np.ndarray):
+                known = self.first.setdefault((at, value.shape), value)
+                self.varies = known is not value and not identical(known, value)
 
     def note(self, status: SiteStatus, reason: str, case: Case | None = None) -> None:
         """Keep the worst status, with the first reason for it."""
@@ -96,6 +105,8 @@ def check(
     if not tally.cases and tally.status != "different":
         reason = tally.refused[0] if tally.refused else "there was nothing to run it on"
         return _finding(pair, _Tally("not run", reason, runtime=tally.runtime))
+    if tally.status == "equal" and not tally.values:
+        return _finding(pair, _Tally("not run", "it ran on inputs of which nothing is left", runtime=tally.runtime))
     if declared:
         tally.notes.setdefault("The replacement rests on the declared sizes, and was run with these only.")
     return _finding(pair, tally)
@@ -126,6 +137,7 @@ def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
         CHOSEN in pair.site.rule,
         "; ".join(tally.limits),
         tally.turns_zeros,
+        tally.varies,
     )
 
 
@@ -286,6 +298,7 @@ def _add(tally: _Tally, found: _Tally) -> None:
     tally.notes |= found.notes
     tally.limits |= found.limits
     tally.turns_zeros |= found.turns_zeros
+    tally.varies |= found.varies
 
 
 def _load(model: ModelProto, runtimes: Sequence[str], home: str = "") -> tuple[str, Session]:
@@ -372,6 +385,7 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
                 tally.note("different", f"the replacement fails where the source runs: {error.reason}", case)
             continue
         tally.cases += 1
+        tally.see(expected)
         seen = _Seen(case, settled, left, expected, results, witness, unsteady, left_name != right_name)
         _judge_case(tally, setup, seen)
     return tally
@@ -437,7 +451,7 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
         tolerance = tolerance_for(element_type_of(before), setup.tolerances)
         found = compare(before, after, truth, tolerance, Sight(case.is_special, (move, inside)))
         status, reason = found.status, found.reason
-        if status == "loses range" and _is_carried(pair):
+        if _is_carried(pair) and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
             status, reason = "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
         elif status in ("different", "loses range") and truth is None:
             loss = ""
@@ -487,6 +501,14 @@ def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
 def _is_carried(pair: Pair) -> bool:
     """Whether the operator stayed, and what it loses is the doing of the runtime's newer version of it."""
     return len(pair.nodes) == len(pair.replacement) == 1 and pair.node.op_type == pair.replacement[0].op_type
+
+
+def _overflows_elsewhere(case: Case, before: Array, after: Array, elements: Array | None) -> bool:
+    """Whether finite inputs overflow on both sides, and what differs does so on one of them, or as another sign."""
+    if case.is_special or elements is None or not is_float(before) or before.shape != after.shape:
+        return False
+    infinite = ~np.isfinite(before), ~np.isfinite(after)
+    return all(map(np.any, infinite)) and bool((infinite[0] | infinite[1])[elements].all())
 
 
 def _is_random(pair: Pair, seen: _Seen) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import chain, permutations
 from math import prod
 from typing import Any
 
@@ -17,7 +17,7 @@ from reducelower.verification.battery import Case
 from reducelower.verification.elementwise import any_size
 from reducelower.verification.filling import Filling
 from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, bindings, random_array
-from reducelower.verification.limits import Limits
+from reducelower.verification.limits import FED, Limits
 
 __all__ = ["Accepts", "fed", "is_large"]
 
@@ -79,7 +79,10 @@ def _fed(
     fillings = {spec.name: Filling.of(spec, limits) for spec in specs}
     most = max(_MAXIMUM, _count(specs, defaultdict(lambda: 2)))  # of what was not asked for
     ordinary = list(_sizes(specs, limits))
-    for position, given in enumerate([*ordinary, *_around(specs, ordinary[0], limits)]):
+    around = [*ordinary, *_around(specs, ordinary[0], limits)]
+    for position, given in enumerate(chain(around, _held(ordinary[0], limits))):
+        if first and position >= len(around):
+            return
         sizes = given if limits.least == 1 else {name: max(size, limits.least) for name, size in given.items()}
         shapes = {spec.name: _shape(spec, sizes) for spec in specs}
         count = _count(specs, sizes)
@@ -92,8 +95,9 @@ def _fed(
                 return
             continue
         where, plain = fitting
-        kinds = _kinds(fillings, small=not position, few=count > _LARGE or limits.is_carried)
-        if few or position >= len(ordinary):
+        is_first = not first and bool(count)
+        kinds = _kinds(fillings, small=is_first, few=count > _LARGE or limits.is_carried)
+        if few or (position >= len(ordinary) and not is_first):
             kinds = [kind for kind in kinds if kind in _PLAIN]
         elif limits.only_moves:
             kinds = [kind for kind in kinds if kind in (_PLAIN if count > _LARGE else _MOVED)]
@@ -103,7 +107,7 @@ def _fed(
             yield Case(f"{kind} values, {[list(shape) for shape in shapes.values()]}", feeds, kind in _SPECIAL)
         if few:
             return
-        if not position:
+        if is_first:
             yield from _truths(feeder, where)
             yield from _special_alone(feeder, where)
         if once or (limits.is_carried and tried == _OF_CARRIED):
@@ -157,12 +161,13 @@ class _Feeder:
         reshaped = self.shapes.get(self.limits.shapes.get(spec.name, ""))
         if reshaped is not None and values == "random" and len(self.shapes[spec.name]) == 1:
             return np.array(_of_length(reshaped, self.shapes[spec.name][0]), np.int64)
-        data, axis = self.limits.indexes.get(spec.name, ("", 0))
-        if self.shapes.get(data) and spec.element_type in (TensorProto.INT32, TensorProto.INT64):
-            length = self.shapes[data][axis]
+        data, axis, signed = self.limits.indexes.get(spec.name, ("", 0, False))
+        indexed = self.shapes.get(data) or self.limits.held.get(data)
+        if indexed and values == "random" and spec.element_type in (TensorProto.INT32, TensorProto.INT64):
+            length = indexed[axis]
             dtype = helper.tensor_dtype_to_np_dtype(spec.element_type)
             if length:
-                return rng.integers(-length, length, self.shapes[spec.name]).astype(dtype)
+                return rng.integers(-length if signed else 0, length, self.shapes[spec.name]).astype(dtype)
         return random_array(spec.element_type, self.shapes[spec.name], values, rng)
 
 
@@ -205,6 +210,13 @@ def _around(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits
             yield everywhere
         else:
             yield from ({**dict.fromkeys(sizes, 2), name: size} for name in sizes)
+
+
+def _held(sizes: Mapping[str, int], limits: Limits) -> Iterator[dict[str, int]]:
+    """For free sizes, those that the region holds, for where no other fits, as of a Reshape to rows of five."""
+    for size in sorted(limits.sizes):
+        if 1 < size <= FED and sizes:
+            yield dict.fromkeys(sizes, size)
 
 
 def _like_the_others(specs: Sequence[InputSpec]) -> dict[str, int]:

@@ -36,6 +36,7 @@ class Filling:
         takes_special: whether NaN and infinities are fed.
         divides: whether integers are divided in the region.
         nonzero: whether this input is never zero.
+        not_negative: whether it is never below zero.
         may_overflow: whether integers are fed that overflow when they are added.
     """
 
@@ -48,6 +49,7 @@ class Filling:
     takes_special: bool
     divides: bool
     nonzero: bool
+    not_negative: bool
     may_overflow: bool
 
     @staticmethod
@@ -63,6 +65,7 @@ class Filling:
             not limits.open_to_special,
             bool(limits.divisors),
             spec.name in limits.divisors,
+            spec.name in limits.not_negative,
             not limits.are_apart,
         )
 
@@ -107,6 +110,7 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         def make(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
             with np.errstate(all="ignore"):
                 values = np.asarray(draw(shape, rng)).astype(dtype)
+            values = np.abs(values) if filling.not_negative else values
             return np.where(values == 0, 1, values).astype(dtype) if filling.nonzero else values
 
         return make

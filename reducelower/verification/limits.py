@@ -15,7 +15,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.pairs import Pair
 
-__all__ = ["WHERE", "Limits", "becoming", "leaves_nothing", "limits_of", "takes_empty"]
+__all__ = ["FED", "WHERE", "Limits", "becoming", "leaves_nothing", "limits_of", "takes_empty"]
 
 # Inputs that say where or how many: an index, an axis, a shape, a size, a count. Any other value is an error, or asks
 # for more memory than there is.
@@ -23,7 +23,8 @@ WHERE: Mapping[str, frozenset[int]] = {
     name: frozenset(places)
     for name, places in {
         "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,),
-        "ConstantOfShape": (0,), "CumSum": (1,), "DFT": (1, 2), "Expand": (1,), "Gather": (1,),
+        "ArrayFeatureExtractor": (1,), "ConstantOfShape": (0,), "CumSum": (1,), "DFT": (1, 2), "Expand": (1,),
+        "Gather": (1,),
         "GatherElements": (1,), "GatherND": (1,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0,),
         "MelWeightMatrix": (0, 1, 2), "NonMaxSuppression": (2,), "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2),
         "Reshape": (1,), "Resize": (1, 2, 3), "ReverseSequence": (1,), "RoiAlign": (2,), "STFT": (1, 3),
@@ -39,6 +40,7 @@ WHERE: Mapping[str, frozenset[int]] = {
     }.items()
 }  # fmt: skip
 
+_KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}
 _HANDING_ON = frozenset({"Cast", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
@@ -97,7 +99,8 @@ _INTEGERS = frozenset(
 
 
 _FEW = 8
-_FED = 7  # size
+FED = 7
+"""The largest size that is fed to every region."""
 _OF_SIZE = 20_000
 _MOST_BOUNDS = 4
 _OF_TABLE = 256  # numbers
@@ -108,9 +111,11 @@ class Limits:
     """What may not be fed.
 
     Attributes:
+        not_negative: inputs of which what computes them gives nothing below zero.
         where: inputs that are indices, axes, shapes, sizes or counts, or become such.
         divisors: inputs by which integers are divided, or what becomes an integer, so that zero is no value for them.
-        indexes: by input, the value whose axis it indexes.
+        indexes: by input, the value whose axis it indexes, which axis that is, and whether it may count from the end.
+        held: the shapes of constants, by name.
         shapes: by input, the value that is given this shape.
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
@@ -130,8 +135,10 @@ class Limits:
     """
 
     where: set[str] = field(default_factory=set)
+    not_negative: set[str] = field(default_factory=set)
     divisors: set[str] = field(default_factory=set)
-    indexes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    indexes: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
+    held: dict[str, tuple[int, ...]] = field(default_factory=dict)
     shapes: dict[str, str] = field(default_factory=dict)
     open_to_special: str = ""
     rounds_to_integers: bool = False
@@ -175,11 +182,13 @@ def limits_of(pair: Pair) -> Limits:
         flat = list(walk(nodes))
         limits.where |= becoming(flat, WHERE) & free
         limits.divisors |= becoming(flat, _DIVISORS) & integers
-        for node in flat:
+        for node in reversed(flat):
             _note(node, limits)
         if limits.open_to_special or limits.rounds_to_integers:
             limits.divisors |= _divisors(flat) & free
     limits.divisors -= limits.where
+    limits.not_negative = {item.name for item in pair.inputs if item.is_not_negative}
+    limits.held = {name: value.shape for constants in pair.constants for name, value in constants.items()}
     limits.takes_empty = takes_empty(walk([*pair.nodes, *pair.replacement]))
     found = list(_held(pair))
     held = [value for value in found if value.dtype.kind in "iuf"]
@@ -205,7 +214,7 @@ def _positions(nodes: Iterable[NodeProto]) -> set[int]:
 
 def _bounds(whole: Iterable[int]) -> tuple[int, ...]:
     sizes = sorted({abs(number) for number in whole})
-    return tuple(size for size in sizes if _FED < size < _OF_SIZE)[:_MOST_BOUNDS]
+    return tuple(size for size in sizes if FED < size < _OF_SIZE)[:_MOST_BOUNDS]
 
 
 def takes_empty(nodes: Iterable[NodeProto]) -> bool:
@@ -241,6 +250,8 @@ def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
 
 def _note(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= node.op_type in _STEPS
+    if node.op_type == "ArrayFeatureExtractor":
+        limits.indexes[node.input[1]] = node.input[0], -1, False
     if node.domain not in DEFAULT_DOMAINS:
         return
     limits.least = max(limits.least, _window(node))
@@ -253,7 +264,9 @@ def _note(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= limits.rounds_to_integers
     if node.op_type in ("Gather", "GatherElements"):
         axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
-        limits.indexes[node.input[1]] = node.input[0], axis
+        limits.indexes[node.input[1]] = node.input[0], axis, True
+    if node.op_type in _HANDING_ON and node.output[0] in limits.indexes:
+        limits.indexes[node.input[0]] = limits.indexes[node.output[0]]
     if node.op_type in ("Reshape", "Expand") and len(node.input) > 1:
         limits.shapes[node.input[1]] = node.input[0]
 
@@ -272,7 +285,7 @@ def becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) ->
     while True:
         count = len(found)
         for node in reversed(nodes):
-            places = slots.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
+            places = slots.get(node.op_type, ()) if node.domain in _KNOWN_DOMAINS else ()
             found.update(name for at, name in enumerate(node.input) if at in places and name)
             if node.op_type not in _OF_SHAPE and any(name in found for name in node.output):
                 found.update(name for name in node.input if name)

@@ -45,11 +45,13 @@ class FreeInput:
         name: name of the value.
         element_type: ONNX element type number; 0 when not known.
         dims: sizes; None when the rank is not known.
+        is_not_negative: whether what computes it gives nothing below zero.
     """
 
     name: str
     element_type: int
     dims: Dims | None
+    is_not_negative: bool = False
 
 
 @dataclass
@@ -223,6 +225,7 @@ def _key_of(pair: Pair) -> tuple[Any, ...]:
         (
             local(item.name),
             item.element_type,
+            item.is_not_negative,
             len(item.dims) if item.dims is not None else None,
             None if pair.is_reduction and item.name == pair.node.input[0] else _anonymous(item.dims, local),
         )

@@ -27,6 +27,14 @@ from reducelower.verification.source import CannotRunError
 __all__ = ["Region", "cut_region"]
 
 _MOST_NODES = 4000
+_MOST_STEPS = 8
+# What models compute sizes from shapes with.
+_OF_SIZES = frozenset(
+    {
+        "Add", "Cast", "Concat", "Div", "Gather", "Identity", "Mul", "ReduceProd", "Reshape", "Slice", "Squeeze", "Sub",
+        "Unsqueeze",
+    }
+)  # fmt: skip
 _MOST_BYTES = 1 << 28  # of weights that only one side has
 
 
@@ -75,6 +83,9 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
     opened |= results - {-1}
     left = _cone(level, level.left, level.left_numbers, lefts, opened, fixed)
     right = _cone(level, level.right, level.right_numbers, rights, opened, fixed)
+    related = _related(level, left, right) - opened
+    if related:
+        return cut_region(claim, opened | related, fixed=fixed)
     _share_constants(level, left, right)
     names: dict[int, str] = {}
     for cone, prefix in ((left, ""), (right, "after/")):
@@ -182,6 +193,35 @@ def _cone(
         pending += read_by(node)
     cone.nodes = [chosen[at] for at in sorted(chosen)]
     return cone
+
+
+def _related(level: Level, left: _Cone, right: _Cone) -> set[int]:
+    """The numbers of inputs that are computed from shapes of others, which they have to fit, and of what lies between."""
+    inputs = {*left.inputs.values(), *right.inputs.values()}
+    found: set[int] = set()
+    for place, cone, numbers in ((level.left, left, level.left_numbers), (level.right, right, level.right_numbers)):
+        for name in cone.inputs:
+            found |= _of_shapes(place, numbers, name, inputs) or set()
+    return found
+
+
+def _of_shapes(place: Place, numbers: Numbers, name: str, inputs: set[int], depth: int = 0) -> set[int] | None:
+    """The numbers of a value and of those it is computed from, if these are shapes of inputs and constants alone."""
+    node = place.producer(name)
+    if node is None or node.domain not in DEFAULT_DOMAINS or name not in numbers:
+        return None
+    if node.op_type in ("Shape", "Size"):
+        return {numbers[name]} if numbers.get(node.input[0]) in inputs else None
+    if node.op_type not in _OF_SIZES or depth == _MOST_STEPS:
+        return None
+    found = {numbers[name]}
+    for operand in filter(None, node.input):
+        if not place.is_fixed(operand):
+            inner = _of_shapes(place, numbers, operand, inputs, depth + 1)
+            if inner is None:
+                return None
+            found |= inner
+    return found if len(found) > 1 else None
 
 
 def _share_constants(level: Level, left: _Cone, right: _Cone) -> None:

@@ -111,6 +111,7 @@ class SiteVerification(InNotebooks):
         is_chosen: whether the caller chose a form that loses range, such as the specification's own body.
         limit: what counts as equal, in words; empty where nothing but the same bits was seen.
         turns_zeros: whether a zero has the other sign after, which is the same number; what divides by it tells.
+        varies: whether any of its results was another one of the same shape in another set of values.
     """
 
     op_type: str
@@ -134,6 +135,7 @@ class SiteVerification(InNotebooks):
     is_chosen: bool = False
     limit: str = ""
     turns_zeros: bool = field(default=False, metadata={_INTERNAL: True})
+    varies: bool = field(default=False, metadata={_INTERNAL: True})
 
     def __repr__(self) -> str:
         """One line: where it stands, and the result."""

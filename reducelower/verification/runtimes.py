@@ -100,8 +100,10 @@ class _OnnxRuntimeSession:
                 raise CannotRunError(f"onnxruntime takes no {value.dtype.name} arrays ({name!r})", unsupported=True)
         options = self._quiet if timeout is None else _quiet_run()  # one that was stopped stays so
         try:
+            # It writes the statistics of training over the inputs that it is given them in.
+            own = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in feeds.items()}
             with terminated_after(options, timeout):
-                return list(self._session.run(None, dict(feeds), options))
+                return list(self._session.run(None, own, options))
         except Exception as error:  # as above
             if options.terminate:
                 raise OutOfTimeError(f"it did not finish within {timeout:.0f} s") from error

@@ -5,8 +5,9 @@ The sites of a plan are regions known beforehand; whatever else differs is found
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from onnx import ModelProto, NodeProto
 
@@ -15,9 +16,9 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import CHOSEN, Plan, Site
 from reducelower.verification.align import Alignment, Claim, align
-from reducelower.verification.bounded import bounded, moved
+from reducelower.verification.bounded import bounded, moved, not_negative
 from reducelower.verification.check import check, describe
-from reducelower.verification.pairs import Pair, cut
+from reducelower.verification.pairs import Pair, cut, keyed
 from reducelower.verification.places import find_places
 from reducelower.verification.providers import chosen_provider
 from reducelower.verification.regions import Region, cut_region
@@ -115,22 +116,24 @@ def verify_regions(
     inferences = Inference(lambda: before), Inference(lambda: after)
     first: Regions | None = None
     for by_name in (True, False):
-        dropped: set[tuple[str, str]] = set()
+        dropped: dict[tuple[str, str], tuple[Claim, SiteVerification]] = {}
         for _ in range(_ROUNDS):
             alignment = align(before, after, plan, dropped=dropped, by_name=by_name, inferences=inferences)
             judged = _judge(alignment, plan, before, after, seed, tolerances, on_progress)
             found = Regions(tuple(finding for finding, _ in judged), alignment)
             first = first or found
             failing = {
-                region.claim.key
+                region.claim.key: (region.claim, finding)
                 for finding, regions in judged
                 if not finding.ok
                 for region in regions
                 if region.claim.site is None and not region.claim.is_output
             }
             if all(finding.ok for finding in found.findings):
-                return replace(found, findings=(*found.findings, *_told_by_zeros(judged, seed, tolerances)))
-            if not failing - dropped:
+                zeros = _told_by_zeros(judged, seed, tolerances)
+                hidden = _hidden(dropped.values(), alignment, seed, tolerances)
+                return replace(found, findings=(*found.findings, *zeros, *hidden))
+            if not failing.keys() - dropped.keys():
                 break
             dropped |= failing
         if plan is not None:
@@ -152,6 +155,31 @@ def _told_by_zeros(
                     group = _Group(reading.pair, [reading], [reading.pair.site])
                     found = _check_group([group], seed, tolerances)
                     yield from (told for told, _ in found if not told.ok)
+
+
+def _hidden(
+    dropped: Iterable[tuple[Claim, SiteVerification]],
+    alignment: Alignment,
+    seed: int,
+    tolerances: Mapping[str, Tolerance] | None,
+) -> Iterator[SiteVerification]:
+    """Claims that were dropped since they do not hold, of which nothing showed in the larger regions that do.
+
+    A name may be that of another value in the other model: the two then differ on what both models share, and what
+    follows evens that out. Where they do not, what follows was never given what tells.
+    """
+    levels = {level.path: level for level in alignment.levels}
+    seen: set[object] = set()
+    for claim, alone in dropped:
+        try:
+            region = cut_region(replace(claim, level=levels[claim.level.path]))
+        except (KeyError, CannotRunError):
+            continue
+        if region.pair.key not in seen:
+            seen.add(region.pair.key)
+            found = _checked(region.pair, seed, tolerances)
+            if _holds(found):
+                yield _not_reached(alone, found, region.pair)
 
 
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
@@ -287,9 +315,13 @@ def _check_apart(
             at = around.pair.key
             if at not in known:
                 known[at] = _checked(around.pair, seed, tolerances)
-            if _holds(known[at]):
-                key, found = at, _in_surroundings(known[at], finding, given.pair, around)
+            if not _holds(known[at]):
+                continue
+            if around is given or known[at].varies or finding.status == "not run":
+                in_range = partial(_holds_in_range, given.pair, seed, tolerances)
+                key, found = at, _in_surroundings(known[at], finding, given.pair, around, in_range)
                 break
+            key, found = at, _not_reached(finding, known[at], around.pair)
         judged.setdefault(key, (found, []))[1].append(region)
     return [
         (replace(found, nodes=_nodes(region.pair.site for region in members)), members)
@@ -311,7 +343,13 @@ def _narrower(region: Region) -> Iterator[tuple[Region, Region]]:
         return
 
 
-def _in_surroundings(found: SiteVerification, alone: SiteVerification, inner: Pair, region: Region) -> SiteVerification:
+def _in_surroundings(
+    found: SiteVerification,
+    alone: SiteVerification,
+    inner: Pair,
+    region: Region,
+    in_range: Callable[[Collection[str]], bool],
+) -> SiteVerification:
     """Say what a region rests on that holds only for what its surroundings give it.
 
     Args:
@@ -319,30 +357,50 @@ def _in_surroundings(found: SiteVerification, alone: SiteVerification, inner: Pa
         alone: what it gave by itself.
         inner: the region by itself, with the weights that it has.
         region: the region with its surroundings.
+        in_range: tells whether the region by itself holds where some inputs are never below zero.
     """
     if region.pair is inner:
         return replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)
-    producers = [node for node in region.pair.nodes if node.domain in DEFAULT_DOMAINS]
-    note = f"Of other values than those that {_listed(producers)} give it, the two sides differ: {alone.reason}."
-    if alone.status == "not run" or _are_bounded(inner, region.pair):
+    note = (
+        f"Of other values than those that {_listed(region.pair.nodes)} give it, the two sides differ: {alone.reason}."
+    )
+    if alone.status == "not run" or _are_bounded(inner, region.pair, in_range):
         kept = found.notes if alone.status == "not run" else (*found.notes, note)
         return replace(found, rule=alone.rule, op_type=alone.op_type, notes=kept, is_chosen=alone.is_chosen)
-    reason = f"{alone.reason}, but not on what {_listed(producers)} gave it in {found.cases} sets of values"
-    return replace(alone, status="not run", reason=reason)
+    return _not_reached(alone, found, region.pair)
 
 
-def _are_bounded(inner: Pair, around: Pair) -> bool:
-    """Whether the surroundings bound every value that they give to the region, or hand it on as it is."""
+def _not_reached(alone: SiteVerification, found: SiteVerification, around: Pair) -> SiteVerification:
+    """Say of a region that differs by itself that what it was given in its surroundings did not show it."""
+    given = f"not on what {_listed(around.nodes)} gave it in {found.cases} sets of values"
+    return replace(alone, status="not run", reason=f"{alone.reason}, but {given}", nodes=alone.nodes[:1])
+
+
+def _are_bounded(inner: Pair, around: Pair, in_range: Callable[[Collection[str]], bool]) -> bool:
+    """Whether the surroundings bound every value that they give to the region, or hand it on as it is.
+
+    Of what they bound from below alone, the region has to hold by itself on everything above.
+    """
     known: set[str] = set()
+    above: set[str] = set()
     computed: set[str] = set()
     for nodes, constants in zip((around.nodes, around.replacement), around.constants, strict=True):
         known |= bounded(nodes, constants) | moved(nodes, [item.name for item in around.inputs])
+        above |= not_negative(nodes, constants)
         computed |= {name for node in nodes for name in node.output}
-    return all(item.name in known for item in inner.inputs if item.name in computed)
+    free = {item.name for item in inner.inputs if item.name in computed} - known
+    return not free or (free <= above and in_range(free))
+
+
+def _holds_in_range(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, names: Collection[str]) -> bool:
+    """Whether a region holds by itself where some of its inputs are never below zero."""
+    inputs = [replace(item, is_not_negative=item.name in names) for item in pair.inputs]
+    return _holds(_checked(keyed(replace(pair, inputs=inputs)), seed, tolerances))
 
 
 def _listed(nodes: Sequence[NodeProto]) -> str:
-    return ", ".join(dict.fromkeys(node.op_type for node in nodes[:-1])) or "its producers"
+    names = (node.op_type for node in nodes[:-1] if node.domain in DEFAULT_DOMAINS)
+    return ", ".join(dict.fromkeys(names)) or "its producers"
 
 
 _REMEMBERED = 4096

@@ -103,6 +103,8 @@ def cases(
             settled = reduction if axes is None else _with_axes(reduction, axes)
             for case in reduction_cases(data, settled, rank, seed, static=static):
                 feeds = dict(case.feeds)
+                if data.name in limits.not_negative:
+                    feeds[data.name] = np.abs(feeds[data.name])
                 if axes is not None:
                     feeds[axes_input] = np.array(axes, np.int64)
                 if others:

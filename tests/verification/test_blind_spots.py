@@ -1,13 +1,24 @@
-"""What once went unseen: the sign of a zero that something divides by, and constants beyond the sizes that are fed."""
+"""What once went unseen: the sign of a zero that something divides by, constants beyond the sizes that are fed,
+bounds that only some sizes or surroundings let through.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from reducelower import convert_version
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification import verify
 from reducelower.verification.conditioning import Move, explained, widened
+from reducelower.verification.feeding import fed
+from reducelower.verification.inputs import InputSpec
+from reducelower.verification.limits import Limits
 
 from .models import model
 
@@ -95,3 +106,72 @@ def test_small_values_that_move_are_no_flips_that_others_may_share() -> None:
     widened(moves, "p", value, moved, by_rounding=True)
     other = np.array([1.0, 1e-15, 5e-16])
     assert explained(value, other, Tolerance(64, 1e-5), moves["p"]).mismatch
+
+
+BESIDE = (
+    "g (float[N, 4] x, float[M, 4] z) => (float[N, 8] y) <float k = {{1000}}> {{ {}  y = Concat <axis = 1> (p, z) }}"
+)
+
+
+def test_a_bound_is_seen_where_the_first_sizes_do_not_fit_each_other() -> None:
+    found = verify(model(BESIDE.format("p = Neg (x)")), model(BESIDE.format("m = Min (x, k)  p = Neg (m)")))
+    assert found.verdict == "different"
+
+
+def test_the_first_sizes_that_fit_get_every_kind_of_values() -> None:
+    specs = [InputSpec(name, TensorProto.FLOAT, (rows, 4)) for name, rows in (("a", "A"), ("b", "B"))]
+    labels = [case.label for case in fed(specs, Limits(), 0, lambda feeds: len(feeds["a"]) == len(feeds["b"]) > 0)]
+    assert {label.split(" values")[0] for label in labels} >= {"mixed", "huge", "NaN", "infinity", "small"}
+
+
+def test_sizes_that_the_region_holds_are_tried_where_no_other_fits() -> None:
+    specs = [InputSpec("a", TensorProto.INT64, ("N",))]
+    cases = list(fed(specs, Limits(sizes=frozenset({-1, 5})), 0, lambda feeds: feeds["a"].size % 5 == 0))
+    assert any(case.feeds["a"].size == 5 for case in cases)
+
+
+MODELS = Path(__file__).parents[1] / "data" / "models"
+
+
+def bounded_above(node: NodeProto, graph: onnx.GraphProto) -> None:
+    (name,), at = node.output, list(graph.node).index(node) + 1
+    node.output[0] = f"{name}/free"
+    limit = helper.make_node("Constant", [], [f"{name}/limit"], value=helper.make_tensor("", 1, [], [1000.0]))
+    rest = list(graph.node)[at:]
+    del graph.node[at:]
+    graph.node.extend([limit, helper.make_node("Min", [f"{name}/free", f"{name}/limit"], [name]), *rest])
+
+
+def averaging(node: NodeProto, graph: onnx.GraphProto) -> None:
+    node.op_type = "ReduceMean"
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "value", "change"),
+    [
+        ("skl_knnc_17", 9, "Sq_Y0", bounded_above),
+        ("skl_knnc_17", 11, "bprob_reduced02", averaging),
+        ("skl_bgmm_17", 13, "Ge_Y02", bounded_above),
+        ("torch_lstm_ts_11", 11, "/Transpose_output_0", bounded_above),
+    ],
+    ids=["above a root", "rows of a table that few indices reach", "rows that have to fit", "a count that has to fit"],
+)
+def test_what_surroundings_let_through_is_seen(
+    name: str, target: int, value: str, change: Callable[[NodeProto, onnx.GraphProto], None]
+) -> None:
+    source = onnx.load(MODELS / f"{name}.onnx")
+    wrong = ModelProto()
+    wrong.CopyFrom(convert_version(source, target))
+    change(next(node for node in wrong.graph.node if value in node.output), wrong.graph)
+    assert verify(source, wrong).verdict == "different"
+
+
+def test_a_shape_is_fed_as_the_shape_of_what_it_is_of() -> None:
+    """What replaces GatherElements takes a Shape that the model has already, and that has to be of the indices."""
+    body = (
+        "g (float[A, B] x, int64[C, D] i) => (float[E, F] y, int64[2] s) "
+        "{ j = Neg (i)  s = Shape (j)  y = GatherElements <axis = 1> (x, j) }"
+    )
+    source = model(body, 13)
+    found = verify(source, convert_version(source, 9))
+    assert found.verdict == "equivalent", str(found)

@@ -54,3 +54,15 @@ def test_a_scan_that_the_reference_evaluator_lacks_says_nothing_against_the_mode
     with pytest.raises(CannotRunError) as caught:
         ReferenceRuntime().load(Source(given)).run({"x": np.zeros((3, 4), np.float32)})
     assert caught.value.unsupported
+
+
+def test_inputs_that_onnxruntime_writes_statistics_over_stay_as_they_are() -> None:
+    given = model(
+        "g (float[N, 3, 4] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[N, 3, 4] y, float[3] n) "
+        "{ y, r, q = BatchNormalization <training_mode = 1> (x, s, b, m, v)  n = Add (r, q) }",
+        15,
+    )
+    x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    feeds = {"x": x, **{name: np.full(3, 2, np.float32) for name in "sbmv"}}
+    OnnxRuntime().load(Source(given)).run(feeds)
+    assert all((feeds[name] == 2).all() for name in "sbmv")
