@@ -196,7 +196,7 @@ def _cone(
 
 
 def _related(level: Level, left: _Cone, right: _Cone) -> set[int]:
-    """The numbers of inputs that are computed from shapes of others, which they have to fit, and of what lies between."""
+    """The numbers of inputs that are computed from shapes of others, to which they have to fit."""
     inputs = {*left.inputs.values(), *right.inputs.values()}
     found: set[int] = set()
     for place, cone, numbers in ((level.left, left, level.left_numbers), (level.right, right, level.right_numbers)):
