@@ -77,23 +77,23 @@ def _verify_models(
     from reducelower.verification.whole import interface_mismatch
 
     after = result.document if isinstance(result, LoadedModel) else result
-    right = result.path if isinstance(result, LoadedModel) and result.is_partial else after
     tolerances = settings.tolerances or None
     regions = None
-    if not interface_mismatch(source.model, after.message):
-        regions = verify_regions(
-            source.model, after.message, plan, seed=seed, tolerances=tolerances, on_progress=on_progress
-        )
+    folder = source.folder if source.is_partial else None
+    left = Source.of(source.path if source.is_partial else source.document, folder).light()
+    right = Source.of(result.path if isinstance(result, LoadedModel) and result.is_partial else after, folder).light()
+    before = source.model if source.is_partial else left.proto
+    converted = after.message if right.path or right.folder else right.proto
+    if not interface_mismatch(before, converted):
+        regions = verify_regions(before, converted, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
     runtime = settings.target.runtime
     wanted = [] if runtime is None else [(each.name, each.version) for each in runtime.members or (runtime,)]
     runtimes, absent = _runtimes(tuple(settings.runtimes), tuple(wanted))
     end = time.monotonic() + settings.budget
-    folder = source.folder if source.is_partial else None
-    left = Source.of(source.path if source.is_partial else source.document, folder)
     found = [
         run_whole(
             left,
-            Source.of(right, folder),
+            right,
             inputs=data.inputs,
             expected=data.outputs or None,
             seed=seed,

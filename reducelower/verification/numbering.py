@@ -21,6 +21,7 @@ from onnx.defs import OpSchema
 from reducelower.files.external import external_tensors
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.verification.weights import held_name
 
 __all__ = [
     "COMMUTATIVE",
@@ -251,6 +252,9 @@ def _constant(node: NodeProto) -> Hashable | None:
 def content(tensor: TensorProto) -> Hashable:
     """What a tensor holds: equal for equal values of one type and shape, however they are stored."""
     facts = tensor.data_type, tuple(tensor.dims)
+    name = held_name(tensor)
+    if name:
+        return ("constant", *facts, name)
     if tensor.data_location == TensorProto.EXTERNAL:
         entries = {item.key: item.value for item in tensor.external_data}
         if DIGEST in entries:

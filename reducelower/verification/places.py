@@ -15,6 +15,7 @@ from reducelower.numerics.measure import Array
 from reducelower.scope.fold import Folding
 from reducelower.verification.bounded import RANDOM
 from reducelower.verification.inputs import tensor_dims
+from reducelower.verification.weights import held_array, is_held
 
 __all__ = ["Dims", "Place", "find_places"]
 
@@ -124,7 +125,7 @@ class Place:
         """The value of an initializer or Constant node; the tensor itself where its values are in another file."""
         tensor = self._initializers.get(name)
         if tensor is not None:
-            return tensor if tensor.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
+            return _value(tensor)
         node = self._constants.get(name)
         if node is not None:
             return _constant_value(node)
@@ -183,12 +184,18 @@ class Place:
         return self._evaluated[name]
 
 
+def _value(tensor: TensorProto) -> Array | TensorProto:
+    if is_held(tensor):
+        return held_array(tensor)
+    return tensor if tensor.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
+
+
 def _constant_value(node: NodeProto) -> Array | TensorProto | None:
     for attribute in node.attribute:
         if attribute.name in _CONSTANT_VALUES and not attribute.ref_attr_name:
             value = helper.get_attribute_value(attribute)
             if isinstance(value, TensorProto):
-                return value if value.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(value)
+                return _value(value)
             return np.array(value, np.float32 if "float" in attribute.name else np.int64)
     return None
 

@@ -16,6 +16,7 @@ from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.deadlines import terminated_after
 from reducelower.verification.providers import chosen_provider
 from reducelower.verification.source import CannotRunError, OutOfTimeError, Source, default_opset, plainly_spelled
+from reducelower.verification.weights import held_by
 
 __all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
 
@@ -61,7 +62,20 @@ class OnnxRuntime:
         self._provider = provider or chosen_provider()
 
     def load(self, source: Source) -> Session:
-        """Load from the path where there is one, so that external data is found and weights are not copied."""
+        """Load from the path where there is one, so that external data is found and weights are not copied.
+
+        Weights that are held beside a model are lent to onnxruntime as they are.
+        """
+        weights = held_by(source.proto)
+        if weights:
+            try:
+                return self._session(source, source.proto.SerializeToString(), weights)
+            except CannotRunError:
+                pass  # what it finds wrong, it says of the model as a whole
+        path = source.binary_path
+        return self._session(source, str(path) if path else source.serialized(knows_folder=True), {})
+
+    def _session(self, source: Source, model: str | bytes, weights: Mapping[str, Array]) -> Session:
         try:
             import onnxruntime
         except ImportError as error:
@@ -71,8 +85,11 @@ class OnnxRuntime:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        model = str(source.binary_path) if source.binary_path else source.serialized(knows_folder=True)
-        if isinstance(model, bytes) and not source.folder and len(model) < _SMALL:
+        if weights:
+            values = [onnxruntime.OrtValue.ortvalue_from_numpy(value) for value in weights.values()]
+            options.add_external_initializers(list(weights), values)
+            options.add_session_config_entry("session.disable_prepacking", "1")  # takes longer than the few runs save
+        if isinstance(model, bytes) and not source.folder and not weights and len(model) < _SMALL:
             options.intra_op_num_threads = 1  # to start the others would take longer than the run
         if source.folder:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(source.folder))
@@ -84,12 +101,13 @@ class OnnxRuntime:
             raise CannotRunError(found.reason, unsupported=found.unsupported or old) from error
         if self._provider not in session.get_providers():
             raise SettingError(f"onnxruntime could not start {self._provider}; its own message says what is missing")
-        return _OnnxRuntimeSession(session)
+        return _OnnxRuntimeSession(session, weights)
 
 
 class _OnnxRuntimeSession:
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Any, weights: Mapping[str, Array]) -> None:
         self._session = session
+        self._weights = weights  # which live as long as the session
         self._quiet = _quiet_run()
 
     def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:

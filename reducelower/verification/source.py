@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from reducelower.files.external import external_tensors
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
+from reducelower.verification.weights import apart, is_held, restored
 
 __all__ = [
     "CannotRunError",
@@ -59,12 +61,14 @@ class Source:
         path: the file it was read from, for runtimes to read it there with its external data; None in memory.
         folder: where the external data of a model in memory lies; None where that is not known.
         data: the bytes of a model in memory, where they are at hand.
+        weights: arrays that the model names (`weights.apart`).
     """
 
     proto: ModelProto
     path: Path | None = None
     folder: Path | None = None
     data: bytes | None = None
+    weights: Sequence[Array] = ()
 
     @staticmethod
     def of(
@@ -89,6 +93,13 @@ class Source:
             raise UnreadableModelError(f"{path}: holds no graph, so it is not an ONNX model")
         return Source(proto, path)
 
+    def light(self) -> Source:
+        """The same with large weights beside the model, so that copies of it share them; itself with external data."""
+        if has_external_data(self.proto):
+            return self
+        proto, weights = apart(self.proto)
+        return Source(proto, weights=weights) if weights else self
+
     @property
     def binary_path(self) -> Path | None:
         """The file, when a runtime can read it as it is."""
@@ -110,7 +121,7 @@ class Source:
         if self.data is not None:
             return self.data
         try:
-            data: bytes = self.proto.SerializeToString()
+            data: bytes = restored(self.proto).SerializeToString()
             if len(data) > _PROTOBUF_LIMIT:
                 raise ValueError("over 2 GiB")
             return data
@@ -123,7 +134,7 @@ class Source:
     def complete(self) -> ModelProto:
         """The model with its external data loaded, for runtimes that take no path."""
         if (self.path is None and self.folder is None) or not has_external_data(self.proto):
-            return self.proto
+            return restored(self.proto)
         try:
             if self.path is not None:
                 return onnx.load(self.path)
@@ -142,7 +153,7 @@ def default_opset(model: ModelProto) -> int:
 
 def has_external_data(model: ModelProto) -> bool:
     """Whether any tensor of the model lives in another file, be it an initializer or an attribute of a node."""
-    return any(True for _ in external_tensors(model))
+    return not all(map(is_held, external_tensors(model)))
 
 
 def plainly_spelled(model: ModelProto) -> ModelProto:

@@ -162,7 +162,7 @@ def verify(
     """
     check_arguments(inputs=inputs, dims=dims, runtimes=runtimes, tolerances=tolerances)
     check_arguments(budget=budget, plan=plan, base_dir=base_dir)
-    source, result = Source.of(before, base_dir), Source.of(after, base_dir)
+    source, result = Source.of(before, base_dir).light(), Source.of(after, base_dir).light()
     if "onnxruntime" in runtimes:
         require_onnxruntime()
     regions = None

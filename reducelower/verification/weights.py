@@ -1,0 +1,118 @@
+"""Weights beside their models: each is held once, however many copies of a model are made and loaded.
+
+A model that is verified is loaded several times, and copied with other nodes. Its large initializers are taken out of
+it as arrays, and name these from then on as if they lay in a file. Arrays that are equal have one name, so that the
+name stands for the value wherever two models are compared.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from weakref import WeakValueDictionary
+
+import numpy as np
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from reducelower.model.inference import skeleton
+from reducelower.numerics.measure import Array
+
+__all__ = ["apart", "held_array", "held_by", "held_name", "is_held", "restored"]
+
+_LARGE = 1 << 16  # bytes
+_PLACE = "held in memory/"
+_TYPES = frozenset(
+    {
+        TensorProto.BOOL, TensorProto.DOUBLE, TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8,
+        TensorProto.INT16, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.UINT16,
+        TensorProto.UINT32, TensorProto.UINT64,
+    }
+)  # fmt: skip
+_DEFAULTS_SINCE = 4  # IR version; before, every initializer was an input as well
+
+_arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
+"""By name. Equal values have one name; a model that names an array is of no use once nobody holds that."""
+
+
+def apart(model: ModelProto) -> tuple[ModelProto, list[Array]]:
+    """A copy of a model without its large weights, and these, to be held by the caller as long as the copy is used.
+
+    What lies in files and defaults that a caller may override stay in the model; metadata is no part of the copy.
+
+    Args:
+        model: returned itself where none of its weights is large.
+    """
+    defaults = {value.name for value in model.graph.input} if model.ir_version >= _DEFAULTS_SINCE else set()
+    large = [_is_large(tensor) and tensor.name not in defaults for tensor in model.graph.initializer]
+    arrays: list[Array] = []
+    if not any(large):
+        return model, arrays
+    copy = skeleton(model)
+    del copy.graph.initializer[:]
+    for tensor, is_large in zip(model.graph.initializer, large, strict=True):
+        if not is_large:
+            copy.graph.initializer.append(tensor)
+            continue
+        name, array = _named(tensor)
+        arrays.append(array)
+        placed = copy.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+        placed.data_location = TensorProto.EXTERNAL
+        placed.external_data.add(key="location", value=name)
+    return copy, arrays
+
+
+def _is_large(tensor: TensorProto) -> bool:
+    if tensor.data_type not in _TYPES or tensor.data_location == TensorProto.EXTERNAL:
+        return False
+    width = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    return int(np.prod(tensor.dims, dtype=np.int64)) * width >= _LARGE
+
+
+def _named(tensor: TensorProto) -> tuple[str, Array]:
+    """The name of the value of a tensor, and the array that is held for it."""
+    data = tensor.raw_data if tensor.HasField("raw_data") else numpy_helper.to_array(tensor).tobytes()
+    dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    array: Array = np.frombuffer(data, dtype).reshape(tensor.dims)
+    for number in count():  # of different values with one hash
+        name = f"{_PLACE}{dtype}{list(tensor.dims)}/{hash(data):x}/{number}"
+        known = _arrays.setdefault(name, array)
+        if known is array or np.array_equal(known.view(np.uint8), array.view(np.uint8)):
+            return name, known
+    raise AssertionError
+
+
+def is_held(tensor: TensorProto) -> bool:
+    """Whether a tensor names an array instead of having values."""
+    return tensor.data_location == TensorProto.EXTERNAL and _place(tensor).startswith(_PLACE)
+
+
+def _place(tensor: TensorProto) -> str:
+    return tensor.external_data[0].value if tensor.external_data else ""
+
+
+def held_array(tensor: TensorProto) -> Array:
+    """The array that a tensor names."""
+    return _arrays[_place(tensor)]
+
+
+def held_name(tensor: TensorProto) -> str:
+    """The name that a tensor has for its value, or would have if it is large; empty where it is not."""
+    if is_held(tensor):
+        return _place(tensor)
+    return _named(tensor)[0] if _arrays and _is_large(tensor) else ""
+
+
+def held_by(model: ModelProto) -> dict[str, Array]:
+    """The arrays that a model names, by name of the initializer."""
+    return {tensor.name: held_array(tensor) for tensor in model.graph.initializer if is_held(tensor)}
+
+
+def restored(model: ModelProto) -> ModelProto:
+    """The model with the arrays that it names as values again; itself where it names none."""
+    if not any(map(is_held, model.graph.initializer)):
+        return model
+    whole = ModelProto()
+    whole.CopyFrom(model)
+    for tensor in whole.graph.initializer:
+        if is_held(tensor):
+            tensor.CopyFrom(numpy_helper.from_array(held_array(tensor), tensor.name))
+    return whole

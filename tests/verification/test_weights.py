@@ -1,0 +1,94 @@
+"""Large weights beside their models: the same numbers, wherever they are held and however they are spelled."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from reducelower.verification import verify
+from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime
+from reducelower.verification.source import Source, has_external_data
+from reducelower.verification.weights import apart, held_by, held_name, restored
+
+from .models import model
+
+SIZE = 200
+X = np.random.default_rng(1).standard_normal((2, SIZE)).astype(np.float32)
+W = np.random.default_rng(0).standard_normal((SIZE, SIZE)).astype(np.float32)
+
+
+def multiplying(value: np.ndarray = W, *, raw: bool = True, opset: int = 18) -> ModelProto:
+    given = model(f"g (float[N, {SIZE}] x) => (float[N, {SIZE}] y) {{ y = MatMul (x, w) }}", opset)
+    tensor = numpy_helper.from_array(value, "w")
+    if not raw:
+        tensor = helper.make_tensor("w", TensorProto.FLOAT, value.shape, value.ravel().tolist())
+    given.graph.initializer.append(tensor)
+    return given
+
+
+def test_equal_values_have_one_name_and_others_another() -> None:
+    other = W.copy()
+    other[0, 0] = np.nextafter(other[0, 0], np.float32(9))
+    kept = [apart(given) for given in (multiplying(), multiplying(raw=False), multiplying(other))]
+    names = [held_name(given.graph.initializer[0]) for given, _ in kept]
+    assert names[0] == names[1] != names[2]
+    assert kept[0][1][0] is kept[1][1][0]
+
+
+def test_values_that_differ_in_the_bits_of_a_nan_or_a_zero_have_names_of_their_own() -> None:
+    zeros = np.zeros((SIZE, SIZE), np.float32)
+    kept = [apart(multiplying(value)) for value in (zeros, -zeros)]
+    assert held_name(kept[0][0].graph.initializer[0]) != held_name(kept[1][0].graph.initializer[0])
+
+
+def test_a_model_gets_its_weights_back() -> None:
+    given = multiplying()
+    bare, weights = apart(given)
+    assert len(bare.SerializeToString()) < 1000 < W.nbytes == weights[0].nbytes
+    assert restored(bare) == given
+    assert not has_external_data(bare)
+
+
+@pytest.mark.parametrize("runtime", [OnnxRuntime(), ReferenceRuntime()], ids=["onnxruntime", "reference"])
+def test_it_runs_as_the_model_does(runtime: OnnxRuntime | ReferenceRuntime) -> None:
+    given = multiplying()
+    source = Source(given).light()
+    assert held_by(source.proto)
+    (result,) = runtime.load(source).run({"x": X})
+    (expected,) = ort.InferenceSession(given.SerializeToString()).run(None, {"x": X})
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_wrong_with_a_model_is_said_of_the_model() -> None:
+    given = multiplying()
+    given.graph.node[0].op_type = "Conv"
+    found = verify(given, given)
+    assert found.verdict == "not shown"
+    assert "held in memory" not in str(found)
+
+
+def test_small_weights_files_and_defaults_stay_in_the_model() -> None:
+    default = multiplying()
+    default.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [SIZE, SIZE]))
+    assert apart(default) == (default, [])
+    small = multiplying(W[:10, :10])
+    assert apart(small) == (small, [])
+
+
+def test_a_large_constant_is_the_same_value_as_an_initializer() -> None:
+    given, spelled = multiplying(), multiplying()
+    del spelled.graph.initializer[:]
+    spelled.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(W)))
+    onnx.checker.check_model(spelled)
+    found = verify(given, spelled)
+    assert found.verdict == "equivalent"
+    assert not found.sites
+
+
+def test_one_element_of_a_large_weight_is_seen() -> None:
+    other = W.copy()
+    other[7, 9] += 1
+    assert verify(multiplying(), multiplying(other)).verdict == "different"
