@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from onnx import defs
 
+from reducelower.legalization.memo.memory import forget
+
 DATA = Path(__file__).parent / "data"
 
 
@@ -19,6 +21,12 @@ class Ran:
     status: int
     out: str
     err: str
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known() -> None:
+    """Let no test see what another one's run learned about nodes."""
+    forget()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ only in the element types an operator takes is decided last, and only for the ty
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -77,8 +78,6 @@ class Legalizer:
         self.refusals: list[Refusal] = []
         self.occurring = Occurring()
         self.nodes = 0
-        self.in_doubt = ""
-        """Operator of the first rewrite that has to be looked into as a part of the whole model."""
         self._checks = checks
         self._settler = Settler(target, rules)
         self._memo = memo
@@ -156,16 +155,18 @@ class Legalizer:
         ):
             node = in_blanks(read)
             is_foreign = node.domain not in DEFAULT_DOMAINS
-            if is_foreign:
-                self.occurring.foreign.add((node.domain, node.op_type))
             treatment = None if is_foreign else table[node.op_type]
             if any(True for _ in subgraphs(node)):
+                if is_foreign:
+                    self._memo.foreign.add((node.domain, node.op_type))
                 self._walk_inside(edit, index)
                 if treatment is not None and not treatment.is_nothing:
                     self._work_out_holder(edit, index, partial(self._settle, treatment))
             elif treatment is None or treatment.is_nothing:
+                outcome = Outcome(node.op_type, node.domain) if is_foreign else NOTHING
                 if is_foreign or node.op_type != "Constant":
-                    self._memo.learn("operators", scope, read, None, NOTHING)
+                    self._memo.learn("operators", scope, read, None, outcome)
+                    self._memo.put(outcome, edit, index, read)
             elif node.op_type != "Constant":
                 self._treat("operators", edit, index, read, treatment)
 
@@ -205,24 +206,24 @@ class Legalizer:
                 outcome = Outcome.of(scope, op_type, label, [node], in_place=True)
             else:
                 outcome = Outcome.of(scope, op_type, "", None, in_place=True)
-            self._check(outcome, scope)
+            outcome = self._checked(outcome, scope)
         except RefusedError as refused:
-            outcome = Outcome(op_type, refusal=refused)
+            # Kept without its traceback, which holds on to the model.
+            outcome = Outcome(op_type, refusal=RefusedError(refused.reason, refused.hint))
         self._memo.learn(stage, edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
 
-    def _check(self, outcome: Outcome, scope: NodeScope) -> None:
-        """Look at what was written for a kind of node; what is in doubt is looked into at the end.
+    def _checked(self, outcome: Outcome, scope: NodeScope) -> Outcome:
+        """What was written for a kind of node, with whether it is in doubt; what is, is looked into at the end.
 
         Raises:
             RefusedError: a node is not one that the target's opset version has.
         """
         if not self._checks or not outcome.nodes:
-            return
+            return outcome
         if wrong := wrong_node(outcome, self.goal):
             raise RefusedError(f"what would take its place is not valid at opset {self.goal}: {wrong}")
-        if not self.in_doubt and is_in_doubt(outcome, self.goal, scope.types_at_hand()):
-            self.in_doubt = outcome.op_type
+        return replace(outcome, is_in_doubt=True) if is_in_doubt(outcome, self.goal, scope.types_at_hand()) else outcome
 
     def _walk_inside(self, edit: Edit, index: int) -> None:
         """Make the graphs inside a node legal."""
@@ -279,9 +280,10 @@ class Legalizer:
     # Element types, decided last
 
     def _fit_types(self) -> None:
-        tables = list(self._settler.tables.values())
+        tables = [self._settler.table(opset) for opset in {edit.scope.opset for edit in self._edits}]
         if not any(table.dropped for table in tables):
             return
+        self.occurring.foreign |= self._memo.foreign
         self.occurring.note_holders((edit.scope.holder, edit.scope.node_list) for edit in self._edits)
         possible = self.occurring.types({(op_type, table.opset) for table in tables for op_type in table})
         asked = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,8 @@ from reducelower.legalization.checking import contradicts_inference
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
-from reducelower.legalization.memo import Memo
+from reducelower.legalization.memo import Memo, Memory
+from reducelower.legalization.memo.memory import kept
 from reducelower.model.census import Census
 from reducelower.model.declared import undefined
 from reducelower.model.document import Document
@@ -29,11 +30,12 @@ from reducelower.model.suggestions import did_you_mean
 from reducelower.model.validate import what_is_wrong_with_calls
 from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
-from reducelower.rulebook.rules import Rules
+from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 
 if TYPE_CHECKING:
     from reducelower.runtimes import Runtime
+    from reducelower.scope.values import Values
 
 __all__ = ["attempt", "attempt_in_place", "refusing", "source_opset"]
 
@@ -156,12 +158,14 @@ def _run(
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
     sole_type = partial(_sole_type, census, opset)
-    ground = _ground(model, source, goal, settings, sole_type, is_last_attempt=is_last_attempt, lenient=lenient)
-    memo = Memo(remembers=settings.memo)
-    legalizer = Legalizer(
-        draft, goal, ground, Rules(settings.rules, goal.without_types), memo, checks=settings.validate
-    )
-    legalizer.run(opset)
+    rules = Rules(settings.rules, goal.without_types)
+    with kept(_kind_of_run(goal, settings, is_last_attempt=is_last_attempt)) as memory:
+        ground = _ground(
+            model, source, goal, settings, sole_type, memory.values, is_last_attempt=is_last_attempt, lenient=lenient
+        )
+        memo = Memo(memory, remembers=settings.memo)
+        legalizer = Legalizer(draft, goal, ground, rules, memo, checks=settings.validate)
+        legalizer.run(opset)
     refusals = tuple(legalizer.refusals)
     unmended = legalizer.unmended
     notes = (
@@ -177,9 +181,9 @@ def _run(
         problem = _unlike_branches(draft.document().message)
         if problem:
             return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
-    if legalizer.in_doubt and (wrong := contradicts_inference(source.message, draft.document().message)):
+    if memo.in_doubt and (wrong := contradicts_inference(source.message, draft.document().message)):
         reason = f"what takes the place of a node does not fit the model: {wrong}"
-        problem = Refusal("graph", "", legalizer.in_doubt, reason, "state the types of what it reads and yields")
+        problem = Refusal("graph", "", memo.in_doubt, reason, "state the types of what it reads and yields")
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     if goal.opset < _CASTS_TELL_TYPES <= opset and (problem := _untyped_function(draft)):
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
@@ -188,6 +192,17 @@ def _run(
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     carried = legalizer.nodes - len(sites)
     return Plan(opset, goal, tuple(sites), (), carried, (old_ir, model.ir_version), notes, unmended)
+
+
+def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -> Hashable:
+    """All that decides what becomes of nodes, beside what is asked about them; None where other runs cannot use it.
+
+    What the user says of values, a rule book of the user's own, and what is told of a runtime belong to one run.
+    """
+    if not settings.memo or target.runtime is not None or settings.element_types or settings.ranks:
+        return None
+    is_shipped = isinstance(settings.rules, str) and settings.rules in SHIPPED
+    return (target, settings.rules, settings.validate, is_last_attempt) if is_shipped else None
 
 
 def source_opset(model: ModelProto) -> int:
@@ -224,7 +239,7 @@ def refusing(
         at_goal = replace(target, opset=goal)
         ground = copy(first)
         ground.opset = goal
-        legalizer = Legalizer(draft, at_goal, ground, rules, Memo())
+        legalizer = Legalizer(draft, at_goal, ground, rules, Memo(Memory()))
         try:
             found = legalizer.refuses(opset, positions)
         except ContradictionError:  # a whole attempt gets around it
@@ -295,6 +310,7 @@ def _ground(
     target: Target,
     settings: Settings,
     sole_type: Callable[[], int | None] = lambda: None,
+    values: Values | None = None,
     *,
     is_last_attempt: bool = False,
     lenient: bool = False,
@@ -313,6 +329,7 @@ def _ground(
         overridable=model.ir_version >= 4,
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
         is_last_attempt=is_last_attempt,
+        values=values,
     )
 
 

@@ -36,6 +36,7 @@ class Ground:
         overridable: bool,
         initializers_stand_alone: bool,
         is_last_attempt: bool = False,
+        values: Values | None = None,
     ) -> None:
         """Bring together what is the same everywhere in a model.
 
@@ -51,6 +52,7 @@ class Ground:
             initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
             is_last_attempt: whether functions have been copied for their calls where that could help, so that what
                 they are handed has to be taken as it comes.
+            values: the numbers of values of constants; None where those of other runs are not to be the same.
         """
         self.names = names
         self.source = source
@@ -67,7 +69,7 @@ class Ground:
         self.folding = Folding()
         self.folded: set[tuple[GraphScope, str]] = set()
         self.told: dict[tuple[GraphScope, str], int] = {}
-        self.values = Values()
+        self.values = Values() if values is None else values
         self._known_types: dict[bytes, KnownType] = {}
 
     def known_type(self, found: TypeProto) -> KnownType:

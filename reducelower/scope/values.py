@@ -1,4 +1,4 @@
-"""Values of constants, each held once a model, however it is spelled."""
+"""Values of constants, each held once, however it is spelled."""
 
 from __future__ import annotations
 
@@ -46,9 +46,14 @@ def value_key(value: Array) -> Hashable:
 
 
 class Values:
-    """Numbers for values: the same number for the same value, and 0 for what is no constant."""
+    """Numbers for values: the same number for the same value, and 0 for what is no constant.
+
+    Attributes:
+        size: bytes of all values.
+    """
 
     def __init__(self) -> None:
+        self.size = 0
         self._arrays: list[Array | None] = [None]
         self._numbers: dict[Hashable, int] = {}
         self._spelled: dict[Hashable, int] = {}
@@ -61,8 +66,10 @@ class Values:
         """The number of a value."""
         key = value_key(value)
         if key not in self._numbers:
-            self._numbers[key] = len(self._arrays)
+            # In this order: whoever is interrupted leaves no number that another value gets.
             self._arrays.append(value)
+            self._numbers[key] = len(self._arrays) - 1
+            self.size += value.nbytes
         return self._numbers[key]
 
     def number_of_tensor(self, tensor: TensorProto, dims: tuple[int, ...]) -> int:

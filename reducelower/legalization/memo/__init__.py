@@ -5,8 +5,9 @@ ask about its surroundings, with the answer. Operator, attributes and the way op
 lead to the first question; each answer leads to the next, and at last to what became of a node that was answered in the
 same way. A node that gets an answer nobody got before is worked out by rules, and adds a branch.
 
-Two entry points: `Memo.repeat` does what is known, `Memo.learn` takes up what is not. Whatever the memo holds, the
-bytes that come of a model are the same; without it they only take longer.
+Two entry points: `Memo.repeat` does what is known, `Memo.learn` takes up what is not. What is known outlasts the run
+(see `memory`), for models of a folder have layers alike. Whatever the memo holds, the bytes that come of a model are
+the same; without it they only take longer.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, TypeAlias
 
 from reducelower.errors import RefusedError
 from reducelower.legalization.edits import Edit
+from reducelower.legalization.memo.memory import Memory, Places
 from reducelower.legalization.memo.outcome import NOTHING, Outcome, in_blanks, scope_of
 from reducelower.legalization.memo.reading import ReadNode, Signature, read_node
 from reducelower.legalization.memo.writing import Writing, put_in_own_names, put_refusal
@@ -23,7 +25,7 @@ from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import NodeScope, Question
 
-__all__ = ["NOTHING", "Memo", "Outcome", "ReadNode", "in_blanks", "put_in_own_names", "read_node", "scope_of"]
+__all__ = ["NOTHING", "Memo", "Memory", "Outcome", "ReadNode", "in_blanks", "put_in_own_names", "read_node", "scope_of"]
 
 
 class _Branch:
@@ -53,22 +55,32 @@ _COMMON: Mapping[tuple[bool, bool], Signature] = {
 
 
 class Memo:
-    """What became of nodes, in one run over one model."""
+    """What becomes of nodes, in one run over one model.
 
-    def __init__(self, *, remembers: bool = True) -> None:
-        """Begin with nothing known.
+    Attributes:
+        in_doubt: operator of the first rewrite that has to be looked into as a part of the whole model.
+        foreign: domain and operator of the nodes met that are of other domains than the default one.
+    """
+
+    def __init__(self, memory: Memory, *, remembers: bool = True) -> None:
+        """Begin with what is known.
 
         Args:
+            memory: what runs of this kind learned before.
             remembers: whether what is learned is kept; without that every node is worked out by itself.
         """
+        self.in_doubt = ""
+        self.foreign: set[tuple[str, str]] = set()
         self._remembers = remembers
-        self._known: dict[Hashable, dict[Signature, dict[bytes, _Known]]] = {}
+        self._memory = memory
+        self._in_functions: dict[Hashable, Places] = {}
         self._writings: dict[GraphScope, dict[Outcome, Writing]] = {}
 
-    def _known_in(self, stage: str, graph: GraphScope) -> dict[Signature, dict[bytes, _Known]]:
-        # What a body may refer to depends on its function.
-        function = graph.root if graph.is_function else None
-        return self._known.setdefault((stage, graph.opset, function, graph.is_graph), {})
+    def _known_in(self, stage: str, graph: GraphScope) -> Places:
+        if graph.is_function:
+            # What a body may refer to depends on its function, which no other model has.
+            return self._in_functions.setdefault((stage, graph.opset, graph.root, graph.is_graph), {})
+        return self._memory.known.setdefault((stage, graph.opset), {})
 
     def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
         """Do what is known to nodes of one graph or function body.
@@ -142,7 +154,7 @@ class Memo:
         """
         if not self._remembers or not (scope is None or scope.is_repeatable):
             return
-        place: dict[Any, _Known] = self._known_in(stage, graph).setdefault(read.signature, {})
+        place: dict[Any, Any] = self._known_in(stage, graph).setdefault(read.signature, {})
         key: Hashable = read.rest
         for (question, number), answer in () if scope is None else scope.trail.items():
             branch = place.setdefault(key, _Branch(question, number))
@@ -150,10 +162,14 @@ class Memo:
                 return  # the same answers led to another question: something else decides here, so nothing is reused
             place, key = branch.answers, answer
         place[key] = outcome
+        self._memory.outcomes += 1
 
     def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
         """Do to a node what an outcome says."""
         if outcome is NOTHING:
+            return
+        if outcome.domain:
+            self.foreign.add((outcome.domain, outcome.op_type))
             return
         if outcome.refusal is not None:
             put_refusal(outcome, edit, index, read)
@@ -161,6 +177,8 @@ class Memo:
         writings = self._writings.setdefault(edit.scope, {})
         writing = writings.get(outcome)
         if writing is None:
+            if outcome.is_in_doubt:
+                self.in_doubt = self.in_doubt or outcome.op_type
             writing = writings[outcome] = Writing(outcome, edit.scope, read)
         writing.put(edit, index, read)
 

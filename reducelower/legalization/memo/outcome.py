@@ -35,6 +35,7 @@ class Outcome:
 
     Attributes:
         op_type: operator of the node.
+        domain: its domain, where it stays as it is because that is not the default one; else empty.
         label: what reports call it; empty where there is nothing to report.
         nodes: what stands in the node's place; None where it stays as it is.
         in_place: whether that is the node itself, changed.
@@ -45,9 +46,11 @@ class Outcome:
         adopted: tensors that operands become, by number.
         derived: new names, in order: stem, tail, name.
         types: types of new values, to be stated, in the order of the nodes.
+        is_in_doubt: whether the nodes have to be looked into as a part of the whole model.
     """
 
     op_type: str
+    domain: str = ""
     label: str = ""
     nodes: Sequence[NodeProto] | None = None
     in_place: bool = False
@@ -58,6 +61,7 @@ class Outcome:
     adopted: Sequence[tuple[int, TensorProto]] = ()
     derived: Sequence[tuple[str, str, str]] = ()
     types: Sequence[tuple[str, bytes]] = ()
+    is_in_doubt: bool = False
 
     @classmethod
     def of(
@@ -83,16 +87,15 @@ class Outcome:
             return NOTHING
         return cls(
             op_type,
-            label,
-            nodes,
-            in_place,
-            None,
-            added,
-            scope.released,
-            scope.stated,
-            scope.adopted,
-            scope.derived,
-            [(name, scope.types[name].SerializeToString()) for name in outputs if name in scope.types],
+            label=label,
+            nodes=nodes,
+            in_place=in_place,
+            added=added,
+            released=scope.released,
+            stated=scope.stated,
+            adopted=scope.adopted,
+            derived=scope.derived,
+            types=[(name, scope.types[name].SerializeToString()) for name in outputs if name in scope.types],
         )
 
 
