@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from reducelower.model.census import Census, graph_field, graph_head
 from reducelower.model.document import Document
@@ -45,6 +45,13 @@ class Draft:
         copy = ModelProto()
         copy.CopyFrom(source.message)
         return cls(copy)
+
+    def may_hold(self, op_type: str) -> bool:
+        """Whether nodes of an operator may stand anywhere in the model, found without putting it together."""
+        if self._serialized is None or self.model.functions:
+            return True
+        field = NodeProto(op_type=op_type).SerializeToString()
+        return any(field in piece for piece in self._serialized.pieces())
 
     def document(self) -> Document:
         """The whole model; after editing."""

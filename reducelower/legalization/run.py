@@ -177,7 +177,7 @@ def _run(
     sites = legalizer.splice(report=report)
     for entry in imports:
         entry.version = goal.opset
-    if goal.opset < _BRANCHES_MAY_DIFFER <= opset:
+    if goal.opset < _BRANCHES_MAY_DIFFER <= opset and draft.may_hold("If"):
         problem = _unlike_branches(draft.document().message)
         if problem:
             return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)

@@ -52,6 +52,7 @@ _BEFORE_GRAPH = 64
 _COLUMNS: Mapping[str, Mapping[str, int]] = {
     "Nodes": {"op_type": _OP_TYPE, "domain": 7, "overload": 8, "metadata_props": 9},
     "Readers": {"input": 1},
+    "Yielders": {"output": 2},
 }
 
 _OTHER = "other_"
@@ -62,7 +63,7 @@ to keep all of them, as happens to fields that are not known."""
 
 @cache
 def _class(name: str) -> Any:
-    """A message type: ``Apart`` for a model, ``ApartGraph``, ``NodesGraph`` and ``ReadersGraph`` for a graph."""
+    """A message type: ``Apart`` for a model; ``ApartGraph``, and one for every group of columns, for a graph."""
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"reducelower.{name}"))
 
 
@@ -193,6 +194,11 @@ class Columns:
     def inputs(self) -> Sequence[bytes]:
         """The inputs of all nodes, in order; what graphs inside them read is not among them."""
         return _class("ReadersGraph").FromString(self._serialized).node.input  # type: ignore[no-any-return]
+
+    @cached_property
+    def outputs(self) -> Sequence[bytes]:
+        """The outputs of all nodes, in order; one that is left out is empty."""
+        return _class("YieldersGraph").FromString(self._serialized).node.output  # type: ignore[no-any-return]
 
     def reading(self, names: Collection[str]) -> set[str]:
         """Which of some names nodes read; not what graphs inside nodes do."""

@@ -7,7 +7,8 @@ parsed when a rule asks for it, and what comes of it takes its place as bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from functools import cached_property
+from itertools import chain, count
 from typing import Any, TypeAlias
 
 from onnx import NodeProto
@@ -22,6 +23,9 @@ _MARK = bytes(range(255, 207, -1))
 """Marks where nodes are replaced. No beginning of it is an end of it, so that marks do not overlap; of this length they
 are found soonest."""
 
+
+_FURTHER_OUTPUTS = 16
+"""Outputs beyond one a node, up to which the node that yields a value is looked for where its output would stand."""
 
 _OP_TYPE = b"\x22"
 """What stands in front of the operator of a node."""
@@ -166,6 +170,9 @@ class SerializedNodes:
         self._census = census
         self._overwritten: dict[int, bytes] = {}
         self._parsed: dict[int, NodeProto] = {}
+        self._parsed_sources: dict[int, NodeProto] = {}
+        self._edited: set[int] = set()
+        self._is_spliced = False
         # What is done to nodes by the thousand goes through these two.
         self.original: Callable[[int], bytes] = self._graph.node.__getitem__
         self.overwrite: Callable[[int, bytes], None] = self._overwritten.__setitem__
@@ -212,10 +219,49 @@ class SerializedNodes:
                     alike[rest] = node
             yield index, name.decode() or node.output[0], node
 
+    def position(self, name: str) -> int | None:
+        """Where the node stands that yields a value; None where none does."""
+        place = self._places.get(name.encode())
+        if place is None or not name:
+            return None
+        further = len(self._census.outputs) - len(self._sources)
+        if 0 <= further <= _FURTHER_OUTPUTS:
+            for index in range(min(place, len(self._sources) - 1), max(place - further, 0) - 1, -1):
+                if name in self.source(index).output:
+                    return index
+        return self._positions.get(name)
+
+    def source(self, index: int) -> NodeProto:
+        """The node at a position as it was, whatever has become of it."""
+        if index not in self._parsed_sources:
+            self._parsed_sources[index] = NodeProto.FromString(self._sources[index])
+        return self._parsed_sources[index]
+
+    @cached_property
+    def _sources(self) -> Sequence[bytes]:
+        return self._census.nodes
+
+    @cached_property
+    def _places(self) -> Mapping[bytes, int]:
+        """Where a value stands among what all nodes yield."""
+        return dict(zip(self._census.outputs, count()))
+
+    @cached_property
+    def _positions(self) -> Mapping[str, int]:
+        nodes = enumerate(map(NodeProto.FromString, self._sources))
+        return {name: index for index, node in nodes for name in node.output if name}
+
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
         """The nodes of some operators as they are now, each with its position."""
         self._settle()
-        for index in Columns(self._graph).positions(is_wanted):
+        if self._is_spliced:
+            positions = Columns(self._graph).positions(is_wanted)
+        else:
+            # Whatever was not edited is of the operator it was.
+            positions = self._census.positions(is_wanted)
+            if self._edited:
+                positions = sorted(self._edited.union(positions))
+        for index in positions:
             node = NodeProto.FromString(self._graph.node[index])
             if is_wanted(node.op_type):
                 yield index, node
@@ -242,6 +288,7 @@ class SerializedNodes:
         """Put nodes in the place of others, by position; those at -1 come first."""
         self._settle()
         self._parsed.clear()
+        self._is_spliced = True
         if replaced:
             positions = sorted(replaced)
             made = list(map(_serialized, map(replaced.__getitem__, positions)))
@@ -269,6 +316,7 @@ class SerializedNodes:
         if self._pieces is not None:
             self._graph, self._pieces = graph_from(b"".join(self._pieces)), None
         nodes = self._graph.node
+        self._edited.update(self._overwritten, self._parsed)
         for index, data in self._overwritten.items():
             nodes[index] = data
         self._overwritten.clear()

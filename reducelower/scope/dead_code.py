@@ -86,7 +86,7 @@ def _remove_node(edit: Edited, index: int) -> None:
 
 def _remove_computed(name: str, home: GraphScope, edit: Edited, removed: Collection[str]) -> list[str]:
     """Remove the node that yields a value, where nothing else that it yields remains; returns what it read."""
-    index = home.positions.get(name)
+    index = home.position(name)
     if index is None or edit.replaced.get(index) == []:
         return []
     node = home.node_list[index]

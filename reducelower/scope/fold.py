@@ -6,6 +6,7 @@ yield. What that gets wrong is computed here, or counts as unknown.
 
 from __future__ import annotations
 
+from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -15,8 +16,11 @@ from onnx import GraphProto, ModelProto, NodeProto, helper
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.slices import places
+from reducelower.scope.values import value_key
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from numpy.typing import NDArray
 
     from reducelower.scope.scope import Foldable
@@ -27,6 +31,9 @@ __all__ = ["LARGEST", "Folding"]
 
 LARGEST = 65_536
 """How many elements a computed constant may have at most."""
+
+_SMALL, _EVALUATED = 256, 1024
+"""How many elements a computation reads at most to be kept, and how many are kept."""
 
 _ONLY_TYPES = frozenset({("CastLike", 1), ("Size", 0)})
 """Operands of which the values do not matter."""
@@ -224,17 +231,46 @@ def _evaluate(node: NodeProto, name: str, inputs: list[Array | None], opset: int
 
 
 def _by_reference(node: NodeProto, name: str, inputs: list[Array | None], opset: int) -> Array | None:
+    """What the reference evaluator computes; exporters write the same few computations of sizes again and again."""
+    alike = NodeProto(op_type=node.op_type, attribute=node.attribute)
+    alike.input.extend("" if value is None else str(place) for place, value in enumerate(inputs))
+    alike.output.extend("y" if output == name else "" for output in node.output)
+    given = tuple(_Held(value) for value in inputs if value is not None)
+    is_small = sum(held.value.size for held in given) <= _SMALL
+    return (_evaluated_once if is_small else _evaluated)(alike.SerializeToString(), given, opset)
+
+
+class _Held:
+    """A value that is equal to another exactly where the two are the same."""
+
+    def __init__(self, value: Array) -> None:
+        self.value = value
+
+    @cached_property
+    def _key(self) -> Hashable:
+        return value_key(self.value)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and self._key == other._key
+
+
+def _evaluated(serialized: bytes, given: tuple[_Held, ...], opset: int) -> Array | None:
     from onnx.reference import ReferenceEvaluator
 
+    node = NodeProto.FromString(serialized)
     graph = GraphProto(name="fold", node=[node])
-    feeds: dict[str, Array] = {}
-    for given, value in zip(node.input, inputs, strict=True):
-        if value is not None and given not in feeds:
-            feeds[given] = value
-            element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
-            graph.input.append(helper.make_tensor_value_info(given, element_type, value.shape))
-    graph.output.add(name=name)
+    feeds = dict(zip(filter(None, node.input), (held.value for held in given), strict=True))
+    for name, value in feeds.items():
+        element_type = helper.np_dtype_to_tensor_dtype(value.dtype)
+        graph.input.append(helper.make_tensor_value_info(name, element_type, value.shape))
+    graph.output.add(name="y")
     model = ModelProto(ir_version=8, graph=graph)
     model.opset_import.add(version=opset)
     (result,) = ReferenceEvaluator(model).run(None, feeds)
-    return result if isinstance(result, np.ndarray) else None
+    return result if isinstance(result, np.ndarray) and result.size <= LARGEST else None
+
+
+_evaluated_once = lru_cache(_EVALUATED)(_evaluated)

@@ -29,7 +29,7 @@ from reducelower.model.element_types import follow, told_by
 from reducelower.model.graph import read_by
 from reducelower.model.inference import GraphKey
 from reducelower.model.names import Names
-from reducelower.model.nodelist import NodeList, ParsedNodes
+from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.value_info import entry
 from reducelower.scope.fold import LARGEST
@@ -181,11 +181,19 @@ class GraphScope:
 
     def producer(self, name: str) -> NodeProto | None:
         """The node of this very graph that yields a value, as it was before any rewrite."""
-        return self._producers.get(name)
+        nodes = self.node_list
+        if not isinstance(nodes, SerializedNodes):
+            return self._producers.get(name)
+        index = nodes.position(name)
+        return None if index is None else nodes.source(index)
+
+    def position(self, name: str) -> int | None:
+        """Where the node of this very graph stands that yields a value."""
+        nodes = self.node_list
+        return nodes.position(name) if isinstance(nodes, SerializedNodes) else self._positions.get(name)
 
     @cached_property
-    def positions(self) -> Mapping[str, int]:
-        """Where the node stands that yields a value."""
+    def _positions(self) -> Mapping[str, int]:
         return {output: index for index, node in enumerate(self.node_list) for output in node.output if output}
 
     def whole(self, name: str) -> Array | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from onnx import NodeProto, TensorProto
 
-from reducelower.model.graph import read_by
+from reducelower.model.census import INPUT, NAME, OUTPUT
+from reducelower.model.graph import read_by, subgraphs
 from reducelower.scope.node import NodeScope, blank
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from reducelower.scope.graph import GraphScope
     from reducelower.scope.node import Added
 
-__all__ = ["MARKS", "NAME_BLANK", "NOTHING", "Outcome", "fill", "in_blanks", "is_in_blanks", "scope_of"]
+__all__ = ["MARKS", "NAME_BLANK", "NOTHING", "Outcome", "Parts", "fill", "in_blanks", "is_in_blanks", "scope_of"]
 
 _BLANK = re.compile(r"⟦\w+⟧")
 
@@ -27,6 +29,22 @@ NAME_BLANK = blank("n")
 
 MARKS = blank("marks")
 """The doc string of a node in blanks: where it ends up, the doc string and the metadata of the node belong."""
+
+
+class Parts(NamedTuple):
+    """A node taken apart.
+
+    Attributes:
+        names: its inputs, outputs and name, each with what stands in front of it.
+        head: operator and attributes, as bytes.
+        has_marks: whether marks stand behind them.
+        behind: all else, as bytes.
+    """
+
+    names: Sequence[tuple[bytes, str]]
+    head: bytes
+    has_marks: bool
+    behind: bytes
 
 
 @dataclass(eq=False, frozen=True)
@@ -63,6 +81,11 @@ class Outcome:
     types: Sequence[tuple[str, bytes]] = ()
     is_in_doubt: bool = False
 
+    @cached_property
+    def parts(self) -> Sequence[Parts | None]:
+        """The nodes taken apart, where that can be done."""
+        return [_parts(node) for node in self.nodes or ()]
+
     @classmethod
     def of(
         cls, scope: NodeScope, op_type: str, label: str, nodes: Sequence[NodeProto] | None, *, in_place: bool
@@ -97,6 +120,19 @@ class Outcome:
             derived=scope.derived,
             types=[(name, scope.types[name].SerializeToString()) for name in outputs if name in scope.types],
         )
+
+
+def _parts(node: NodeProto) -> Parts | None:
+    """A node taken apart; None where graphs stand inside it, which have names of their own."""
+    if any(True for _ in subgraphs(node)):
+        return None
+    fields = ((INPUT, node.input), (OUTPUT, node.output), (NAME, [node.name] if node.name else []))
+    names = [(bytes([tag]), name) for tag, named in fields for name in named]
+    head = NodeProto(op_type=node.op_type, attribute=node.attribute)
+    behind = NodeProto.FromString(node.SerializeToString())
+    for field in ("input", "output", "name", "op_type", "attribute", "doc_string"):
+        behind.ClearField(field)
+    return Parts(names, head.SerializeToString(), node.doc_string == MARKS, behind.SerializeToString())
 
 
 def is_in_blanks(text: str) -> bool:

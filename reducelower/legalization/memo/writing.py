@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 from onnx import GraphProto, NodeProto
 
 from reducelower.legalization.edits import Edit
-from reducelower.legalization.memo.outcome import MARKS, NAME_BLANK, Outcome, fill, is_in_blanks
+from reducelower.legalization.memo.outcome import MARKS, NAME_BLANK, Outcome, Parts, fill, is_in_blanks
 from reducelower.legalization.memo.reading import ReadNode
-from reducelower.model.census import INPUT, NAME, OUTPUT, field_head
+from reducelower.model.census import field_head
 from reducelower.model.graph import subgraphs
 from reducelower.model.value_info import entry
 from reducelower.model.wire import varint
@@ -194,30 +194,24 @@ class Writing:
     def _take_apart(self) -> list[_Apart] | None:
         """The nodes in pieces; None where names stand inside graphs, or where they are made otherwise than usual."""
         nodes = []
-        for node in self.outcome.nodes or ():
-            pieces = None if any(True for _ in subgraphs(node)) else self._pieces_of(node)
+        for parts in self.outcome.parts:
+            pieces = None if parts is None else self._pieces_of(parts)
             if pieces is None:
                 return None
             nodes.append(_apart(pieces))
         return nodes
 
-    def _pieces_of(self, node: NodeProto) -> list[_Piece] | None:
+    def _pieces_of(self, parts: Parts) -> list[_Piece] | None:
         pieces: list[_Piece] = []
-        named = [*((INPUT, name) for name in node.input), *((OUTPUT, name) for name in node.output)]
-        named += [(NAME, node.name)] if node.name else []
-        for tag, name in named:
+        for tag, name in parts.names:
             piece = self._piece_of(name)
             if piece is None:
                 return None
-            pieces += [bytes([tag]), piece]
-        head = NodeProto(op_type=node.op_type, attribute=node.attribute)
-        behind = NodeProto.FromString(node.SerializeToString())
-        for field in ("input", "output", "name", "op_type", "attribute", "doc_string"):
-            behind.ClearField(field)
-        pieces.append(head.SerializeToString())
-        if node.doc_string == MARKS:
+            pieces += [tag, piece]
+        pieces.append(parts.head)
+        if parts.has_marks:
             pieces.append((self._marks_at, b""))
-        pieces.append(behind.SerializeToString())
+        pieces.append(parts.behind)
         return pieces
 
     def _piece_of(self, name: str) -> _Piece | None:
