@@ -18,7 +18,6 @@ from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.legalization.memo import Memo, Memory
 from reducelower.legalization.memo.memory import kept
-from reducelower.model.census import Census
 from reducelower.model.declared import undefined
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes, subgraphs
@@ -140,7 +139,7 @@ def _run(
     Shape inference may object to the model where `lenient`; what it finds until then is taken.
     The plan lists sites only where a report is wanted: on a large model listing them takes longer than the rest.
     """
-    model, census = draft.model, draft.census
+    model = draft.model
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     versions_imported = [entry.version for entry in imports]
     domains = {node.domain for node in all_nodes(source.message)} if not imports else set()
@@ -157,7 +156,7 @@ def _run(
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
-    sole_type = partial(_sole_type, census, opset)
+    sole_type = partial(_sole_type, draft, opset)
     rules = Rules(settings.rules, goal.without_types)
     with kept(_kind_of_run(goal, settings, is_last_attempt=is_last_attempt)) as memory:
         ground = _ground(
@@ -300,8 +299,8 @@ def _untyped_function(draft: Draft) -> Refusal | None:
     return None
 
 
-def _sole_type(census: Census | None, opset: int) -> int | None:
-    return None if census is None else sole_element_type(ModelProto.FromString(census.rest).graph, census, opset)
+def _sole_type(draft: Draft, opset: int) -> int | None:
+    return None if draft.census is None else sole_element_type(draft.model.graph, draft.census, opset)
 
 
 def _ground(

@@ -152,8 +152,8 @@ class Columns:
         return columns
 
     @cached_property
-    def _codes(self) -> tuple[list[str], NDArray[np.int32]]:
-        """The operator types there are, and for each one that is stated its place among them."""
+    def operator_of_each(self) -> tuple[list[str], NDArray[np.int32]]:
+        """The operator types there are, and for each node that states one its place among them."""
         column = self._columns.op_type
         found = None
         if len(column) >= _MANY:
@@ -174,13 +174,13 @@ class Columns:
     @property
     def operators(self) -> Sequence[str]:
         """The operator types there are."""
-        return self._codes[0]
+        return self.operator_of_each[0]
 
     def positions(self, is_wanted: Callable[[str], bool]) -> list[int]:
         """Positions of the nodes of some operators; of all nodes where the columns are not even."""
         if not self.is_even:
             return list(range(self._count))
-        operators, codes = self._codes
+        operators, codes = self.operator_of_each
         wanted = np.fromiter(map(is_wanted, operators), np.bool_, len(operators))
         found: list[int] = np.flatnonzero(wanted[codes]).tolist()
         return found

@@ -6,12 +6,15 @@ yielding anything of their type. Where types come from and where they may flow i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from operator import mul
 
+import numpy as np
 from onnx import GraphProto, NodeProto, defs
 
-from reducelower.model.census import Census, Columns, graph_of
+from reducelower.model.census import Census
 from reducelower.model.element_types import element_type_of_constant
 from reducelower.model.graph import HOLDING_GRAPHS
 from reducelower.model.schemas import parse_element_type, schema, taken_types
@@ -27,11 +30,11 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
         census: the census of the model.
         opset: opset version its nodes are written for.
     """
-    names = set(census.operators)
-    if not census.is_plain or not names.isdisjoint(HOLDING_GRAPHS):
+    operators = set(census.operators)
+    if not census.is_plain or not operators.isdisjoint(HOLDING_GRAPHS):
         return None
     flowing: set[int | None] = set()
-    for name in names - {"Constant"}:
+    for name in operators - {"Constant"}:
         made = _made_by(name, opset)
         if made is None:
             return None
@@ -44,7 +47,8 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
     if not others:
         return main
     # What is only ever read apart flows nowhere.
-    read, read_apart = (sum(map(others.__contains__, names)) for names in (census.inputs, _read_apart(census, opset)))
+    names = list(census.inputs)
+    read, read_apart = (sum(map(others.__contains__, given)) for given in (names, _read_apart(census, names, opset)))
     outputs = {value.name.encode() for value in graph.output}
     return main if read == read_apart and others.isdisjoint(outputs) else None
 
@@ -84,20 +88,52 @@ def reads_and_yields_one_type(op_type: str, opset: int) -> bool:
     return not any(_apart(op_type, opset)) and _made_by(op_type, opset) == frozenset()
 
 
-def _read_apart(census: Census, opset: int) -> Iterator[bytes]:
-    """The names that nodes read where the type of what they read goes no further, as often as they do."""
-    apart = {name: _apart(name, opset) for name in census.operators}
-    second_only = {name for name, inputs in apart.items() if inputs == (False, True)}
-    nodes = [census.nodes[index] for index in census.positions(second_only.__contains__)]
-    read = list(Columns(graph_of(nodes)).inputs)
-    if len(read) == 2 * len(nodes):  # of nodes that take two inputs at most, so each has two
-        yield from read[1::2]
-        apart = {name: inputs for name, inputs in apart.items() if name not in second_only}
-    for node in _nodes(census, lambda name: any(apart.get(name, ()))):
-        inputs = apart[node.op_type]
-        for position, name in enumerate(node.input):
-            if name and inputs[min(position, len(inputs) - 1)]:
-                yield name.encode()
+def _read_apart(census: Census, names: Sequence[bytes], opset: int) -> Iterator[bytes]:
+    """The names that nodes read where the type of what they read goes no further, as often as they do.
+
+    Args:
+        census: the census of the model.
+        names: what all nodes read, in order.
+        opset: opset version the nodes are written for.
+    """
+    apart = {name: places for name in census.operators if any(places := _apart(name, opset))}
+    counts = _counts_of_inputs(census, len(names), opset)
+    if counts is None or any(counts[name] > len(places) for name, places in apart.items()):
+        for node in _nodes(census, apart.__contains__):
+            places = apart[node.op_type]
+            yield from (
+                name.encode() for at, name in enumerate(node.input) if name and places[min(at, len(places) - 1)]
+            )
+        return
+    operators, codes = census.operator_of_each
+    ends = np.cumsum(np.array([counts[name] for name in operators])[codes])
+    for name, places in apart.items():
+        starts = ends[census.positions(name.__eq__)] - counts[name]
+        for at in itertools.compress(range(counts[name]), places):
+            yield from map(names.__getitem__, (starts + at).tolist())
+
+
+def _counts_of_inputs(census: Census, total: int, opset: int) -> Mapping[str, int] | None:
+    """How many inputs the nodes of each operator have, where all nodes together have as many as they may or must."""
+    operators, codes = census.operator_of_each
+    numbers = np.bincount(codes, minlength=len(operators)).tolist()
+    for bound in (_most_inputs, _fewest_inputs):
+        counts = [bound(name, opset) for name in operators]
+        if sum(map(mul, counts, numbers)) == total:
+            return dict(zip(operators, counts, strict=True))
+    return None
+
+
+@cache
+def _most_inputs(op_type: str, opset: int) -> int:
+    found = schema(op_type, opset)
+    return 0 if found is None else found.max_input
+
+
+@cache
+def _fewest_inputs(op_type: str, opset: int) -> int:
+    found = schema(op_type, opset)
+    return 0 if found is None else found.min_input
 
 
 def _sources(graph: GraphProto, census: Census) -> dict[bytes, int | None]:

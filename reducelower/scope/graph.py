@@ -67,8 +67,9 @@ def _told(value: tuple[GraphScope, str]) -> int | list[tuple[GraphScope, str]]:
     known = None if stated is None else home.ground.known_type(stated)
     if known is not None and (known.is_whole or known.element_type is not None):
         return known.element_type or 0
-    if name in home._initializers:
-        return home._initializers[name].data_type
+    tensor = home._initializer(name)
+    if tensor is not None:
+        return tensor.data_type
     constant = home.constant_nodes.get(name)
     node = home.producer(name) if constant is None else constant[1]
     told = 0 if node is None or home.key is None else told_by(node, name, home.opset)
@@ -127,6 +128,7 @@ class GraphScope:
         self._node_values: dict[int, int] = {}
         self._types: dict[str, KnownType | None] = {}
         self._added: dict[Hashable, str] = {}
+        self._adopted: dict[str, TensorProto] = {}
 
     @cached_property
     def root(self) -> GraphScope:
@@ -165,10 +167,26 @@ class GraphScope:
             defined.update(node.output)
         return defined
 
+    def _initializer(self, name: str) -> TensorProto | None:
+        """The initializer of this very graph, or what is added in its stead, of a name."""
+        added = self._adopted.get(name)
+        place = self._initializers.get(name)
+        if added is not None or place is None or not isinstance(self.holder, GraphProto):
+            return added
+        tensors = self.holder.initializer
+        if place >= len(tensors) or tensors[place].name != name:
+            # Those that are read no more have gone since.
+            self._initializers = _places(tensors)
+            return self._initializer(name)
+        return tensors[place]
+
+    def _holds(self, name: str) -> bool:
+        return name in self._adopted or name in self._initializers
+
     @cached_property
-    def _initializers(self) -> dict[str, TensorProto]:
-        tensors = self.holder.initializer if isinstance(self.holder, GraphProto) else ()
-        return {tensor.name: tensor for tensor in tensors}
+    def _initializers(self) -> dict[str, int]:
+        # Places rather than messages, see `_stated_places`.
+        return _places(self.holder.initializer) if isinstance(self.holder, GraphProto) else {}
 
     @cached_property
     def inputs(self) -> frozenset[str]:
@@ -237,7 +255,7 @@ class GraphScope:
         Raises:
             RefusedError: it cannot be read.
         """
-        tensor = self._initializers.get(name)
+        tensor = self._initializer(name)
         if tensor is None:
             found = self.constant_nodes.get(name)
             return 0 if found is None else self._value_of_node(found[1])
@@ -286,6 +304,10 @@ class GraphScope:
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
         home = self.home(name)
+        if name not in home._described and not self.ground.element_types:
+            sole = home._sole_element_type
+            if sole is not None:
+                return sole
         whole = home._types.get(name) or home._stated_whole(name)
         if whole is None or name in self.ground.element_types:
             plain = self._plain_element_type(name)
@@ -320,7 +342,7 @@ class GraphScope:
         home = self.home(name)
         if name in home.constant_nodes:
             return "constant"
-        return "initializer" if name in home._initializers and not home.is_overridable(name) else "dynamic"
+        return "initializer" if home._holds(name) and not home.is_overridable(name) else "dynamic"
 
     def is_read(self, name: str) -> bool:
         """Whether any node or graph output, here or in a graph inside, reads a value that this graph defines."""
@@ -338,7 +360,7 @@ class GraphScope:
         home = self.home(name)
         if name not in home._described:
             return False
-        if name in home._initializers or name in home.constant_nodes:
+        if home._holds(name) or name in home.constant_nodes:
             return True
         return home._stated_whole(name) is not None
 
@@ -380,7 +402,7 @@ class GraphScope:
         whole = self._stated_whole(name)
         if whole is not None:
             return whole
-        tensor = self._initializers.get(name)
+        tensor = self._initializer(name)
         if tensor is None and name in self.constant_nodes:
             tensor = tensor_of(self.constant_nodes[name][1])
         found = None if tensor is None else tensor_type(tensor)
@@ -397,45 +419,50 @@ class GraphScope:
 
     def _plain_element_type(self, name: str) -> int | None:
         """The element type of a value that the user declared, or that is plain without shape inference."""
-        source = self.ground.source
         declared = self.ground.element_types.get(name)
         if declared is not None:
             return declared
         home = self.home(name)
-        if home.key == () and name not in home._described and not source.has_run:
-            sole = source.sole_element_type
+        if name not in home._described:
+            sole = home._sole_element_type
             if sole is not None:
                 return sole
-        tensor = home._initializers.get(name)
+        tensor = home._initializer(name)
         if tensor is not None and not home._states(name):
             return tensor.data_type or None
         return follow((home, name), _told, self.ground.told) or None
 
+    @property
+    def _sole_element_type(self) -> int | None:
+        """The element type of all that nodes of this graph yield, as far as that is known before inference has run."""
+        source = self.ground.source
+        return None if self.key != () or source.has_run else source.sole_element_type
+
     @cached_property
     def _described(self) -> set[str]:
         """The values that are constants, or of which the graph itself states a type."""
-        return {*self._places, *self._outside_nodes, *self._initializers, *self.constant_nodes}
+        return {*self._stated_places, *self._outside_nodes, *self._initializers, *self.constant_nodes}
 
     def _states(self, name: str) -> bool:
         """Whether the graph itself states the type of a value."""
-        return name in self._places or name in self._outside_nodes
+        return name in self._stated_places or name in self._outside_nodes
 
     def _stated_type(self, name: str) -> TypeProto | None:
         """The type that the graph itself states of a value."""
         if name in self._outside_nodes:
             return self._outside_nodes[name]
         values = self.holder.value_info
-        place = self._places.get(name)
+        place = self._stated_places.get(name)
         if place is None:
             return None
         if place >= len(values) or values[place].name != name:
             # Types of constants that are read no more have gone since.
-            self._places = _places(values)
+            self._stated_places = _places(values)
             return self._stated_type(name)
         return values[place].type
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _stated_places(self) -> dict[str, int]:
         # Places rather than messages: to hold a message for each of 50,000 values takes five times as long.
         return _places(self.holder.value_info)
 
@@ -447,7 +474,7 @@ class GraphScope:
         if isinstance(holder, GraphProto):
             for value in (*holder.output, *holder.input):
                 # What a Scan takes need not be stated, and is where inference has looked.
-                if value.name not in self._places or type_string(value.type) is not None:
+                if value.name not in self._stated_places or type_string(value.type) is not None:
                     known[value.name] = value.type
             for sparse in holder.sparse_initializer:
                 dense = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
@@ -474,7 +501,7 @@ class GraphScope:
         kept = TensorProto()
         kept.CopyFrom(tensor)
         kept.name = name
-        self._initializers[name] = kept
+        self._adopted[name] = kept
         self._constants.pop(name, None)
         self._defined.add(name)
         self._described.add(name)
@@ -548,7 +575,7 @@ def constant_nodes(name: str, tensor: TensorProto, opset: int, names: Names) -> 
     return [_constant_node(source, doubles), cast]
 
 
-def _places(values: Sequence[ValueInfoProto]) -> dict[str, int]:
+def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> dict[str, int]:
     return {name: place for place, name in enumerate(map(_NAME, values))}
 
 
