@@ -45,12 +45,24 @@ _CASTS_TELL_TYPES = 6
 def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     """Make a draft of a model legal; where the plan has refusals, the draft is of no use.
 
-    Types that the model states, and that are seen to contradict what its nodes yield, are dropped, and noted.
+    Types that the model states, and that are seen to contradict what its nodes yield, are dropped, and integers too
+    narrow for the target are held in wider types, both of which is noted.
 
     Raises:
         ContradictionError: dropping them does not help.
         ValueError: the target makes no sense.
     """
+    draft, plan = _without_stale(source, target, settings, report=report)
+    if not _can_be_held(source.message, plan, settings):
+        return draft, plan
+    wide = ModelProto()
+    wide.CopyFrom(source.message)
+    done = _hold_in_wider(wide, plan, settings)
+    draft, plan = _without_stale(Document.of_message(wide), target, settings, report=report)
+    return draft, replace(plan, notes=(done, *plan.notes))
+
+
+def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     try:
         return _attempt(source, target, settings, report=report)
     except ContradictionError:
@@ -94,18 +106,44 @@ def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, r
     bare = skeleton(model)
     source = Document.of_message(bare)
     plan = _run(Draft.of_document(source), source, target, settings)
+    is_held = _can_be_held(model, plan, settings)
+    if is_held:
+        _hold_in_wider(bare, plan, settings)
+        source = Document.of_message(bare)
+        plan = _run(Draft.of_document(source), source, target, settings)
+    first = plan
     is_last_attempt = bool(_in_functions(plan))
     if is_last_attempt:
-        first = plan
         _specialize(bare, plan, settings)
         source = Document.of_message(bare)
         plan = _run(Draft.of_document(source), source, target, settings, is_last_attempt=True)
-        if plan.refusals:
-            return first
-        _specialize(model, first, settings)
     if plan.refusals:
-        return plan
-    return _run(Draft(model), source, target, settings, report=report, is_last_attempt=is_last_attempt)
+        return first
+    done = (_hold_in_wider(model, plan, settings),) if is_held else ()
+    if is_last_attempt:
+        _specialize(model, first, settings)
+    plan = _run(Draft(model), source, target, settings, report=report, is_last_attempt=is_last_attempt)
+    return replace(plan, notes=(*done, *plan.notes))
+
+
+def _can_be_held(model: ModelProto, plan: Plan, settings: Settings) -> bool:
+    """Whether what was refused may be legal once narrow integers are held in wider types, and they can be."""
+    if not plan.refusals or not plan.target.opset:
+        return False
+    from reducelower.legalization.widening import can_be_held
+
+    return can_be_held(model, plan.target.opset, _folder(settings))
+
+
+def _hold_in_wider(model: ModelProto, plan: Plan, settings: Settings) -> str:
+    from reducelower.legalization.widening import hold_in_wider
+
+    assert plan.target.opset is not None
+    return hold_in_wider(model, plan.target.opset, _folder(settings))
+
+
+def _folder(settings: Settings) -> Path | None:
+    return None if settings.base_dir is None else Path(settings.base_dir)
 
 
 def _in_functions(plan: Plan) -> set[str]:
@@ -323,7 +361,7 @@ def _ground(
         opset=target.opset,
         element_types=element_types,
         ranks=ranks,
-        base_dir=None if settings.base_dir is None else Path(settings.base_dir),
+        base_dir=_folder(settings),
         freeze_defaults=settings.freeze_defaults,
         overridable=model.ir_version >= 4,
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,

@@ -134,11 +134,20 @@ class _Completion:
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS:
                 _note_constant(node, constants)
             inner = self._inside(node, types, constants) if may_hold_graphs(node) else []
-            if all(not name or is_known(types.get(name)) for name in node.output):
+            if all(not name or self._is_settled(types.get(name), node) for name in node.output):
                 continue
             for name, found in self._outputs(node, types, constants, inner):
                 if name:
                     types[name] = _merged(types.get(name), found)
+
+    def _is_settled(self, found: TypeProto | None, node: NodeProto) -> bool:
+        """Whether another look at a node tells nothing new of what it yields.
+
+        The length of a vector, which may be the rank of another value, follows from what was found of what it is of.
+        """
+        if not is_known(found):
+            return False
+        return _rank(found) != 1 or _length(found) is not None or self._names.isdisjoint(node.input)
 
     def _inside(
         self, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
@@ -256,7 +265,8 @@ def _merged(old: TypeProto | None, new: TypeProto) -> TypeProto:
     whole = TypeProto()
     whole.CopyFrom(old)
     whole.tensor_type.elem_type = _element_type(old) or _element_type(new)
-    if not old.tensor_type.HasField("shape") and new.tensor_type.HasField("shape"):
+    is_longer_known = _rank(old) == 1 and _length(old) is None and _length(new) is not None
+    if new.tensor_type.HasField("shape") and (is_longer_known or not old.tensor_type.HasField("shape")):
         whole.tensor_type.shape.CopyFrom(new.tensor_type.shape)
     return whole
 

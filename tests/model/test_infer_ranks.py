@@ -55,6 +55,14 @@ KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
         }""",
         {"x": floats(4, 8), "n": np.array(2)},
     ),
+    "a shape as long as a rank that inference did not find": (
+        """g (float[a,b,4] x, float[4,4] w) => (float[c,d,e] y)
+            <int64[1] zero = {0}, int64[1] two = {2}, int64[1] m1 = {-1}> {
+            v = com.microsoft.FusedMatMul(x, w) s = Shape(v) l = Slice(s, zero, two) t = Concat<axis = 0>(l, m1)
+            z = Reshape(v, t) y = Softmax<axis = 2>(z)
+        }""",
+        {"x": floats(2, 3, 4), "w": floats(4, 4)},
+    ),
     "expanded, gathered, tiled and padded": (
         """g (float[a,b] x, int64[3] s, int64[4] p, int64[2,2] i, int64[2] r) => (float[c,d] y) <float one = {1}> {
             e = Expand(x, s) g = Gather<axis = 1>(e, i) z = Pad(x, p, one) t = Tile(z, r) y = Concat<axis = 0>(t, x)

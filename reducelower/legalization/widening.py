@@ -1,0 +1,193 @@
+"""Integers of two and four bits held in eight, for opset versions that have no such element types.
+
+No operator computes with them: they are moved, cast, quantized to and dequantized from, all of which is the same in
+eight bits. So weights and inner values are held in the wider type, and what is made of others is cut to the narrow
+range. Inputs and outputs of the model keep their types, and operators of other domains may look at the bits.
+
+Sources: https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html (21, 25),
+https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html (21, 25),
+https://onnx.ai/onnx/operators/onnx__Cast.html (25).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
+from onnx.numpy_helper import from_array, to_array
+
+from reducelower.model.attributes import attribute_of, set_attribute
+from reducelower.model.build import make_node
+from reducelower.model.graph import bodies, walk
+from reducelower.model.inference import infer, skeleton
+from reducelower.model.names import Names
+from reducelower.model.schemas import DEFAULT_DOMAINS
+
+__all__ = ["can_be_held", "hold_in_wider"]
+
+
+@dataclass(frozen=True)
+class _Narrow:
+    """An element type: the opset version it came with, the type of eight bits that holds it, its bounds."""
+
+    since: int
+    wide: int
+    lowest: int
+    highest: int
+
+
+_T = TensorProto
+_NARROW: Mapping[int, _Narrow] = {
+    _T.INT4: _Narrow(21, _T.INT8, -8, 7),
+    _T.UINT4: _Narrow(21, _T.UINT8, 0, 15),
+    _T.INT2: _Narrow(25, _T.INT8, -2, 1),
+    _T.UINT2: _Narrow(25, _T.UINT8, 0, 3),
+}
+
+_MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dtype", 2)}
+"""What makes values of one element type of those of another: the attribute that names it, the input that is like it."""
+
+
+def can_be_held(model: ModelProto, opset: int, base_dir: Path | None) -> bool:
+    """Whether a model has integers too narrow for an opset version, and all of them can be held in eight bits.
+
+    Args:
+        model: the model, with or without its weights.
+        opset: opset version it is going to.
+        base_dir: folder that external data are relative to; without it none are read.
+    """
+    absent = _absent(opset)
+    tensors = [tensor for graph in _graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
+    if not tensors and not any(_names_type(node) in absent for node in walk(model.graph.node)):
+        return False
+    readable = base_dir is not None or not any(map(uses_external_data, tensors))
+    return readable and _are_all_inside(model, absent, _types(model))
+
+
+def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> str:
+    """Hold the narrow integers of a model in eight bits, where `can_be_held` says so.
+
+    Args:
+        model: the model, changed in place.
+        opset: opset version it is going to.
+        base_dir: folder that external data are relative to.
+
+    Returns:
+        What was done, as one sentence.
+    """
+    absent, types, names = _absent(opset), _types(model), Names(lambda: model, None)
+    for graph in _graphs(model):
+        for tensor in _tensors(graph):
+            if tensor.data_type in absent:
+                _widen(tensor, absent[tensor.data_type].wide, str(base_dir))
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if value.type.tensor_type.elem_type in absent:
+                value.type.tensor_type.elem_type = absent[value.type.tensor_type.elem_type].wide
+        nodes = [made for node in graph.node for made in _fitted(node, absent.get(_made(node, types)), names)]
+        del graph.node[:]
+        graph.node.extend(nodes)
+    return f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
+
+
+def _absent(opset: int) -> dict[int, _Narrow]:
+    return {narrow: held for narrow, held in _NARROW.items() if opset < held.since}
+
+
+def _graphs(model: ModelProto) -> list[GraphProto]:
+    """The main graph and those inside it; the outer ones come first."""
+    return [holder for path, holder in bodies(model) if isinstance(holder, GraphProto) and path.startswith("graph")]
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        if node.op_type in ("Constant", "ConstantOfShape"):
+            yield from (attribute.t for attribute in node.attribute if attribute.type == AttributeProto.TENSOR)
+
+
+def _types(model: ModelProto) -> dict[str, int]:
+    """The element types of values of graphs by name, as far as inference finds them."""
+    found: dict[str, int] = {}
+    for graph in _graphs(infer(skeleton(model))):
+        stated = (*graph.input, *graph.output, *graph.value_info)
+        found |= {value.name: value.type.tensor_type.elem_type for value in stated}
+        found |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+    return found
+
+
+def _names_type(node: NodeProto) -> int:
+    """The element type that an attribute names for what a node makes of values of another type; 0 where none does."""
+    if node.domain not in DEFAULT_DOMAINS or node.op_type not in _MAKING:
+        return 0
+    attribute = attribute_of(node, _MAKING[node.op_type][0])
+    return 0 if attribute is None else attribute.i
+
+
+def _is_like(node: NodeProto) -> str:
+    """The value whose element type a node gives to what it makes of others; empty where there is none."""
+    if node.domain not in DEFAULT_DOMAINS or node.op_type not in _MAKING:
+        return ""
+    return next(iter(node.input[_MAKING[node.op_type][1] :]), "")
+
+
+def _made(node: NodeProto, types: Mapping[str, int]) -> int:
+    return _names_type(node) or types.get(_is_like(node), 0)
+
+
+def _are_all_inside(model: ModelProto, absent: Collection[int], types: Mapping[str, int]) -> bool:
+    """Whether nobody but operators of the default domain sees the narrow values, and all that makes them is known."""
+    outside = {value.name for value in (*model.graph.input, *model.graph.output)}
+    for node in walk(model.graph.node):
+        if node.domain in DEFAULT_DOMAINS and node.op_type != "BitCast":
+            if (like := _is_like(node)) and not types.get(like):
+                return False
+        else:
+            outside.update(node.input, node.output)
+    return not any(types.get(name) in absent for name in outside)
+
+
+def _widen(tensor: TensorProto, wide: int, base_dir: str) -> None:
+    """Hold a tensor in a wider type; one that was stripped of its values stays without them."""
+    if uses_external_data(tensor):
+        load_external_data_for_tensor(tensor, base_dir)
+    if tensor.raw_data or tensor.int32_data:
+        values = to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(wide))
+        held = from_array(values, tensor.name)
+        for field in ("raw_data", "int32_data"):
+            tensor.ClearField(field)
+        tensor.raw_data = held.raw_data
+    tensor.data_type = wide
+
+
+def _fitted(node: NodeProto, narrow: _Narrow | None, names: Names) -> Iterator[NodeProto]:
+    """A node, followed by what brings its result into the range of the narrow type it was to be of, if of one.
+
+    QuantizeLinear saturates. A cast keeps the low bits, and of these the highest is the sign.
+    """
+    if narrow is None:
+        yield node
+        return
+    attribute = _MAKING[node.op_type][0]
+    if attribute_of(node, attribute) is not None:
+        set_attribute(node, attribute, narrow.wide)
+    result = node.output[0]
+    value = node.output[0] = names.fresh(result, "/held")
+    yield node
+    sign = -narrow.lowest
+    steps: list[tuple[str, tuple[int, ...]]] = [("BitwiseAnd", (narrow.highest - narrow.lowest,))]
+    if node.op_type == "QuantizeLinear":
+        steps = [("Clip", (narrow.lowest, narrow.highest))]
+    elif sign:
+        steps += [("BitwiseXor", (sign,)), ("Sub", (sign,))]
+    dtype = helper.tensor_dtype_to_np_dtype(narrow.wide)
+    for step, operands in steps:
+        bounds = [names.fresh(result, f"/{step}/operand") for _ in operands]
+        for name, operand in zip(bounds, operands, strict=True):
+            yield make_node("Constant", [], [name], value=from_array(np.array(operand, dtype)))
+        made = names.fresh(result, f"/{step}") if (step, operands) != steps[-1] else result
+        yield make_node(step, [value, *bounds], [made])
+        value = made
