@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
 from onnx import GraphProto
@@ -22,6 +23,8 @@ class Edited(Protocol):
     replaced: dict[int, Replacement]
     sites: dict[int, tuple[str, str]]
 
+
+_NAME = attrgetter("name")
 
 _Value: TypeAlias = "tuple[GraphScope, str]"
 """A value by name, with the graph that defines it."""
@@ -126,7 +129,7 @@ def _read(edit: Edited) -> Iterator[str]:
 
 def _remove_named(values: Any, names: Collection[str]) -> None:
     """Remove those of a repeated field that bear some names."""
-    count = sum(value.name in names for value in values) if names else 0
+    count = sum(map(names.__contains__, map(_NAME, values))) if names else 0
     if count == len(values):
         del values[:]
     elif count:

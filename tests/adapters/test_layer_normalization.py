@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, parser
 
+from reducelower import ConversionError
 from tests.adapters.single import converted, model_of, operators_of, yields
 
 RANDOM = np.random.default_rng(7)
@@ -118,3 +119,20 @@ def test_types_are_known_behind_operators_that_inference_does_not_know() -> None
     inputs = {"x": DATA, "scale": CHANNELS, "bias": CHANNELS}
     result = converted(model, 9)
     np.testing.assert_allclose(yields(result, inputs)[0], yields(model, inputs)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_each_mean_variance_normalization_is_held_to_the_rank_of_its_own_data() -> None:
+    # Inference looks at its axes, of which 0, 2 and 3 are the default, from opset 13 on.
+    model = parser.parse_model(
+        """<ir_version: 7, opset_import: ["" : 12]>
+        g (float[2,3,4,5] x, float[2,3,4] short) => (float[2,3,4,5] y, float[2,3,4] z)
+        { y = MeanVarianceNormalization(x) z = MeanVarianceNormalization(short) }"""
+    )
+    with pytest.raises(ConversionError) as refused:
+        converted(model, 13)
+    assert [refusal.node for refusal in refused.value.refusals] == ["MeanVarianceNormalization#1"]
+    model.graph.node[1].attribute.append(helper.make_attribute("axes", [0, -1]))
+    data = {"x": DATA[:, :3, :, :].repeat(2, 2)[:, :, :4], "short": DATA[:, :3, :, :4].reshape(2, 3, 12)[:, :, ::3]}
+    found = yields(converted(model, 13), data)
+    np.testing.assert_allclose(found[0], normalized(data["x"], (0, 2, 3), 0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found[1], normalized(data["short"], (0, 2), 0), rtol=1e-4, atol=1e-5)

@@ -104,8 +104,18 @@ def _group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 @raises("MeanVarianceNormalization", 13)
 def _state_axes(node: NodeProto, scope: Scope) -> Outcome:
-    """Shape inference expands the body of 13 without the default axes, and fails where they are absent."""
-    if attribute_of(node, "axes") is not None:
+    """Shape inference expands the body of 13 without the default axes, and fails where they are absent.
+
+    Raises:
+        RefusedError: the data lacks one of the axes, which inference looks at from 13 on.
+    """
+    stated = attribute_of(node, "axes")
+    if stated is not None and stated.ref_attr_name:
         return None
-    set_attribute(node, "axes", [0, 2, 3])
+    axes = list(value_of(node, "axes", [0, 2, 3]))
+    rank = scope.rank(node.input[0])
+    if rank is not None and not all(-rank <= axis < rank for axis in axes):
+        raise RefusedError(f"its axes are {axes}, and its data has {rank} dimensions", "mend the model")
+    if stated is None:
+        set_attribute(node, "axes", axes)
     return None
