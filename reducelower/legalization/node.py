@@ -137,6 +137,8 @@ class Settler:
             return nodes
         scope = BodyScope(around, nodes, opset)
         table = self.table(opset)
+        if self._mender is not None and self._mender.is_trying:
+            self._mender.refuse_hopeless(((node, table[node.op_type]) for node in nodes), scope)
         settled: list[NodeProto] = []
         for node in nodes:
             treatment = table[node.op_type]

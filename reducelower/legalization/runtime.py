@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto
@@ -12,9 +13,10 @@ from reducelower.legalization.dead_ends import DeadEnds, expression
 from reducelower.plan import Label
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.runtime import Runtime
-from reducelower.runtimes.search import Misfit, Way, misfit, ways_out
+from reducelower.runtimes.search import Misfit, Way, has_ways, misfit, ways_out
 
 if TYPE_CHECKING:
+    from reducelower.legalization.legality import Treatment
     from reducelower.legalization.node import AnyScope, Settler
 
 __all__ = ["Mender"]
@@ -52,7 +54,7 @@ class Mender:
         found = misfit(node, scope, facts)
         if found is None:
             return None, ""
-        if self._further_steps < _STEPS:
+        if self.is_trying:
             return self._mended_in_trial(node, scope, found)
         self._dead_ends.clear()
         self._might_be_excused = False
@@ -68,6 +70,24 @@ class Mender:
         finally:
             self._excused = None
         return outcome
+
+    @property
+    def is_trying(self) -> bool:
+        """Whether something is being tried in place of a node."""
+        return self._further_steps < _STEPS
+
+    def refuse_hopeless(self, nodes: Iterable[tuple[NodeProto, Treatment | None]], scope: AnyScope) -> None:
+        """Refuse what is being tried where nothing can stand for one of its nodes, before ways round others are sought.
+
+        Raises:
+            RefusedError: the runtime gets such a node wrong or refuses it.
+        """
+        for node, treatment in nodes:
+            if treatment is None or not treatment.facts or treatment.crossings or node.domain or has_ways(node.op_type):
+                continue
+            found = misfit(node, scope, treatment.facts)
+            if found is not None and not found.overflows:
+                raise found.refusal(self._runtime, ())
 
     def _mended_in_trial(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[list[NodeProto] | None, str]:
         """What comes in place of a node that is part of something that is being tried."""
@@ -94,7 +114,7 @@ class Mender:
         nodes = self._way_round(data, scope, found, reasons)
         self._might_be_excused |= nodes is None and found.overflows
         if nodes is None and found.overflows and self._excused is not None:
-            self._excused[f"on {self._runtime}, {found.says}"] = None
+            self._excused.update((f"on {self._runtime}, {says}", None) for says in found.overflowing)
             if found.only_overflows:
                 return None, ""
             nodes = self._way_round(data, scope, found.without_overflow(), reasons)

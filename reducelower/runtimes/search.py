@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorProto
@@ -22,7 +23,7 @@ from reducelower.scope.scope import Scope
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule
 
-__all__ = ["Misfit", "Way", "misfit", "ways_out"]
+__all__ = ["Misfit", "Way", "has_ways", "misfit", "ways_out"]
 
 _OVERFLOWING_BODIES = {
     "ReduceL2": "all that can stand for ReduceL2 squares before it adds up, which overflows.",
@@ -54,7 +55,12 @@ class Misfit:
     @property
     def overflows(self) -> bool:
         """Whether large or small values are what goes wrong."""
-        return any(fact.outcome == "overflows" for fact in self.facts)
+        return bool(self.overflowing)
+
+    @property
+    def overflowing(self) -> tuple[str, ...]:
+        """What goes wrong with large or small values, for people."""
+        return tuple(fact.says for fact in self.facts if fact.outcome == "overflows")
 
     @property
     def only_overflows(self) -> bool:
@@ -132,10 +138,17 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
             yield way
 
 
+@cache
+def has_ways(op_type: str) -> bool:
+    """Whether anything may be tried in place of nodes of an operator."""
+    return op_type in REDUCTIONS or (op_type not in NO_COMPARISON_DOES and decompose.is_expressible(op_type))
+
+
 def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
+    if not has_ways(node.op_type):
+        return
     if node.op_type not in REDUCTIONS:
-        if node.op_type not in NO_COMPARISON_DOES and decompose.is_expressible(node.op_type):
-            yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
+        yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
         return
     for name, remedy in (RANGE_KEEPING if found.overflows else REMEDIES).items():
         yield Way(name, remedy=remedy)

@@ -489,14 +489,23 @@ def test_the_newest_ir_version_a_runtime_reads_is_kept_to() -> None:
         (
             "ReduceLogSumExp",
             "double",
-            ["operators = ['Reduce*']\nis = 'refused'\nwhen = { axes = ['dynamic', 'attribute'] }"],
+            [
+                "operators = ['Reduce*']\nis = 'refused'\nwhen = { axes = ['dynamic', 'attribute'] }",
+                "operators = ['Exp']\nis = 'absent'",
+            ],
         ),
     ],
 )
-def test_what_was_searched_in_vain_is_not_searched_again(
-    op_type: str, element: str, facts: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("spared", "share"), [((DeadEnds, "known"), 0.8), ((Mender, "refuse_hopeless"), 1.0)])
+def test_what_is_in_vain_is_not_searched(
+    op_type: str,
+    element: str,
+    facts: list[str],
+    spared: tuple[type, str],
+    share: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Dead ends spare searches and change no answer."""
+    """Dead ends, and nodes that nothing can stand for, spare searches and change no answer."""
     target = runtime(*facts)
     source = model(f"y = {op_type} <axes = [1], keepdims = 0> (x)", rank_out=2, element=element)
     tried = []
@@ -515,8 +524,8 @@ def test_what_was_searched_in_vain_is_not_searched_again(
         return found, len(tried)
 
     monkeypatch.setattr(Mender, "_go", noted)
-    with_memory, few = answer()
-    monkeypatch.setattr(DeadEnds, "known", lambda *given: None)
-    without_memory, many = answer()
-    assert with_memory == without_memory
-    assert few < 0.7 * many
+    found, few = answer()
+    monkeypatch.setattr(*spared, lambda *given: None)
+    found_without, many = answer()
+    assert found.partition("(")[0] == found_without.partition("(")[0]
+    assert few < share * many
