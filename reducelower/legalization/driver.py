@@ -149,7 +149,9 @@ class Legalizer:
         nodes, table = scope.node_list, self._settler.table(scope.opset)
         self.nodes += len(nodes)
         self._note_constants(scope)
-        positions = nodes.positions(lambda op_type: op_type != "Constant" and table[op_type] is not None)
+        # All of them are looked up, whichever are known by heart: what types are dropped is decided for all at the end.
+        treated = {op_type for op_type in nodes.operators() if table[op_type] is not None} - {"Constant"}
+        positions = nodes.positions(treated.__contains__)
         for index, read in self._memo.repeat(
             "operators", edit, zip(positions, map(nodes.original, positions), strict=True)
         ):

@@ -101,6 +101,10 @@ class ParsedNodes:
         """The name of a node."""
         return self._nodes[index].name  # type: ignore[no-any-return]
 
+    def operators(self) -> Collection[str]:
+        """The operator types there are."""
+        return {node.op_type for node in self._nodes}
+
     def positions(self, is_wanted: Callable[[str], bool]) -> Iterable[int]:
         """Positions of all nodes: asking each for its operator takes as long as looking at it."""
         return range(len(self._nodes))
@@ -194,6 +198,10 @@ class SerializedNodes:
         """The name of a node."""
         known = self._parsed.get(index)
         return (NodeProto.FromString(self.original(index)) if known is None else known).name
+
+    def operators(self) -> Collection[str]:
+        """The operator types there were before any node was edited."""
+        return self._census.operators
 
     def positions(self, is_wanted: Callable[[str], bool]) -> Iterable[int]:
         """Positions of the nodes of some operators; of all nodes where operators do not tell what nodes are."""

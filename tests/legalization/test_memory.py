@@ -1,0 +1,117 @@
+"""What one run learned serves the next one of its kind, and changes nothing of what it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import NodeProto, parser
+
+import reducelower
+from reducelower import Target
+from reducelower.legalization import driver, run
+from reducelower.legalization.memo import memory
+from reducelower.legalization.node import Settler
+from tests.legalization.memo_graphs import converted
+
+_TEXT = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[2,3] first, float[2,3] second) => (float[2,1] y, float[2,1] z) <int64[1] a = {1}, int64[1] b = {-1}>
+    { n = Neg(first) y = ReduceMax(n, a) z = ReduceLogSumExp(second, b) }"""
+
+_RENAMED = _TEXT.replace("first", "data").replace("Neg(data)", "Abs(data)")
+
+
+@pytest.fixture
+def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The operators of the nodes that were worked out, as they are."""
+    operators: list[str] = []
+    settle = Settler.settle
+
+    def counted(self: Settler, node: NodeProto, *rest: Any, **more: Any) -> Any:
+        operators.append(node.op_type)
+        return settle(self, node, *rest, **more)
+
+    monkeypatch.setattr(Settler, "settle", counted)
+    return operators
+
+
+def test_like_nodes_of_the_next_model_are_not_worked_out_again(worked_out: list[str]) -> None:
+    reducelower.convert_version(parser.parse_model(_TEXT), 13)
+    assert worked_out
+    worked_out.clear()
+    data = parser.parse_model(_RENAMED).SerializeToString()
+    found = converted(data, Target(13), memo=True)
+    assert not worked_out
+    assert found == converted(data, Target(13), memo=False)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"target": Target(12)},
+        {"target": Target(13, without=frozenset({"ReduceLogSumExp"}))},
+        {"target": Target(13), "rules": "spec"},
+        {"target": Target(13), "rules": str(Path(reducelower.__file__).parents[1] / "rules" / "stable")},
+        {"target": Target(13), "element_types": {"first": "float"}},
+        {"target": Target(13), "ranks": {"first": 2}},
+        {"target": Target(13), "validate": False},
+        {"target": Target(13, runtime=reducelower.load_runtime("onnxruntime"))},
+    ],
+    ids=lambda settings: ", ".join(settings if len(settings) > 1 else map(str, settings.values()))[:60],
+)
+def test_runs_of_another_kind_start_afresh(settings: dict[str, Any], worked_out: list[str]) -> None:
+    reducelower.convert_version(parser.parse_model(_TEXT), 13)
+    worked_out.clear()
+    reducelower.legalize(parser.parse_model(_TEXT), **settings)
+    assert "ReduceMax" in worked_out
+
+
+def test_a_run_within_a_run_has_a_memory_of_its_own() -> None:
+    with memory.kept("kind") as outer:
+        outer.outcomes = 1
+        with memory.kept("kind") as inner:
+            assert inner is not outer
+    with memory.kept("kind") as later:
+        assert later is outer
+
+
+def test_what_has_grown_large_is_dropped(monkeypatch: pytest.MonkeyPatch, worked_out: list[str]) -> None:
+    monkeypatch.setattr(memory, "_OUTCOMES", 1)
+    for _ in range(2):
+        worked_out.clear()
+        reducelower.convert_version(parser.parse_model(_TEXT), 13)
+        assert "ReduceMax" in worked_out
+
+
+def test_only_the_kinds_of_late_are_kept(worked_out: list[str]) -> None:
+    for opset in (17, 16, 15, 14, 13, 12):
+        reducelower.convert_version(parser.parse_model(_TEXT), opset)
+    worked_out.clear()
+    reducelower.convert_version(parser.parse_model(_TEXT), 13)
+    assert not worked_out
+    reducelower.convert_version(parser.parse_model(_TEXT), 17)
+    assert worked_out
+
+
+@pytest.mark.parametrize("memo", [True, False])
+def test_a_custom_operator_leaves_types_open_in_every_model(memo: bool) -> None:
+    data = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 14, "custom" : 1]>
+        g (float[2] x) => (float[2] z) { y = custom.Op(x) r = Relu(y) z = custom.Op(r) }"""
+    ).SerializeToString()
+    said = [converted(data, Target(13), memo=memo) for _ in range(2)]
+    assert said[0] == said[1]
+    assert "element type of 'y' is not known" in str(said[0])
+
+
+def test_what_is_in_doubt_once_is_looked_into_in_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    monkeypatch.setattr(driver, "is_in_doubt", lambda outcome, *_: outcome.op_type == "ReduceMax")
+    monkeypatch.setattr(run, "contradicts_inference", lambda *_: looks.append("") or "it is not as it should be")
+    said = [
+        converted(parser.parse_model(text).SerializeToString(), Target(13), memo=True) for text in (_TEXT, _RENAMED)
+    ]
+    assert len(looks) == 2
+    assert said[0] == said[1]
+    assert "it is not as it should be" in str(said[1])
