@@ -59,8 +59,8 @@ _TABLE = """\
 ## Before and after
 
 The conformance suite (models of a single node with exact expected values) run on each runtime as it is, and again after
-`--for`; of slow runtimes a fixed sample of it, from every operator, opset version and element type. *Told* counts those
-of the wrong ones of which reducelower says that large values come out wrong and nothing mends it. *Refused by
+`--for`; of slow runtimes a fixed sample of it, spread over operators, opset versions and element types. *Told* counts
+those of the wrong ones of which reducelower says that large values come out wrong and nothing mends it. *Refused by
 reducelower* counts the models that it refuses to convert, with the reason. *Made worse* counts the models that were
 right before and are wrong or refused after.
 

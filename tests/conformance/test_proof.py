@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,11 +10,14 @@ from pathlib import Path
 import pytest
 from onnx import helper, load_model_from_string
 
+from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.mending import Change, Converted, compare
 from reducelower.conformance.process import Subject
 from reducelower.conformance.running import probe
+from reducelower.conformance.suite import suite
 from reducelower.errors import ConversionError, Refusal
 from tests.conformance.made import reductions
+from tests.conformance.proof import sample
 
 CASES = [
     case
@@ -79,3 +83,16 @@ def test_a_refusal_is_bad_only_for_what_was_right() -> None:
     }
     assert all(change.is_bad == (change.before.word == "right") for change in found)
     assert "nothing helps" in found[0].after.detail
+
+
+def test_a_sample_is_the_same_each_time_and_spread_over_operators_and_opset_versions() -> None:
+    cases = suite()
+    chosen = sample(cases, 600)
+    assert [case.name for case in chosen] == [case.name for case in sample(cases, 600)]
+    assert len(chosen) == 600
+    for operator, opset in itertools.product(REDUCTIONS, (11, 13, 18)):
+        all_of_it, some = (
+            sum((case.operator, case.opset) == (operator, opset) for case in of) for of in (cases, chosen)
+        )
+        assert some == pytest.approx(all_of_it / 5, abs=5)
+    assert sample(cases, len(cases) + 1) == cases

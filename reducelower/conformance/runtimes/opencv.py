@@ -27,7 +27,8 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
 
     network = cv2.dnn.readNetFromONNX(np.frombuffer(model, np.uint8))
     for name, value in inputs.items():
-        network.setInput(value, name)
+        # Else releases before 4.11 take the last of three dimensions for channels.
+        network.setInput(cv2.Mat(value, wrap_channels=False), name)
     # A list of names may come back in another order than the graph's, so one output is asked for without a name.
     names = network.getUnconnectedOutLayersNames()
     found = [network.forward()] if len(names) == 1 else network.forward(names)

@@ -1,4 +1,7 @@
-"""TensorFlow Lite: converted by onnx2tf, inputs in their own layout, and run by the LiteRT interpreter in float32."""
+"""TensorFlow Lite: converted by onnx2tf, inputs in their own layout, and run by the LiteRT interpreter in float32.
+
+What is float16 in the model is float in the file that is run, and so are the inputs that it is fed.
+"""
 
 from __future__ import annotations
 
@@ -38,5 +41,7 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
         interpreter = Interpreter(str(Path(folder, "model_float32.tflite")))
         interpreter.allocate_tensors()
     # Names are the model's own in its signature only.
-    found = interpreter.get_signature_runner()(**inputs)
+    runner = interpreter.get_signature_runner()
+    kinds = {name: detail["dtype"] for name, detail in runner.get_input_details().items()}
+    found = runner(**{name: value.astype(kinds[name]) for name, value in inputs.items()})
     return [np.array(found[value.name]) for value in graph.output]
