@@ -260,6 +260,16 @@ def test_sizes_known_at_run_time_only_are_resized_to_there(
     np.testing.assert_allclose(yields(converted(model, 10), feeds)[0], expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_sizes_without_names_are_not_taken_for_the_same(mode: str) -> None:
+    model, feeds = of_unknown_size(8, 9, as_scales=False, mode=mode, coordinate_transformation_mode="half_pixel")
+    for value in (model.graph.input[0], model.graph.output[0]):
+        for dim in value.type.tensor_type.shape.dim:
+            dim.Clear()
+    expected = yields(model, feeds)[0]
+    np.testing.assert_allclose(yields(converted(model, 10), feeds)[0], expected, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16])
 def test_the_nearest_of_any_type_is_taken_at_run_time(dtype: Any, rounding: str) -> None:

@@ -72,7 +72,7 @@ def _axes(node: NodeProto, scope: Scope, scales: str, sizes: str) -> list[Axis] 
                 return None
             asked = wanted[number]
             after = asked if isinstance(asked, int) else None
-            if asked == (size if size is not None else dims[place].dim_param or None):
+            if asked is not None and asked == (dims[place].dim_param if size is None else size):
                 continue
             scale = after / size if after is not None and size else 1.0
         if size is None or after is None:
