@@ -19,6 +19,7 @@ from reducelower.model.document import Document
 from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import Rules
+from reducelower.runtimes.kernels import with_missing_kernels
 
 __all__ = [
     "Legalized",
@@ -72,7 +73,8 @@ def legalize(
         in_place: change and return the model itself rather than a copy.
 
     Returns:
-        The legal model and the plan of what was done.
+        The legal model and the plan of what was done. Its notes name operators that the installed onnxruntime has no
+        kernel for at an opset version the model was raised to.
 
     Raises:
         ConversionError: something cannot be made legal; it holds every reason, and the model is unchanged.
@@ -89,7 +91,8 @@ def legalize(
     check_arguments(model=model, target=target, rules=rules, ir_version=ir_version)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     settings = Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate)
-    return _legalize(model, target, settings, in_place=in_place, report=True)
+    made = _legalize(model, target, settings, in_place=in_place, report=True)
+    return replace(made, plan=with_missing_kernels(made.plan, made.model))
 
 
 def convert_version(

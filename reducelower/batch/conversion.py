@@ -197,10 +197,8 @@ def _convert(
         verification = verify_models(
             source, made, settings, data_sets, plan=plan, on_progress=partial(on_step, "verify")
         )
-    elif any(site.rule.startswith(CHOSEN) for site in plan.sites):
-        from reducelower.verification.sites import losses
-
-        plan = replace(plan, losses=losses(source.model, made.message, plan))
+    else:
+        plan = _with_what_was_not_seen(plan, source, made)
     outcome = Outcome(task.source, plan=plan, verification=verification)
     outcome = _with_details(outcome, settings, source, made)
     if verification is not None and _stops(verification, strict=settings.strict):
@@ -220,6 +218,18 @@ def _convert(
     )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))
+
+
+def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> Plan:
+    """The plan of a conversion that nobody verifies, with what verifying would show without running anything."""
+    from reducelower.runtimes.kernels import with_missing_kernels
+
+    plan = with_missing_kernels(plan, made.message)
+    if not any(site.rule.startswith(CHOSEN) for site in plan.sites):
+        return plan
+    from reducelower.verification.sites import losses
+
+    return replace(plan, losses=losses(source.model, made.message, plan))
 
 
 def _repaired(

@@ -32,6 +32,14 @@ def scaled(folder: Path, factor: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize(("target", "is_said"), [(21, False), (23, True)])
+def test_without_a_run_it_is_said_that_there_is_no_kernel(cli: Cli, tmp_path: Path, target: int, is_said: bool) -> None:
+    onnx.save(model(RANDOM), tmp_path / "random.onnx")
+    ran = cli("convert", tmp_path / "random.onnx", "-o", tmp_path / "out.onnx", "--opset", target, "--no-verify")
+    assert ran.status == 0
+    assert ("has no kernel for RandomNormalLike" in ran.out) == is_said
+
+
 WRONG = {
     "another element type": (np.ones((2, 4), np.float64), "input 'x' takes float, and double was given"),
     "integers": (np.ones((2, 4), np.int64), "input 'x' takes float, and int64 was given"),
