@@ -23,6 +23,7 @@ from reducelower.verification.judge import Sight, judge, judge_raised
 from reducelower.verification.limits import Limits, limits_of
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import Pair, small_models
+from reducelower.verification.places import Dims
 from reducelower.verification.result import INFINITE, SiteStatus, SiteVerification
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.source import CannotRunError, Source
@@ -89,7 +90,12 @@ class _Tally:
 
 
 def check(
-    pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, *, declared: bool = False
+    pair: Pair,
+    seed: int,
+    tolerances: Mapping[str, Tolerance] | None,
+    *,
+    declared: bool = False,
+    others: Sequence[Pair] = (),
 ) -> SiteVerification:
     """Verify one rewrite by itself.
 
@@ -98,10 +104,12 @@ def check(
         seed: for the random values.
         tolerances: by ONNX element type, for operators other than Reduce.
         declared: only with the sizes that the model declares, which a replacement may rest on (a count, a shape).
+        others: rewrites that are alike but for their sizes, on which this one is run as well, with ordinary values.
     """
-    tally = _check(pair, seed, tolerances, static=declared)
+    sizes = [dims for dims in map(_sizes, others) if dims != _sizes(pair)]
+    tally = _check(pair, seed, tolerances, static=declared, others=sizes)
     if tally.status == "different" and not pair.is_reduction and is_large(input_specs_of(pair)):
-        tally = _check(pair, seed, tolerances, static=True)  # the replacement may rest on the sizes
+        tally = _check(pair, seed, tolerances, static=True, others=sizes)  # the replacement may rest on the sizes
     if not tally.cases and tally.status != "different":
         reason = tally.refused[0] if tally.refused else "there was nothing to run it on"
         return _finding(pair, _Tally("not run", reason, runtime=tally.runtime))
@@ -110,6 +118,10 @@ def check(
     if declared:
         tally.notes.setdefault("The replacement rests on the declared sizes, and was run with these only.")
     return _finding(pair, tally)
+
+
+def _sizes(pair: Pair) -> list[Dims | None]:
+    return [item.dims for item in pair.inputs]
 
 
 def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
@@ -213,6 +225,7 @@ class _Setup:
     tolerances: Mapping[str, Tolerance] | None
     static: bool
     limits: Limits
+    others: Sequence[Sequence[Dims | None]] = ()
 
 
 # Where the two sides run, best first: each where it can; both in the reference evaluator, which takes element types
@@ -226,9 +239,16 @@ _ATTEMPTS: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
 )
 
 
-def _check(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, *, static: bool) -> _Tally:
+def _check(
+    pair: Pair,
+    seed: int,
+    tolerances: Mapping[str, Tolerance] | None,
+    *,
+    static: bool,
+    others: Sequence[Sequence[Dims | None]] = (),
+) -> _Tally:
     tally = _Tally()
-    setup = _Setup(pair, seed, tolerances, static, limits_of(pair))
+    setup = _Setup(pair, seed, tolerances, static, limits_of(pair), others)
     for before, after in small_models(pair):
         if pair.is_raised:
             before, after = after, before
@@ -364,7 +384,7 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
             return False
 
     smaller = None if setup.static else suits
-    fed = cases(pair, limits, reduction, setup.seed, setup.static, accepts, smaller)
+    fed = cases(pair, limits, reduction, setup.seed, setup.static, accepts, smaller, setup.others)
     for case, settled in _with_steps(fed, left) if limits.has_steps and reduction is None else fed:
         try:
             expected = left.run(case.feeds)

@@ -9,7 +9,7 @@ from onnx import NodeProto
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.places import Dims
 
-__all__ = ["any_size", "is_elementwise"]
+__all__ = ["any_size", "by_axis", "is_elementwise"]
 
 _ELEMENTWISE = frozenset(
     {
@@ -28,12 +28,27 @@ def is_elementwise(nodes: Iterable[NodeProto]) -> bool:
     return all(node.op_type in _ELEMENTWISE and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
-def any_size(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
-    """Sizes of an input of such nodes, with symbols in the place of numbers that mean nothing but that they are equal.
+def by_axis(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
+    """Sizes of an input of such nodes, with a symbol per axis, counted from the last, as broadcasting aligns them.
 
     Args:
         dims: what is declared.
         kept: sizes that stay, as those of the constants that the nodes hold, since they have to fit.
+    """
+    if dims is None:
+        return None
+    return tuple(
+        dim if isinstance(dim, int) and (dim <= 1 or dim in kept) else f"size {at - len(dims)}"
+        for at, dim in enumerate(dims)
+    )
+
+
+def any_size(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
+    """Sizes of an input with symbols in the place of numbers that mean nothing but that they are equal.
+
+    Args:
+        dims: what is declared.
+        kept: sizes that stay.
     """
     if dims is None:
         return None

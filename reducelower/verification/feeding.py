@@ -32,7 +32,12 @@ Accepts = Callable[[Mapping[str, Any]], bool]
 
 
 def fed(
-    specs: Sequence[InputSpec], limits: Limits, seed: int, accepts: Accepts, suits: Accepts | None = None
+    specs: Sequence[InputSpec],
+    limits: Limits,
+    seed: int,
+    accepts: Accepts,
+    suits: Accepts | None = None,
+    others: Sequence[Sequence[InputSpec]] = (),
 ) -> Iterator[Case]:
     """Sets of inputs for a region.
 
@@ -43,6 +48,7 @@ def fed(
         accepts: whether the source runs on a set of inputs; asked where sizes or indices have to fit.
         suits: whether both sides run on it; asked where inputs that are declared large may be small, so that few kinds
             of values are left for large ones. None where sizes are to be those that are declared.
+        others: the same inputs with other sizes, for ordinary values.
     """
     if not specs:
         yield Case("no inputs", {})
@@ -62,6 +68,8 @@ def fed(
         first = None
         for first in _fed(ranked, limits, seed, accepts, few=small is not None):
             yield first
+        for other in others:
+            yield from _fed(other, limits, seed, accepts, few=True)
         if first is not None or len(known) == len(specs):
             return
 
@@ -160,7 +168,10 @@ class _Feeder:
         rng = np.random.default_rng(seed)
         reshaped = self.shapes.get(self.limits.shapes.get(spec.name, ""))
         if reshaped is not None and values == "random" and len(self.shapes[spec.name]) == 1:
-            return np.array(_of_length(reshaped, self.shapes[spec.name][0]), np.int64)
+            sizes = np.array(_of_length(reshaped, self.shapes[spec.name][0]), np.int64)
+            if spec.name in self.limits.inferring and sizes.size and sizes.all() and rng.random() < 0.5:
+                sizes[rng.integers(sizes.size)] = -1
+            return sizes
         data, axis, signed = self.limits.indexes.get(spec.name, ("", 0, False))
         indexed = self.shapes.get(data) or self.limits.held.get(data)
         if indexed and values == "random" and spec.element_type in (TensorProto.INT32, TensorProto.INT64):

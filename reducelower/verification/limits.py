@@ -117,6 +117,7 @@ class Limits:
         indexes: by input, the value whose axis it indexes, which axis that is, and whether it may count from the end.
         held: the shapes of constants, by name.
         shapes: by input, the value that is given this shape.
+        inferring: those of them that may leave one size to be inferred.
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
         constants: the numbers that either side holds, to try values on either side of.
@@ -140,6 +141,7 @@ class Limits:
     indexes: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
     shapes: dict[str, str] = field(default_factory=dict)
+    inferring: set[str] = field(default_factory=set)
     open_to_special: str = ""
     rounds_to_integers: bool = False
     constants: tuple[float, ...] = ()
@@ -269,6 +271,7 @@ def _note(node: NodeProto, limits: Limits) -> None:
         limits.indexes[node.input[0]] = limits.indexes[node.output[0]]
     if node.op_type in ("Reshape", "Expand") and len(node.input) > 1:
         limits.shapes[node.input[1]] = node.input[0]
+        limits.inferring |= {node.input[1]} if node.op_type == "Reshape" else set()
 
 
 def _window(node: NodeProto) -> int:

@@ -21,12 +21,12 @@ from onnx import (
     shape_inference,
 )
 
-from reducelower.model.graph import all_nodes, walk
+from reducelower.model.graph import all_nodes, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
-from reducelower.verification.elementwise import any_size, is_elementwise
-from reducelower.verification.numbering import captured, read_by
+from reducelower.verification.elementwise import by_axis, is_elementwise
+from reducelower.verification.numbering import attributes, captured, read_by
 from reducelower.verification.oracle import REDUCTIONS
 from reducelower.verification.places import Dims, Place
 from reducelower.verification.source import CannotRunError, plainly_spelled
@@ -69,7 +69,8 @@ class Pair:
         constants: what both models hold, by name, before and after.
         before, after: where the nodes stand.
         outputs: what both sides compute.
-        key: equal for sites that are the same up to names.
+        key: equal for sites that are the same up to names and sizes.
+        sizes: equal for those of them that have the same sizes.
     """
 
     site: Site
@@ -81,6 +82,7 @@ class Pair:
     after: Place
     outputs: list[str]
     key: tuple[Any, ...] = field(default=())
+    sizes: tuple[Any, ...] = field(default=())
 
     @property
     def node(self) -> NodeProto:
@@ -98,19 +100,21 @@ class Pair:
         if len(self.nodes) != 1 or len(self.replacement) != 1:
             return False
         one, other = self.nodes[0], self.replacement[0]
-        alike = (one.op_type, one.domain, list(one.input)) == (other.op_type, other.domain, list(other.input))
-        return alike and list(one.attribute) == list(other.attribute)
+        return list(one.input) == list(other.input) and self.are_alike(one, other)
+
+    def are_alike(self, one: NodeProto, other: NodeProto) -> bool:
+        """Whether a node of the first model and one of the second have one operator and the same attributes."""
+        kinds = [
+            (node.op_type, node.domain, attributes(node, place.opsets.get("", 1)))
+            for node, place in ((one, self.before), (other, self.after))
+        ]
+        return kinds[0] == kinds[1] and not any(True for _ in subgraphs(one))
 
     @property
     def is_reduction(self) -> bool:
         """Whether the node is one of the ten Reduce operators."""
         alone = len(self.nodes) == 1 and self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
         return alone and any(item.name == self.node.input[0] for item in self.inputs)
-
-    @property
-    def data_dims(self) -> Dims | None:
-        """Sizes of the first input."""
-        return next((item.dims for item in self.inputs if item.name == self.node.input[0]), None)
 
 
 def cut(site: Site, before: Place, after: Place) -> Pair:
@@ -209,13 +213,13 @@ def keyed(pair: Pair) -> Pair:
     """The pair with its key, and without sizes that mean nothing to it."""
     if is_elementwise([*pair.nodes, *pair.replacement]):
         held = {size for constants in pair.constants for value in constants.values() for size in value.shape}
-        pair.inputs = [replace(item, dims=any_size(item.dims, held)) for item in pair.inputs]
-    pair.key = _key_of(pair)
+        pair.inputs = [replace(item, dims=by_axis(item.dims, held)) for item in pair.inputs]
+    pair.key, pair.sizes = _key_of(pair)
     return pair
 
 
-def _key_of(pair: Pair) -> tuple[Any, ...]:
-    """What makes two sites the same up to names."""
+def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What makes two sites the same up to names and sizes, and their sizes."""
     numbers: dict[str, int] = {}
 
     def local(name: str) -> int:
@@ -227,7 +231,7 @@ def _key_of(pair: Pair) -> tuple[Any, ...]:
             item.element_type,
             item.is_not_negative,
             len(item.dims) if item.dims is not None else None,
-            None if pair.is_reduction and item.name == pair.node.input[0] else _anonymous(item.dims, local),
+            None if pair.is_reduction and item.name == pair.node.input[0] else _of_one(item.dims),
         )
         for item in pair.inputs
     )
@@ -251,11 +255,21 @@ def _key_of(pair: Pair) -> tuple[Any, ...]:
     )
     opsets = tuple(tuple(sorted(place.opsets.items())) for place in (pair.before, pair.after))
     outputs = tuple(map(local, pair.outputs))
-    return (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs)
+    key = (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs)
+    symbols: dict[str | None, int] = {}
+    return key, tuple(_anonymous(item.dims, symbols) for item in pair.inputs)
 
 
-def _anonymous(dims: Dims | None, local: Any) -> tuple[Any, ...] | None:
-    return None if dims is None else tuple(local(f"dim {dim}") - 1000 if isinstance(dim, str) else dim for dim in dims)
+def _of_one(dims: Dims | None) -> tuple[bool, ...] | None:
+    """Which sizes are one, along which others are repeated."""
+    return None if dims is None else tuple(dim == 1 for dim in dims)
+
+
+def _anonymous(dims: Dims | None, symbols: dict[str | None, int]) -> tuple[int | None, ...] | None:
+    """Sizes with a negative number for each symbol."""
+    if dims is None:
+        return None
+    return tuple(-1 - symbols.setdefault(dim, len(symbols)) if isinstance(dim, str) else dim for dim in dims)
 
 
 def _attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:

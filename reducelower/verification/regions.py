@@ -249,8 +249,10 @@ def _kinds(level: Level, left: _Cone, right: _Cone, names: Mapping[int, str]) ->
     kinds: dict[int, FreeInput] = {}
     for place, cone in ((level.left, left), (level.right, right)):
         for name, number in cone.inputs.items():
-            found = free_input(place, name)
             known = kinds.get(number)
+            if known is not None and known.element_type and known.dims is not None:
+                continue  # to ask the second model may take an inference of all of its types
+            found = free_input(place, name)
             better = known is None or (not known.element_type and found.element_type)
             if known is not None and known.dims is None and found.dims is not None:
                 better = bool(found.element_type)

@@ -240,7 +240,7 @@ def _sort_in(groups: dict[object, dict[object, _Group]], claim: Claim) -> None:
         key = (site.op_type, site.rule, error.reason)
         groups.setdefault(key, {}).setdefault(None, _Group(error.reason)).sites.append(site)
         return
-    group = groups.setdefault(region.pair.key, {}).setdefault(region.pair.data_dims, _Group(region.pair))
+    group = groups.setdefault(region.pair.key, {}).setdefault(region.pair.sizes, _Group(region.pair))
     group.regions.append(region)
     group.sites.append(region.pair.site)
 
@@ -269,7 +269,7 @@ def _elsewhere(
 
 def _sort_in_site(groups: dict[object, dict[object, _Group]], site: Site, pair: Pair | str) -> None:
     key: object = (site.op_type, site.rule, pair) if isinstance(pair, str) else pair.key
-    sizes = None if isinstance(pair, str) else pair.data_dims
+    sizes = None if isinstance(pair, str) else pair.sizes
     groups.setdefault(key, {}).setdefault(sizes, _Group(pair)).sites.append(site)
 
 
@@ -282,9 +282,12 @@ def _check_group(group: Sequence[_Group], seed: int, tolerances: Mapping[str, To
         return [
             (SiteVerification(sites[0].op_type, sites[0].rule, sites[0].op_type, _nodes(sites), "not run", pair), [])
         ]
-    finding = replace(_checked(pair, seed, tolerances), nodes=_nodes(sites))
+    others = [item.pair for item in group[1:] if isinstance(item.pair, Pair)]
+    finding = replace(_checked(pair, seed, tolerances, others), nodes=_nodes(sites))
     if _holds(finding) and not (pair.is_reduction and finding.status == "departs"):
         return [(finding, regions)]
+    if others and not pair.is_reduction:
+        return [found for item in group for found in _check_group([item], seed, tolerances)]
     if pair.is_reduction:
         declared = [_check_declared(item, finding, seed, tolerances) for item in group]
         if any(item.ok for item in declared):
@@ -411,13 +414,21 @@ Only what is equal is kept, since the rest is told with names and inputs of the 
 """
 
 
-def _checked(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) -> SiteVerification:
-    """The finding of a check, which is not repeated for a region that was found equal under the same conditions."""
-    conditions = _conditions(pair, seed, tolerances)
+def _checked(
+    pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, others: Sequence[Pair] = ()
+) -> SiteVerification:
+    """The finding of a check, which is not repeated for a region that was found equal under the same conditions.
+
+    Args:
+        pair: the region.
+        seed, tolerances: as of `check`.
+        others: regions that are alike but for their sizes, on which it is tried too.
+    """
+    conditions = _conditions([pair, *others], seed, tolerances)
     known = _equal.get(conditions)
     if known is not None:
         return replace(known, signature=describe(pair))  # which gives attributes in the order in which they stand
-    found = check(pair, seed, tolerances)
+    found = check(pair, seed, tolerances, others=others)
     if conditions is not None and found.status == "equal":
         if len(_equal) >= _REMEMBERED:
             _equal.clear()
@@ -425,13 +436,14 @@ def _checked(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) 
     return found
 
 
-def _conditions(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None) -> object:
+def _conditions(pairs: Sequence[Pair], seed: int, tolerances: Mapping[str, Tolerance] | None) -> object:
     """Everything that a check goes by but for names; None where it goes by functions of its model too."""
+    pair = pairs[0]
     in_function = pair.before.function is not None or pair.after.function is not None
     if in_function or any(node.domain not in DEFAULT_DOMAINS for node in (*pair.nodes, *pair.replacement)):
         return None
     versions = pair.before.model.ir_version, pair.after.model.ir_version
-    sizes = tuple(item.dims for item in pair.inputs)
+    sizes = tuple(tuple(item.dims for item in each.inputs) for each in pairs)
     return chosen_provider(), pair.key, sizes, pair.is_raised, versions, seed, tuple(sorted((tolerances or {}).items()))
 
 
@@ -440,6 +452,7 @@ def _check_declared(
 ) -> SiteVerification:
     assert isinstance(item.pair, Pair)
     declared = finding
-    if any(isinstance(dim, int) for dim in item.pair.data_dims or ()):
+    (dims,) = [given.dims for given in item.pair.inputs if given.name == item.pair.node.input[0]]
+    if any(isinstance(dim, int) for dim in dims or ()):
         declared = check(item.pair, seed, tolerances, declared=True)
     return replace(declared if declared.status != "not run" else finding, nodes=_nodes(item.sites))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from reducelower.verification.inputs import InputSpec
 from reducelower.verification.limits import Limits
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import FreeInput, Pair
+from reducelower.verification.places import Dims
 from reducelower.verification.source import CannotRunError
 
 __all__ = ["Definition", "cases", "input_specs_of", "reduction_of"]
@@ -78,6 +80,7 @@ def cases(
     static: bool,
     accepts: Accepts,
     suits: Accepts | None = None,
+    others: Sequence[Sequence[Dims | None]] = (),
 ) -> Iterator[tuple[Case, Reduction | None]]:
     """The inputs to run both sides on, each with the reduction it amounts to.
 
@@ -88,16 +91,17 @@ def cases(
         seed: for the random values.
         static: use declared sizes only.
         accepts, suits: whether the source, and whether both sides run on a set of inputs, as of `fed`.
+        others: further sizes of the inputs, for operators other than Reduce, to be tried with ordinary values.
     """
     specs = input_specs_of(pair)
     data = next((spec for spec in specs if pair.node.input and spec.name == pair.node.input[0]), None)
     if reduction is None or data is None:
-        for case in fed(specs, limits, seed, accepts, suits):
-            yield case, reduction
+        more = [[replace(spec, dims=dims) for spec, dims in zip(specs, each, strict=True)] for each in others]
+        yield from ((case, reduction) for case in fed(specs, limits, seed, accepts, suits, more))
         return
     axes_input = pair.node.input[1] if len(pair.node.input) > 1 else ""
     dynamic = next((item for item in pair.inputs if item.name == axes_input), None)
-    others = [spec for spec in specs if spec.name not in (data.name, axes_input)]
+    beside = [spec for spec in specs if spec.name not in (data.name, axes_input)]
     for rank in _ranks(data, reduction):
         for axes in _axes(dynamic, rank):
             settled = reduction if axes is None else _with_axes(reduction, axes)
@@ -107,8 +111,8 @@ def cases(
                     feeds[data.name] = np.abs(feeds[data.name])
                 if axes is not None:
                     feeds[axes_input] = np.array(axes, np.int64)
-                if others:
-                    feeds |= next(iter(fed(others, limits, seed, lambda feeds: True))).feeds
+                if beside:
+                    feeds |= next(iter(fed(beside, limits, seed, lambda feeds: True))).feeds
                 label = case.label if axes is None else f"{case.label}, axes {list(axes)}"
                 yield Case(label, feeds), settled
 
