@@ -6,6 +6,7 @@ become inputs, and sizes are left open: the quantizers of a model, each with a s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from onnx import NodeProto, helper
@@ -25,12 +26,14 @@ def freed(pair: Pair) -> Pair:
         return pair
     node, other = pair.nodes[0], pair.replacement[0]
     constants = pair.constants[0]
+    if _reshapes_without_zeros(node, constants):
+        node, other = _plain(node), _plain(other)
     if node.domain not in DEFAULT_DOMAINS or not node.input or not _is_carried(pair, node, other):
         return pair
     places = WHERE.get(node.op_type, frozenset())
     kept = {name for at, name in enumerate(node.input) if at in places and name in constants}
-    if node.op_type == "Reshape" and all(constants[name].all() for name in kept):
-        kept = set()  # any shape does, but for zeros, of which versions differ
+    if _reshapes_without_zeros(node, constants):
+        kept = set()  # any other shape does as well
     inputs = list(pair.inputs)
     for name, value in constants.items():
         if name not in kept:
@@ -41,7 +44,21 @@ def freed(pair: Pair) -> Pair:
     copied = NodeProto()
     copied.CopyFrom(other)
     copied.input[:] = node.input
-    return replace(pair, replacement=[copied], inputs=inputs, constants=(held, dict(held)))
+    return replace(pair, nodes=[node], replacement=[copied], inputs=inputs, constants=(held, dict(held)))
+
+
+def _reshapes_without_zeros(node: NodeProto, constants: Mapping[str, Array]) -> bool:
+    """Whether a node is a Reshape to a known shape without zeros, of which alone its versions say otherwise."""
+    shape = constants.get(node.input[1]) if node.op_type == "Reshape" and len(node.input) > 1 else None
+    return shape is not None and bool(shape.all())
+
+
+def _plain(node: NodeProto) -> NodeProto:
+    """A Reshape without what it says of zeros."""
+    copied = NodeProto()
+    copied.CopyFrom(node)
+    del copied.attribute[:]
+    return copied
 
 
 def _is_carried(pair: Pair, node: NodeProto, other: NodeProto) -> bool:

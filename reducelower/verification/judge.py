@@ -167,14 +167,18 @@ def _verdict(before: Array, after: Array, value: Array, found: _Classes) -> tupl
 def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sight) -> Judgement:
     """Compare by tolerance; what the source itself does not hold in its element type is set aside and told."""
     found = measure(before, after, tolerance)
-    for move in sight.moves:
-        if found.mismatch:
-            found = explained(before, after, tolerance, move())
     aside = 0
-    if found.elements is not None and is_float(before) and not sight.is_special:
+    if is_float(before) and not sight.is_special:
         overflown = ~np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))
-        aside = int((overflown & found.elements).sum())
-        if aside == found.outside:
+    else:
+        overflown = np.zeros(before.shape, np.bool_)
+    for move in (None, *sight.moves):  # to ask for moves takes further runs
+        if not found.mismatch:
+            break
+        if move is not None:
+            found = explained(before, after, tolerance, move())
+        aside = 0 if found.elements is None else int((overflown & found.elements).sum())
+        if aside and aside == found.outside:
             found = measure(np.where(overflown, after, before), after, tolerance, allowance=np.inf)
     if (
         found.elements is not None
