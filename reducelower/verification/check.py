@@ -10,7 +10,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
 from reducelower.model.graph import walk
-from reducelower.numerics.measure import Array, element_type_of, identical, is_float
+from reducelower.numerics.measure import Array, element_type_of, identical, is_float, percentile_99
 from reducelower.numerics.tolerance import Tolerance, element_type_name, tolerance_for
 from reducelower.plan import CHOSEN
 from reducelower.verification.battery import Case
@@ -138,7 +138,7 @@ def _finding(pair: Pair, tally: _Tally) -> SiteVerification:
         tally.cases,
         tally.values,
         max(tally.case_ulps, default=0) if any(distance > 0 for distance in tally.case_ulps) else 0,
-        float(np.percentile(ulps, 99)) if ulps.size else 0.0,
+        percentile_99(ulps),
         float(ulps.mean()) if ulps.size else 0.0,
         tally.max_absolute,
         tally.max_relative,

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from reducelower.numerics.measure import measure, ulp_distance
+from reducelower.numerics.measure import measure, percentile_99, ulp_distance
 from reducelower.numerics.tolerance import DEFAULT_TOLERANCES, EXACT, Tolerance
 
 FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
@@ -124,3 +124,13 @@ def test_rank_zero_and_empty_tensors_are_measured(dtype: type, shape: tuple[int,
 
 def test_every_default_tolerance_has_a_reason() -> None:
     assert all(tolerance.reason for tolerance in DEFAULT_TOLERANCES.values())
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 100, 101, 5000])
+def test_the_99th_percentile_is_that_of_numpy(count: int) -> None:
+    values = np.random.default_rng(count).integers(0, 50, count).astype(np.float64)
+    assert percentile_99(values) == pytest.approx(np.percentile(values, 99), rel=1e-12)
+
+
+def test_of_nothing_the_percentile_is_zero() -> None:
+    assert percentile_99(np.zeros(0)) == 0
