@@ -5,10 +5,29 @@
 
 from __future__ import annotations
 
-from reducelower.batch.checking import Checked, check_file
-from reducelower.batch.conversion import Outcome, convert_file
-from reducelower.batch.many import check_files, convert_files
-from reducelower.batch.task import Task
-from reducelower.options import Settings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reducelower.batch.checking import Checked, check_file
+    from reducelower.batch.conversion import Outcome, convert_file
+    from reducelower.batch.many import check_files, convert_files
+    from reducelower.batch.task import Task
+    from reducelower.options import Settings
 
 __all__ = ["Checked", "Outcome", "Settings", "Task", "check_file", "check_files", "convert_file", "convert_files"]
+
+_HOME = {
+    **dict.fromkeys(("Checked", "check_file"), "batch.checking"),
+    **dict.fromkeys(("Outcome", "convert_file"), "batch.conversion"),
+    **dict.fromkeys(("check_files", "convert_files"), "batch.many"),
+    "Task": "batch.task",
+    "Settings": "options",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: to convert one file takes a part of this only."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"reducelower.{_HOME[name]}"), name)

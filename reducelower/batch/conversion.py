@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reducelower.api import check, legalized
-from reducelower.batch.axes import what_is_wrong_with_an_axis
-from reducelower.batch.backup import keep_backup
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
-from reducelower.batch.input_values import read_data_sets
 from reducelower.batch.task import OnStep, Step, Task
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
@@ -27,7 +24,7 @@ from reducelower.plan import CHOSEN, Plan
 if TYPE_CHECKING:
     from reducelower.legalization.repair import Repaired
     from reducelower.report.details import Details
-    from reducelower.verification import Verification
+    from reducelower.verification import TestDataSet, Verification
 
 __all__ = ["Outcome", "convert_file", "convert_here", "converter", "failed"]
 
@@ -164,7 +161,11 @@ def _convert(
         "make_folder": task.make_folder,
     }
     resolve_destination(task.output, **rights)
-    data_sets = read_data_sets(settings, source.model) if settings.verify else ()
+    data_sets: Sequence[TestDataSet] = ()
+    if settings.verify:
+        from reducelower.batch.input_values import read_data_sets
+
+        data_sets = read_data_sets(settings, source.model)
     external = source.is_partial
     notes: tuple[str, ...] = ()
     if settings.repair:
@@ -207,6 +208,8 @@ def _convert(
         return replace(outcome, status=REFUSED, problems=(problem,))
     on_step("write", 0, 0)
     if settings.backup:
+        from reducelower.batch.backup import keep_backup
+
         keep_backup(Path(task.source))
     written = write_model(
         made,
@@ -348,6 +351,8 @@ def _refused(task: Task, reason: str) -> Outcome:
 
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: Document, wrong: str) -> Outcome:
     """Say whose fault an invalid result is: the input's, that of an option, or ours."""
+    from reducelower.batch.axes import what_is_wrong_with_an_axis
+
     if already := what_is_wrong(source.document, external=source.is_partial, full=True):
         return _refused(task, already)
     if odd := what_is_odd(source.model):

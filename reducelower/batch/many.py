@@ -8,7 +8,6 @@ from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reducelower.batch.checking import Checked, check_file
 from reducelower.batch.conversion import Outcome, converter
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.batch.running import run_all
@@ -20,6 +19,7 @@ from reducelower.options import Settings, Target
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from reducelower.batch.checking import Checked
     from reducelower.batch.task import Task
 
 __all__ = [
@@ -83,6 +83,8 @@ def check_files(
     **settings: Any,
 ) -> Iterator[Checked]:
     """Say what a conversion of model files would do; see `convert_files` for the arguments."""
+    from reducelower.batch.checking import check_file
+
     goal = target if isinstance(target, Target) else Target(target)
     files = [model.path for model in find_models(os.fspath(path) for path in paths)]
     return run_all(
@@ -116,4 +118,6 @@ def conversion_crashed(task: Task, why: str = CRASHED) -> Outcome:
 
 def check_crashed(path: str, why: str = CRASHED) -> Checked:
     """As `conversion_crashed`, for a check."""
+    from reducelower.batch.checking import Checked
+
     return Checked(path, FAULT, problems=(f"{path}: {why}",))

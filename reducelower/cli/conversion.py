@@ -11,7 +11,6 @@ from reducelower.batch.inputs import find_models, plan_outputs
 from reducelower.batch.many import conversion_crashed, with_names_on_disk
 from reducelower.batch.running import run_all, workers
 from reducelower.batch.task import Task
-from reducelower.batch.verifying import require_runtimes
 from reducelower.cli import console
 from reducelower.cli.progress import progress, steps
 from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
@@ -51,7 +50,9 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
     quiet, verbose, as_json = options["quiet"], options["verbose"], options["as_json"]
     reports: Sequence[str] = options["reports"]
     tasks, settings = _planned(files, settings, options)
-    if not options["scheduler"]:  # what a cluster has is its own affair
+    if settings.verify and not options["scheduler"]:  # what a cluster has is its own affair
+        from reducelower.batch.verifying import require_runtimes
+
         require_runtimes(settings)
     if reports:
         from reducelower.cli.reports import check_report_paths
