@@ -137,9 +137,9 @@ def _write_keepdims(node: NodeProto, scope: Scope) -> Written | None:
 
 
 def _reduce_nothing(node: NodeProto, scope: Scope) -> Written | None:
-    """What reduces no dimension is its elementwise step."""
-    reduction = _Reduction(node, scope)
-    return (elementwise(node, scope), 13) if reduction.reduces_nothing else None
+    """What reduces no dimension, of a scalar or for lack of axes, is its elementwise step."""
+    is_scalar = scope.shape(node.input[0]) == ()
+    return (elementwise(node, scope), 13) if is_scalar or _Reduction(node, scope).reduces_nothing else None
 
 
 def _leave_axes_out(node: NodeProto, scope: Scope) -> Written | None:

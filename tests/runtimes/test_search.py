@@ -167,6 +167,19 @@ def test_what_comes_of_no_values_is_a_constant(op_type: str, element: str, expec
     np.testing.assert_array_equal(found, np.full((2, 1, 3) if keepdims else (2, 3), expected, dtype))
 
 
+@pytest.mark.parametrize(
+    ("op_type", "expected"),
+    [("ReduceL1", 3), ("ReduceL2", 3), ("ReduceLogSumExp", -3), ("ReduceMean", -3), ("ReduceSumSquare", 9)],
+)
+def test_a_scalar_goes_through_the_elementwise_step(op_type: str, expected: float) -> None:
+    source = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 13]> g (float x) => (float y) {{ y = {op_type} <keepdims = 0> (x) }}
+    """)
+    fitted = fit(source, runtime("operators = ['Reduce*']\nis = 'refused'\nwhen = { rank = '0' }"))
+    assert not any(name.startswith("Reduce") for name in operators(fitted))
+    assert run(fitted, np.array(-3, np.float32)) == expected
+
+
 @pytest.mark.parametrize("op_type", ["ReduceLogSum", "ReduceMean"])
 def test_a_result_without_values_is_a_constant_where_the_operator_is_absent(op_type: str) -> None:
     source = parser.parse_model(f"""
