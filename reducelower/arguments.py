@@ -94,9 +94,7 @@ def _serialized(name: str, value: Any) -> None:
 
 
 def _target(name: str, value: Any) -> None:
-    from reducelower.options import Target
-
-    if not isinstance(value, Target):
+    if not hasattr(value, "without_types"):  # a Target, whose module imports this one
         raise TypeError(f"{name} must be a reducelower.Target such as Target(13), not {_said(value)}")
 
 
@@ -112,9 +110,7 @@ def _budget(name: str, value: Any) -> None:
 
 
 def _plan(name: str, value: Any) -> None:
-    from reducelower.plan import Plan
-
-    if value is not None and not isinstance(value, Plan):
+    if value is not None and not hasattr(value, "as_it_is"):  # a Plan, whose module imports this one
         raise TypeError(f"{name} must be a reducelower.Plan, as legalize gives it, not {_said(value)}")
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from reducelower.numerics.tolerance import Tolerance
     from reducelower.rulebook import RuleBook
     from reducelower.runtimes import Runtime
-    from reducelower.verification import Tolerance
 
 __all__ = ["Book", "IrVersion", "Settings", "Target"]
 

@@ -1,10 +1,12 @@
-"""The picture of the rooms in docs/design.md is that of the code: no room imports from one above it."""
+"""The picture of the rooms in docs/design.md is that of the code: no imports from a room above, none in a circle."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import reducelower
@@ -22,6 +24,7 @@ def rooms() -> list[str]:
     return [line.split()[0] for line in picture[1].splitlines()]
 
 
+@cache
 def modules() -> dict[str, Path]:
     found = {}
     for path in PACKAGE.rglob("*.py"):
@@ -57,3 +60,10 @@ def test_no_room_imports_from_one_above_it() -> None:
         if floor.get(name.split(".")[0], -1) > floor.get(other.split(".")[0], len(floor))
     ]
     assert not upward
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Where modules are, `static_order` raises CycleError, which names them."""
+    known = modules()
+    read = {name: set(imports(path)) & known.keys() - {name} for name, path in known.items()}
+    assert set(TopologicalSorter(read).static_order()) == known.keys()

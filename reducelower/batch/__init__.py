@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reducelower.batch.checking import Checked, check_file
-    from reducelower.batch.conversion import Outcome, convert_file
-    from reducelower.batch.many import check_files, convert_files
+    from reducelower.batch.conversion import Outcome
+    from reducelower.batch.many import check_files, convert_file, convert_files
     from reducelower.batch.task import Task
     from reducelower.options import Settings
 
@@ -19,8 +19,8 @@ __all__ = ["Checked", "Outcome", "Settings", "Task", "check_file", "check_files"
 
 _HOME = {
     **dict.fromkeys(("Checked", "check_file"), "batch.checking"),
-    **dict.fromkeys(("Outcome", "convert_file"), "batch.conversion"),
-    **dict.fromkeys(("check_files", "convert_files"), "batch.many"),
+    **dict.fromkeys(("check_files", "convert_file", "convert_files"), "batch.many"),
+    "Outcome": "batch.conversion",
     "Task": "batch.task",
     "Settings": "options",
 }

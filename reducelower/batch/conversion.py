@@ -1,8 +1,7 @@
-"""Converts one model file: read, check, legalize, verify, write, in this order, and the output comes last."""
+"""Converts one model of this machine: read, check, legalize, verify, write, in this order; the output comes last."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +14,6 @@ from reducelower.batch.task import OnStep, Step, Task
 from reducelower.errors import ConversionError, Refusal
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
-from reducelower.files.urls import is_url
 from reducelower.model.document import Document
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Book, Settings, Target
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from reducelower.report.details import Details
     from reducelower.verification import TestDataSet, Verification
 
-__all__ = ["Outcome", "convert_file", "convert_here", "converter", "failed"]
+__all__ = ["Outcome", "convert_here", "failed"]
 
 
 @dataclass(frozen=True)
@@ -71,44 +69,6 @@ def _nobody(step: Step, done: int, total: int) -> None:
     """Nobody wants to know."""
 
 
-def converter(settings: Settings) -> Callable[[Task], Outcome]:
-    """What a worker does with each of its tasks; what this takes is imported at once, for workers that are forked."""
-    if settings.verify:
-        import reducelower.verification  # noqa: F401
-    return partial(convert_file, settings=settings)
-
-
-def convert_file(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
-    """Convert one model; whatever goes wrong is in the outcome, and then there is no output.
-
-    An output is on disk before it has its name; that its name is, too, is seen to by whoever runs many.
-
-    Args:
-        task: the model and where its output goes.
-        settings: what holds for every model of the run.
-        on_step: called with the step that begins, and while it goes on: with (done, total) distinct rewrites that were
-            verified, or bytes of weights that were copied.
-    """
-    start = time.monotonic()
-    outcome = _convert_wherever(task, settings, on_step)
-    return replace(outcome, seconds=time.monotonic() - start)
-
-
-def _convert_wherever(task: Task, settings: Settings, on_step: OnStep | None) -> Outcome:
-    try:
-        if is_url(task.source) or is_url(task.output):
-            from reducelower.batch.staging import convert_staged
-
-            return convert_staged(task, settings, on_step=on_step)
-        if task.record:
-            from reducelower.batch.resuming import convert_unless_done
-
-            return convert_unless_done(task, settings, on_step=on_step)
-    except Exception as error:
-        return failed(task, error)
-    return convert_here(task, settings, on_step=on_step)
-
-
 def convert_here(
     task: Task,
     settings: Settings,
@@ -116,12 +76,13 @@ def convert_here(
     on_step: OnStep | None = None,
     on_complete: Callable[[int, LoadedModel], object] | None = None,
 ) -> Outcome:
-    """As `convert_file`, for a model of this machine, whatever a record says.
+    """Convert one model of this machine, whatever a record says; what goes wrong is in the outcome.
 
     Args:
         task: the model and where its output goes.
         settings: what holds for every model of the run.
-        on_step: as of `convert_file`.
+        on_step: called with the step that begins, and while it goes on: with (done, total) distinct rewrites that were
+            verified, or bytes of weights that were copied.
         on_complete: called with the descriptor of the complete output before it has its name, and the model it was
             made from.
     """

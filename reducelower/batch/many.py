@@ -1,14 +1,16 @@
-"""The public functions for many files: convert them, check them."""
+"""The public functions for files, one or many: convert them, check them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reducelower.batch.conversion import Outcome, converter
+from reducelower.batch.conversion import Outcome, convert_here
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.batch.running import run_all
 from reducelower.failures import FAULT
@@ -20,18 +22,48 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from reducelower.batch.checking import Checked
-    from reducelower.batch.task import Task
+    from reducelower.batch.task import OnStep, Task
 
 __all__ = [
     "CRASHED",
     "check_crashed",
     "check_files",
     "conversion_crashed",
+    "convert_file",
     "convert_files",
+    "converter",
     "with_names_on_disk",
 ]
 
 CRASHED = "it made the process end without a word; please report this together with the model"
+
+
+def converter(settings: Settings) -> Callable[[Task], Outcome]:
+    """What a worker does with each of its tasks; what this takes is imported at once, for workers that are forked."""
+    if settings.verify:
+        import reducelower.verification  # noqa: F401
+    return partial(convert_file, settings=settings)
+
+
+def convert_file(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
+    """Convert one model; whatever goes wrong is in the outcome, and then there is no output.
+
+    An output is on disk before it has its name; that its name is, too, is seen to by whoever runs many.
+
+    Args:
+        task: the model and where its output goes.
+        settings: what holds for every model of the run.
+        on_step: called with the step that begins, and while it goes on: with (done, total) distinct rewrites that were
+            verified, or bytes of weights that were copied.
+    """
+    start = time.monotonic()
+    if is_url(task.source) or is_url(task.output):
+        from reducelower.batch.staging import convert_staged as convert
+    elif task.record:
+        from reducelower.batch.resuming import convert_unless_done as convert
+    else:
+        convert = convert_here
+    return replace(convert(task, settings, on_step=on_step), seconds=time.monotonic() - start)
 
 
 def convert_files(

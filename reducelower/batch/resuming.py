@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from reducelower.batch.conversion import Outcome, convert_here
+from reducelower.batch.conversion import Outcome, convert_here, failed
 from reducelower.batch.records import Content, Record, content_of, external_facts, origin_of, read_record, write_record
 from reducelower.batch.task import OnStep, Task
 from reducelower.errors import UnreadableModelError
@@ -21,22 +21,20 @@ __all__ = ["convert_unless_done"]
 _BLOCK = 1 << 20
 
 
-def convert_unless_done(
-    task: Task,
-    settings: Settings,
-    *,
-    on_step: OnStep | None = None,
-) -> Outcome:
+def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
     """Convert one model of this machine, unless its output is there and came of the same model and settings.
 
     An output that an earlier run recorded is replaced when model or settings have changed since. One that nobody
     recorded stays, unless it holds what this run would write, or the settings allow to overwrite. The same is true of
     external data beside it.
-
-    Raises:
-        OSError: the model cannot be read.
-        UnreadableModelError: the record cannot be read.
     """
+    try:
+        return _convert_unless_done(task, settings, on_step)
+    except Exception as error:
+        return failed(task, error)
+
+
+def _convert_unless_done(task: Task, settings: Settings, on_step: OnStep | None) -> Outcome:
     origin, earlier, found = origin_of(task.source, settings), read_record(task.record), content_of(Path(task.output))
     if (
         earlier is not None

@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from reducelower.batch.conversion import Outcome, convert_file, convert_here
+from reducelower.batch.conversion import Outcome, convert_here, failed
 from reducelower.batch.records import Record, content_of, external_facts, origin_of, read_record, write_record
+from reducelower.batch.resuming import convert_unless_done
 from reducelower.batch.task import OnStep, Task
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import DONE
@@ -48,33 +49,21 @@ def renamed(sentences: Iterable[str], copy: str, name: str) -> tuple[str, ...]:
     return tuple(sentence.replace(copy, name).replace(folder, beside(name, "")) for sentence in sentences)
 
 
-def convert_staged(
-    task: Task,
-    settings: Settings,
-    *,
-    on_step: OnStep | None = None,
-) -> Outcome:
-    """Convert one model, of which source or output or both are behind a URL.
-
-    Raises:
-        UnreadableModelError: a file cannot be fetched, or the output cannot be put where it should go.
-        OSError: there is no room for copies.
-    """
-    with at_hand(task.source) as source:
-        if is_url(task.output):
-            outcome = _convert_to_url(task, source, settings, on_step)
-        else:
-            local = replace(task, source=source)
-            outcome = convert_file(local, settings, on_step=on_step)
-        return replace(outcome, source=task.source, problems=renamed(outcome.problems, source, task.source))
+def convert_staged(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
+    """Convert one model, of which source or output or both are behind a URL; what goes wrong is in the outcome."""
+    try:
+        with at_hand(task.source) as source:
+            if is_url(task.output):
+                outcome = _convert_to_url(task, source, settings, on_step)
+            else:
+                convert = convert_unless_done if task.record else convert_here
+                outcome = convert(replace(task, source=source), settings, on_step=on_step)
+            return replace(outcome, source=task.source, problems=renamed(outcome.problems, source, task.source))
+    except Exception as error:
+        return failed(task, error)
 
 
-def _convert_to_url(
-    task: Task,
-    source: str,
-    settings: Settings,
-    on_step: OnStep | None,
-) -> Outcome:
+def _convert_to_url(task: Task, source: str, settings: Settings, on_step: OnStep | None) -> Outcome:
     size = remote_size(task.output)
     earlier = read_record(task.record) if task.record else None
     origin = origin_of(source, settings) if task.record else None

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from reducelower.batch.conversion import Outcome, convert_file, converter
+from reducelower.batch.conversion import Outcome
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.batch.many import conversion_crashed, with_names_on_disk
+from reducelower.batch.many import conversion_crashed, convert_file, converter, with_names_on_disk
 from reducelower.batch.running import run_all, workers
 from reducelower.batch.task import Task
 from reducelower.cli import console

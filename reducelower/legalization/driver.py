@@ -88,7 +88,7 @@ class Legalizer:
         self._walk(self._main_graph(source_opset))
         for number, function in enumerate(self.draft.model.functions):
             self._walk_function(function, number)
-        remove_unused(self.ground.released, self.ground.folded, self._edits)
+        remove_unused(self._edits)
         self._treat_constants()
         self._fit_types()
         for edit in self._edits:

@@ -7,7 +7,7 @@ wrong. Nodes that come in its place are settled in turn, from the opset version 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from onnx import NodeProto, defs
 
@@ -20,18 +20,14 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, schema, taken_types
 from reducelower.options import Target
 from reducelower.plan import Label
 from reducelower.rulebook.rules import SHIPPED, Rules
-from reducelower.scope.body import BodyScope, InnerScope
-from reducelower.scope.node import NodeScope
+from reducelower.scope.body import AnyScope, BodyScope, InnerScope
 
 if TYPE_CHECKING:
     from reducelower.legalization.runtime import Mender
     from reducelower.rulebook import Rule
     from reducelower.runtimes import Fact
 
-__all__ = ["AnyScope", "Settler"]
-
-AnyScope: TypeAlias = "NodeScope | BodyScope | InnerScope"
-"""Where a node stands that is to be made legal: in the model, or among those that replace one of it."""
+__all__ = ["Settler"]
 
 _TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64"))
 """Types that an operator which ever took them, or the like of them, always took."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from onnx import NodeProto
 
@@ -17,12 +17,30 @@ from reducelower.runtimes.search import Misfit, Way, has_ways, misfit, ways_out
 
 if TYPE_CHECKING:
     from reducelower.legalization.legality import Treatment
-    from reducelower.legalization.node import AnyScope, Settler
+    from reducelower.options import Target
+    from reducelower.rulebook import Rule
+    from reducelower.rulebook.rules import Rules
+    from reducelower.scope.body import AnyScope
 
 __all__ = ["Mender"]
 
 _STEPS = 3
 """How many equivalent forms may follow one from the other until one is right on a runtime."""
+
+
+class Settler(Protocol):
+    """What makes legal that a form is made of; see `reducelower.legalization.node.Settler`."""
+
+    target: Target
+    goal: int
+    rules: Rules
+
+    @property
+    def underway(self) -> tuple[str, ...]: ...
+
+    def expand(self, node: NodeProto, opset: int, scope: AnyScope, rule: Rule) -> tuple[list[NodeProto], str]: ...
+
+    def settle_all(self, nodes: list[NodeProto], opset: int, around: AnyScope) -> list[NodeProto]: ...
 
 
 class Mender:

@@ -51,7 +51,7 @@ class Raiser:
         self._walk(GraphScope(self._ground, model.graph, opset, "graph", key=()))
         for number, function in enumerate(model.functions):
             self._walk_function(function, number)
-        remove_unused(self._ground.released, self._ground.folded, self._edits)
+        remove_unused(self._edits)
         return tuple(self._splice())
 
     def _walk_function(self, function: FunctionProto, number: int) -> None:

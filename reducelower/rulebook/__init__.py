@@ -9,17 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reducelower.rulebook.bindings import bind
-    from reducelower.rulebook.book import Rule, RuleBook, load_book, shipped_books
+    from reducelower.rulebook.book import Rule, RuleBook, bind, load_book, shipped_books
     from reducelower.rulebook.errors import RuleError
 
 __all__ = ["Rule", "RuleBook", "RuleError", "bind", "load_book", "shipped_books"]
-
-_HOME = {"bind": "bindings", "RuleError": "errors"}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME.get(name, 'book')}"), name)
+    return getattr(import_module(f"{__name__}.{'errors' if name == 'RuleError' else 'book'}"), name)

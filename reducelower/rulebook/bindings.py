@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from onnx import AttributeProto, FunctionProto, TensorProto, defs, helper
+from onnx import FunctionProto, TensorProto, defs
 
 from reducelower.numerics.formats import FORMATS
 from reducelower.rulebook.element_types import CLASSES, SUPPORTED, type_name
 from reducelower.rulebook.errors import RuleError
 
-if TYPE_CHECKING:
-    from reducelower.rulebook.book import Rule
-
-__all__ = ["AXES", "BINDINGS", "Axes", "bind", "binding_type"]
+__all__ = ["AXES", "BINDINGS", "Axes", "binding_type"]
 
 
 def _integer_range(element_type: int) -> tuple[int, int]:
@@ -101,24 +97,3 @@ def binding_type(function: FunctionProto, element_type: int, stash_type: int = T
     casts = (node for node in function.node if node.op_type == "Cast" and node.input[0] == function.input[0])
     is_cast = any(attribute.ref_attr_name == "stash_type" for node in casts for attribute in node.attribute)
     return stash_type if is_cast else element_type
-
-
-def bind(rule: Rule, element_type: int | None, stash_type: int = TensorProto.FLOAT) -> dict[str, AttributeProto]:
-    """The attributes that a rule's body needs from its site, each a scalar tensor of the type that it computes in.
-
-    Raises:
-        RuleError: the element type is not known, or has no such value (an integer has no smallest power of two).
-    """
-    if not rule.bindings:
-        return {}
-    if element_type is None:
-        raise RuleError(f"{rule.name} needs the element type of its data for {', '.join(rule.bindings)}")
-    bound = binding_type(rule.function, element_type, stash_type)
-    return {name: _attribute(rule, name, bound) for name in rule.bindings}
-
-
-def _attribute(rule: Rule, name: str, element_type: int) -> AttributeProto:
-    value = BINDINGS[name].get(element_type)
-    if value is None:
-        raise RuleError(f"{rule.name} needs {name!r}, which {type_name(element_type)} does not have")
-    return helper.make_attribute(name, helper.make_tensor(name, element_type, (), [value]))

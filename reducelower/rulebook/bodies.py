@@ -12,8 +12,8 @@ from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.build import copy_marks
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import schema
-from reducelower.rulebook.bindings import AXES, bind
-from reducelower.rulebook.book import Rule
+from reducelower.rulebook.bindings import AXES
+from reducelower.rulebook.book import Rule, bind
 from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.simplify import Simplified, simplified, value_of_constants
 from reducelower.scope.scope import Scope

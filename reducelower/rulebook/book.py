@@ -9,16 +9,16 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from onnx import FunctionProto
+from onnx import AttributeProto, FunctionProto, TensorProto, helper
 
-from reducelower.rulebook.bindings import AXES, BINDINGS
-from reducelower.rulebook.element_types import ANY, Claim, claim_of
+from reducelower.rulebook.bindings import AXES, BINDINGS, binding_type
+from reducelower.rulebook.element_types import ANY, Claim, claim_of, type_name
 from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.helpers import Helpers, is_operator, read_out
 from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, opset_of, read_rules
 from reducelower.rulebook.validation import check_helper, check_overload, validate
 
-__all__ = ["Rule", "RuleBook", "load_book", "load_composites", "load_forms", "shipped_books"]
+__all__ = ["Rule", "RuleBook", "bind", "load_book", "load_composites", "load_forms", "shipped_books"]
 
 _EXTENDS = {"core": "stable"}
 """Shipped book -> the book that answers for what it has no rule of its own for."""
@@ -62,6 +62,27 @@ class Rule:
     def identity(self) -> str:
         """What the rule says in one line: the first line of its doc string."""
         return (self.function.doc_string.strip().splitlines() or [""])[0]
+
+
+def bind(rule: Rule, element_type: int | None, stash_type: int = TensorProto.FLOAT) -> dict[str, AttributeProto]:
+    """The attributes that a rule's body needs from its site, each a scalar tensor of the type that it computes in.
+
+    Raises:
+        RuleError: the element type is not known, or has no such value (an integer has no smallest power of two).
+    """
+    if not rule.bindings:
+        return {}
+    if element_type is None:
+        raise RuleError(f"{rule.name} needs the element type of its data for {', '.join(rule.bindings)}")
+    bound = binding_type(rule.function, element_type, stash_type)
+    return {name: _attribute(rule, name, bound) for name in rule.bindings}
+
+
+def _attribute(rule: Rule, name: str, element_type: int) -> AttributeProto:
+    value = BINDINGS[name].get(element_type)
+    if value is None:
+        raise RuleError(f"{rule.name} needs {name!r}, which {type_name(element_type)} does not have")
+    return helper.make_attribute(name, helper.make_tensor(name, element_type, (), [value]))
 
 
 class RuleBook:

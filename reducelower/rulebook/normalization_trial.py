@@ -11,8 +11,8 @@ from onnx import ModelProto, TensorProto, helper
 
 from reducelower.numerics.normalizations import exact_normalization
 from reducelower.numerics.ulp import distance_in_ulps
-from reducelower.rulebook.bindings import AXES, bind
-from reducelower.rulebook.book import Rule
+from reducelower.rulebook.bindings import AXES
+from reducelower.rulebook.book import Rule, bind
 from reducelower.rulebook.normalization_specimens import Call, calls
 
 __all__ = ["call_model", "calls", "compare_call"]

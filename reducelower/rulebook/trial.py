@@ -19,8 +19,8 @@ from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 from reducelower.numerics.normalizations import NORMALIZATIONS
 from reducelower.numerics.truth import OPERATORS, reduce_floats, reduce_integers
 from reducelower.numerics.ulp import LIMITS, distance_in_ulps, distance_in_units, ulp
-from reducelower.rulebook.bindings import BINDINGS, bind
-from reducelower.rulebook.book import Rule, RuleBook
+from reducelower.rulebook.bindings import BINDINGS
+from reducelower.rulebook.book import Rule, RuleBook, bind
 from reducelower.rulebook.element_types import CLASSES, type_name
 from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.normalization_trial import call_model, calls, compare_call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from onnx import (
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-__all__ = ["BodyScope", "InnerScope"]
+__all__ = ["AnyScope", "BodyScope", "InnerScope"]
+
+AnyScope: TypeAlias = "NodeScope | BodyScope | InnerScope"
+"""Where a node stands that is to be made legal: in the model, or among those that replace one of it."""
 
 # Inference reads shapes and axes, which are smaller still.
 _LARGEST_SHAPE = 64

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from onnx import GraphProto
 
@@ -26,23 +26,16 @@ class Edited(Protocol):
 
 _NAME = attrgetter("name")
 
-_Value: TypeAlias = "tuple[GraphScope, str]"
-"""A value by name, with the graph that defines it."""
 
-
-def remove_unused(
-    released: Mapping[GraphScope, Collection[str]], folded: Iterable[_Value], edits: Sequence[Edited]
-) -> None:
+def remove_unused(edits: Sequence[Edited]) -> None:
     """Remove constants that rewritten nodes read and nothing reads any more, and what only they were computed from.
 
     Args:
-        released: by scope, the names of constants that some node ceased to read.
-        folded: those that nodes compute rather than state.
         edits: every graph and function body of the model; the main graph first.
     """
     by_scope = {edit.scope: edit for edit in edits}
-    wanted = {home: set(names) - home.inputs for home, names in released.items() if home in by_scope}
-    computed = {(home, name) for home, name in folded if name in wanted.get(home, ())}
+    wanted = {home: home.released - home.inputs for home in by_scope if home.released}
+    computed = {(home, name) for home, names in wanted.items() for name in home.folded & names}
     if not computed:
         still_read = _read_among(wanted, edits) if any(wanted.values()) else wanted
         for home, names in wanted.items():

@@ -124,6 +124,10 @@ class GraphScope:
         self.parent = parent
         self.key = key
         self.added_nodes: list[NodeProto] = []
+        self.released: set[str] = set()
+        """Names of constants that some node ceased to read."""
+        self.folded: set[str] = set()
+        """Names of constants that nodes compute rather than state."""
         self.constant_nodes: dict[str, tuple[int, NodeProto]] = {}
         self._constants: dict[str, int] = {}
         self._node_values: dict[int, int] = {}
@@ -246,7 +250,7 @@ class GraphScope:
                 value = self.ground.folding.value(name, home)
                 if value is not None:
                     number = self.ground.values.number(value)
-                    self.ground.folded.add((home, name))
+                    home.folded.add(name)
             home._constants[name] = number
         return number
 
@@ -552,7 +556,7 @@ class GraphScope:
 
     def release(self, name: str) -> None:
         """Note that a node no longer reads a constant, which may go if nothing else reads it."""
-        self.ground.released.setdefault(self.home(name), set()).add(name)
+        self.home(name).released.add(name)
 
 
 def constant_takes(element_type: int, opset: int) -> bool:

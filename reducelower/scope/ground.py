@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from onnx import TypeProto
 
@@ -13,9 +13,6 @@ from reducelower.model.names import Names
 from reducelower.scope.fold import Folding
 from reducelower.scope.types import KnownType, known_type
 from reducelower.scope.values import Values
-
-if TYPE_CHECKING:
-    from reducelower.scope.graph import GraphScope
 
 __all__ = ["Ground"]
 
@@ -65,10 +62,8 @@ class Ground:
         self.is_last_attempt = is_last_attempt
         self.opset = opset
         self.frozen: set[str] = set()
-        self.released: dict[GraphScope, set[str]] = {}
         self.folding = Folding()
-        self.folded: set[tuple[GraphScope, str]] = set()
-        self.told: dict[tuple[GraphScope, str], int] = {}
+        self.told: dict[tuple[Any, str], int] = {}
         self.values = Values() if values is None else values
         self._known_types: dict[bytes, KnownType] = {}
 

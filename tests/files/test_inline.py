@@ -7,8 +7,7 @@ import pytest
 from onnx import AttributeProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_model
 
-from reducelower.batch import stand_ins
-from reducelower.batch.conversion import convert_file
+from reducelower.batch import convert_file, stand_ins
 from reducelower.batch.task import Task
 from reducelower.errors import UnreadableModelError
 from reducelower.files import inline, read_model, reading, write_model, writing

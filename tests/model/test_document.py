@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import ModelProto, parser
 
-from reducelower.batch import conversion, verifying
+from reducelower.batch import conversion, convert_file, verifying
 from reducelower.batch.task import Task
 from reducelower.files import read_model
 from reducelower.model.document import Document
@@ -62,7 +62,7 @@ def test_one_document_is_checked_verified_and_written(tmp_path: Path, monkeypatc
     watched(conversion, "write_model", 0)
     onnx.save(MODEL, tmp_path / "m.onnx")
     settings = Settings(Target(18), verify=True)
-    outcome = conversion.convert_file(Task(str(tmp_path / "m.onnx"), str(tmp_path / "out.onnx")), settings)
+    outcome = convert_file(Task(str(tmp_path / "m.onnx"), str(tmp_path / "out.onnx")), settings)
     assert outcome.output, outcome.problems
     (_, given), (_, engine), *after = seen
     assert given is engine
