@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from reducelower.errors import Refusal
+from reducelower.model.text import counted
 from reducelower.notebook import InNotebooks
 from reducelower.options import Target
 
@@ -93,8 +94,8 @@ class Plan(InNotebooks):
 
     def __repr__(self) -> str:
         """One line: versions, and how much is rewritten."""
-        refused = f", {_nodes(len(self.refusals))} refused" if self.refusals else ""
-        return f"Plan({self.versions}: {_nodes(len(self.sites))} rewritten, {self.carried} unchanged{refused})"
+        refused = f", {counted(len(self.refusals), 'node')} refused" if self.refusals else ""
+        return f"Plan({self.versions}: {counted(len(self.sites), 'node')} rewritten, {self.carried} unchanged{refused})"
 
     def __str__(self) -> str:
         """A line per operator and rule, or per refusal, below what `repr` says."""
@@ -128,10 +129,6 @@ class Plan(InNotebooks):
     def reasons(self) -> Counter[str]:
         """How many sites each fact about the runtime is the reason of."""
         return Counter(site.because for site in self.sites if site.because)
-
-
-def _nodes(count: int) -> str:
-    return f"{count} node{'s' * (count != 1)}"
 
 
 def _change(name: str, before: int, after: int) -> str:

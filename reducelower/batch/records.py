@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from reducelower.files.pending import write_whole
 from reducelower.files.urls import is_url
 from reducelower.options import Settings
 from reducelower.versions import versions_of
@@ -130,18 +131,14 @@ def write_record(record: Record, place: str) -> None:
         OSError: it cannot be written.
         UnreadableModelError: it cannot be written to a URL.
     """
-    data = (json.dumps(asdict(record), indent=1, sort_keys=True) + "\n").encode()
+    text = json.dumps(asdict(record), indent=1, sort_keys=True) + "\n"
     if is_url(place):
         from reducelower.files.remote import write_bytes
 
-        write_bytes(place, data)
+        write_bytes(place, text.encode())
         return
-    from reducelower.files.pending import PendingFile
-
     Path(place).parent.mkdir(parents=True, exist_ok=True)
-    with PendingFile(Path(place)) as file:
-        file.write(data)
-        file.publish(overwrite=True)
+    write_whole(Path(place), text)
 
 
 def _sha256(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +14,7 @@ import click
 from reducelower.cli.console import message, result
 from reducelower.cli.types import OPERATOR
 from reducelower.failures import DONE, SettingError
+from reducelower.model.text import counted
 
 if TYPE_CHECKING:
     from reducelower.conformance.distilling import Distilled
@@ -83,12 +83,12 @@ def _probe(options: Mapping[str, Any]) -> int:
         OSError: a file cannot be written.
     """
     from reducelower.cli.progress import progress
-    from reducelower.conformance.distilling import NothingRightError, distil
+    from reducelower.conformance.distilling import distil
     from reducelower.conformance.mending import mended
     from reducelower.conformance.process import UnusableError
-    from reducelower.conformance.report import write_probe_report
     from reducelower.conformance.running import probe
     from reducelower.conformance.suite import suite
+    from reducelower.report.probe import write_probe_report
 
     subject = _subject(options)
     output = Path(options["output"])
@@ -115,8 +115,6 @@ def _probe(options: Mapping[str, Any]) -> int:
         missing = options["runtime"] and not options["interpreter"]
         hint = "; --interpreter names the Python that has it" if missing else ""
         raise SettingError(f"{error}{hint}") from None
-    except NothingRightError as error:
-        raise SettingError(str(error)) from None
     except ValueError as error:
         raise SettingError(str(error)) from None
     left = tuple(change.case for change in changes if change.is_bad)
@@ -130,11 +128,10 @@ def _probe(options: Mapping[str, Any]) -> int:
 
 
 def _show(probed: Probed, distilled: Distilled, output: Path) -> None:
-    from reducelower.conformance.report import as_text
+    from reducelower.report.probe import as_text
 
     result(as_text(probed, distilled))
-    count = len(distilled.runtime.facts)
-    message(f"wrote {output}: {count} fact{'' if count == 1 else 's'}")
+    message(f"wrote {output}: {counted(len(distilled.runtime.facts), 'fact')}")
 
 
 def _subject(options: Mapping[str, Any]) -> Subject:
@@ -172,30 +169,26 @@ def _subject(options: Mapping[str, Any]) -> Subject:
 
 def _check_paths(options: Mapping[str, Any], output: Path) -> None:
     """Find out before the work whether its results can be written."""
-    from reducelower.conformance.report import FORMATS
+    from reducelower.cli.reports import check_place
+    from reducelower.report.probe import FORMATS
 
     if output.suffix != ".toml":
         raise SettingError(f"{output}: a target file ends in .toml")
     if output.exists() and not options["force"]:
         raise SettingError(f"{output} exists; --force replaces it")
-    for path in map(Path, options["reports"]):
-        if path.suffix.lower() not in FORMATS:
+    for path in options["reports"]:
+        if Path(path).suffix.lower() not in FORMATS:
             raise SettingError(f"{path}: a report ends in one of {', '.join(FORMATS)}")
-    for path in [output, *map(Path, options["reports"]), *([Path(options["results"])] if options["results"] else [])]:
-        if not path.parent.is_dir():
-            raise SettingError(f"{path}: there is no folder {path.parent}")
-        if path.is_dir():
-            raise SettingError(f"{path} is a folder")
+    for path in filter(None, (options["output"], options["results"], *options["reports"])):
+        check_place(path)
 
 
 def _write_target(distilled: Distilled, output: Path, *, overwrite: bool) -> None:
     from reducelower.conformance.target_file import target_text
-    from reducelower.files.pending import PendingFile
+    from reducelower.files.pending import write_whole
 
     remarks = [
         "Written by reducelower probe: what was measured, the fewest facts that are true of every failure.",
         *(f"No fact explains this case, or nothing equivalent heals it: {case.name}" for case in distilled.untold),
     ]
-    with PendingFile(Path(os.path.realpath(output))) as file:
-        file.write(target_text(distilled.runtime, remarks).encode())
-        file.publish(overwrite=overwrite)
+    write_whole(output, target_text(distilled.runtime, remarks), overwrite=overwrite)

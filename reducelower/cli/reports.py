@@ -14,7 +14,7 @@ from reducelower.failures import DONE, FAULT, REFUSED, SettingError
 from reducelower.report import FORMATS, ModelReport, Report, render, write_report
 from reducelower.report.facts import Command, Verdict
 
-__all__ = ["check_report_paths", "of_check", "of_conversion", "write_reports"]
+__all__ = ["check_place", "check_report_paths", "of_check", "of_conversion", "write_reports"]
 
 
 _STREAM = "-"
@@ -39,10 +39,19 @@ def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
             raise SettingError(f"{path}: a report ends in one of {', '.join(FORMATS)}")
         if os.path.realpath(path) in taken:
             raise SettingError(f"{path}: the report would replace a model")
-        if not Path(path).parent.is_dir():
-            raise SettingError(f"{path}: there is no folder {Path(path).parent}")
-        if Path(path).is_dir():
-            raise SettingError(f"{path} is a folder")
+        check_place(path)
+
+
+def check_place(path: str) -> None:
+    """Find out before any work whether there can be a file of this name.
+
+    Raises:
+        SettingError: it is a folder, or lies in none.
+    """
+    if not Path(path).parent.is_dir():
+        raise SettingError(f"{path}: there is no folder {Path(path).parent}")
+    if Path(path).is_dir():
+        raise SettingError(f"{path} is a folder")
 
 
 def write_reports(command: Command, models: Sequence[ModelReport], paths: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from reducelower.batch.conversion import Outcome
 from reducelower.cli.console import result, shown, width
 from reducelower.failures import DONE, REFUSED
+from reducelower.model.text import counted
 from reducelower.plan import Plan, Site
 
 if TYPE_CHECKING:
@@ -37,12 +38,12 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
         return ""
     lines = [f"{shown(outcome.source)}: {plan.versions}{_warned(outcome)}"]
     count = len(plan.sites)
-    lines.append(f"  rewritten     {nodes(count)}")
+    lines.append(f"  rewritten     {counted(count, 'node')}")
     if verbose:
         lines += [f"    {line}" for line in site_lines(plan.sites)]
     else:
         lines += [f"    {line}" for line in describe_plan(plan)]
-    lines.append(f"  unchanged     {nodes(plan.carried)}")
+    lines.append(f"  unchanged     {counted(plan.carried, 'node')}")
     for note in plan.notes:
         lines += paragraph("note", note)
     if outcome.verification is not None:
@@ -61,7 +62,7 @@ def short_report(outcome: Outcome) -> str:
     plan = outcome.plan
     if plan is None or outcome.status != DONE:
         return ""
-    rewritten = f"{nodes(len(plan.sites))} rewritten, {plan.carried} unchanged"
+    rewritten = f"{counted(len(plan.sites), 'node')} rewritten, {plan.carried} unchanged"
     checked = outcome.verification
     loses = ", not verified, loses range" if plan.losses else ""
     verdict = loses if checked is None else f", {checked.label}"
@@ -94,10 +95,12 @@ def describe_plan(plan: Plan) -> list[str]:
     """What a conversion rewrites, a line per operator and rule, and why where a runtime is the reason."""
     lines = _counts(plan)
     runtime = plan.target.runtime
-    lines += [f"why: on {runtime}, {reason} ({nodes(count)})" for reason, count in sorted(plan.reasons.items())]
+    lines += [
+        f"why: on {runtime}, {reason} ({counted(count, 'node')})" for reason, count in sorted(plan.reasons.items())
+    ]
     if plan.as_it_is is not None:
         for reason, count in sorted(plan.as_it_is.reasons.items()):
-            lines.append(f"at its own opset {plan.source_opset}: on {runtime}, {reason} ({nodes(count)})")
+            lines.append(f"at its own opset {plan.source_opset}: on {runtime}, {reason} ({counted(count, 'node')})")
         lines += [f"at its own opset {plan.source_opset}: {shown(str(each))}" for each in plan.as_it_is.refusals]
     return lines
 
@@ -107,16 +110,13 @@ def site_lines(sites: Iterable[Site]) -> list[str]:
     return columns(
         (
             f"{shown(site.graph)}: {site.op_type} {shown(site.node)!r}",
-            f"-> {nodes(site.count)}" if not site.raised_from else f"<- {nodes(len(site.raised_from))}",
+            f"-> {counted(site.count, 'node')}"
+            if not site.raised_from
+            else f"<- {counted(len(site.raised_from), 'node')}",
             f"by {site.rule}",
         )
         for site in sites
     )
-
-
-def nodes(count: int) -> str:
-    """A number of nodes, in words."""
-    return f"{count} node{'s' * (count != 1)}"
 
 
 def columns(rows: Iterable[Sequence[str]]) -> list[str]:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["PendingFile", "sync_folder"]
+__all__ = ["PendingFile", "sync_folder", "write_whole"]
 
 _DESCRIPTORS = Path("/proc/self/fd")
 
@@ -130,6 +130,18 @@ class PendingFile:
                 os.fchown(self.descriptor, status.st_uid, status.st_gid)
         if hasattr(os, "fchmod"):
             os.fchmod(self.descriptor, status.st_mode & 0o7777)
+
+
+def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:
+    """Write a file whole or not at all, where a link leads; what UTF-8 does not hold is escaped.
+
+    Raises:
+        FileExistsError: there is a file of that name, and `overwrite` is false.
+        OSError: the file cannot be written.
+    """
+    with PendingFile(Path(os.path.realpath(path))) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))
+        file.publish(overwrite=overwrite)
 
 
 def sync_folder(folder: Path) -> None:

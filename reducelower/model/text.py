@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["shape_text", "short", "shown", "xml_text"]
+__all__ = ["counted", "shape_text", "short", "shown", "xml_text"]
 
 _LONGEST = 1000
 _NOT_IN_XML = "[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
@@ -19,6 +19,11 @@ def shown(text: str) -> str:
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text
     )
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, in words."""
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def short(text: str, length: int) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from reducelower.errors import Refusal
+from reducelower.model.text import counted
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
@@ -98,15 +99,17 @@ class ModelReport:
             return self.difference.sentence
         if self.verdict == "refused" and self.refusals:
             goal = f" to opset {plan.target.opset}" if plan is not None else ""
-            return f"cannot be converted{goal}: {_nodes(len(self.refusals))} refused"
+            return f"cannot be converted{goal}: {counted(len(self.refusals), 'node')} refused"
         if self.verdict in ("refused", "unreadable", "failed"):
             return "; ".join(self.problems)
         if self.verdict == "legal" and plan is not None:
             return f"legal as it is (opset {plan.source_opset})"
         if self.verdict == "rewrite" and plan is not None:
-            return f"would be converted ({plan.versions}): {_nodes(len(plan.sites))} rewritten"
+            return f"would be converted ({plan.versions}): {counted(len(plan.sites), 'node')} rewritten"
         if self.verdict == "converted" and plan is not None:
-            return f"converted ({plan.versions}): {_nodes(len(plan.sites))} rewritten, {plan.carried} unchanged"
+            return (
+                f"converted ({plan.versions}): {counted(len(plan.sites), 'node')} rewritten, {plan.carried} unchanged"
+            )
         if self.verdict == "kept":
             return "converted by an earlier run, of the same model and options"
         if self.verdict == "different":
@@ -123,13 +126,12 @@ class ModelReport:
             found.append("it could not be verified")
         checked = self.verification
         if checked is None and self.plan is not None and self.plan.losses:
-            count = len(self.plan.losses)
-            found.append(f"{count} rewrite{'s' * (count != 1)}: loses range")
+            found.append(f"{counted(len(self.plan.losses), 'rewrite')}: loses range")
         if checked is not None:
             if not checked.ran and self.verdict != "not verified":
                 found.append(f"the whole model was not run: {checked.reason or 'no reason is known'}")
             odd = Counter(site.status for site in checked.sites if site.status not in _FINE)
-            found += [f"{count} rewrite{'s' * (count != 1)}: {status}" for status, count in odd.items()]
+            found += [f"{counted(count, 'rewrite')}: {status}" for status, count in odd.items()]
         return tuple(found)
 
     @property
@@ -162,7 +164,3 @@ class Report:
     def verdicts(self) -> Mapping[Verdict, int]:
         """How many models have each verdict."""
         return Counter(model.verdict for model in self.models)
-
-
-def _nodes(count: int) -> str:
-    return f"{count} node{'s' * (count != 1)}"

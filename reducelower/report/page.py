@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,7 +18,7 @@ from reducelower.report import picture, plot
 from reducelower.report.details import Details, DistinctRewrite, Fate, NodeRow
 from reducelower.report.facts import ModelReport, Report
 
-__all__ = ["environment", "render"]
+__all__ = ["render", "rendered", "shipped"]
 
 _MOST_ROWS = 12_000
 _MOST_PICTURES = 240
@@ -64,38 +65,38 @@ class _Section:
 
 def render(report: Report) -> str:
     """The report as HTML text."""
-    folder = files(__package__) / "templates"
-    style, script = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js"))
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            report=report,
-            sections=list(_sections(report)),
-            version=__version__,
-            style=Markup(style),
-            script=Markup(script),
-            policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; base-uri 'none'",
-            marks=_MARKS,
-            headline=_headline(report),
-            title=_title(report),
-            warnings=_warnings(report),
-            good=_GOOD,
-        )
+    return rendered(
+        "page.html",
+        style=shipped("page.css"),
+        script=shipped("page.js"),
+        report=report,
+        sections=list(_sections(report)),
+        marks=_MARKS,
+        headline=_headline(report),
+        title=_title(report),
+        warnings=_warnings(report),
+        good=_GOOD,
     )
 
 
-def environment() -> Environment:
-    """What the templates of reports are rendered with."""
-    found = Environment(
+def rendered(template: str, *, style: str, script: str = "", **values: Any) -> str:
+    """A page, or a piece of one, that loads nothing: the one style, and the one script if any, are written into it."""
+    environment = Environment(
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.finalize = _finalize
-    return found
+    environment.finalize = _finalize
+    allowed = f"style-src '{_hash(style)}'; " + (f"script-src '{_hash(script)}'; " if script else "")
+    values |= {"style": Markup(style), "script": Markup(script), "version": __version__}
+    return environment.get_template(template).render(policy=f"default-src 'none'; {allowed}base-uri 'none'", **values)
+
+
+def shipped(name: str) -> str:
+    """A file that comes with the templates."""
+    return (files(__package__) / "templates" / name).read_text("utf-8")
 
 
 def _finalize(value: object) -> object:

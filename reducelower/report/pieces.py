@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from markupsafe import Markup
 
 from reducelower.plan import Plan
 from reducelower.report import plot
-from reducelower.report.page import environment
+from reducelower.report.page import rendered, shipped
 from reducelower.verification import SiteVerification, Verification
 
 __all__ = ["html"]
@@ -16,11 +14,8 @@ __all__ = ["html"]
 
 def html(result: object) -> str:
     """A plan or what a verification found as HTML that stands in another page, light or dark."""
-    style = (files(__package__) / "templates" / "notebook.css").read_text("utf-8")
-    return (
-        environment()
-        .get_template("notebook.html")
-        .render(kind=_KINDS[type(result)], result=result, plot_of=_plot_of, style=Markup(style))
+    return rendered(
+        "notebook.html", style=shipped("notebook.css"), kind=_KINDS[type(result)], result=result, plot_of=_plot_of
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from reducelower.files.pending import PendingFile
+from reducelower.files.pending import write_whole
 from reducelower.report.facts import Report
 
 __all__ = ["FORMATS", "render", "write_report"]
@@ -38,7 +38,4 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> None:
     extension = destination.suffix.lower()
     if extension not in FORMATS:
         raise ValueError(f"{path}: a report is one of {', '.join(FORMATS)}")
-    data = render(report, extension).encode("utf-8", "backslashreplace")
-    with PendingFile(Path(os.path.realpath(destination))) as file:
-        file.write(data)
-        file.publish(overwrite=True)
+    write_whole(destination, render(report, extension))

@@ -10,9 +10,8 @@ import pytest
 
 from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import distil
-from reducelower.conformance.heat import heat
 from reducelower.conformance.judging import Verdict
-from reducelower.conformance.report import FORMATS, as_html, as_json, as_text, json_schema, write_probe_report
+from reducelower.report.probe import FORMATS, as_html, as_json, as_text, heat, json_schema, write_probe_report
 from tests.conformance.made import DAY, RIGHT, probed, reductions
 
 SAID = 'ValueError: <b>no</b> & "none" \x1b[31m'

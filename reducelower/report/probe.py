@@ -1,27 +1,24 @@
-"""The report of a probe: text, JSON (`schema.json` documents it) or one HTML page."""
+"""The report of a probe: text, JSON (`probe_schema.json` documents it) or one HTML page."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from reducelower import __version__
+from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.distilling import Distilled
-from reducelower.conformance.heat import Row, heat
 from reducelower.conformance.judging import Word
 from reducelower.conformance.running import Probed
-from reducelower.files.pending import PendingFile
+from reducelower.files.pending import write_whole
 from reducelower.model.text import shown
 
-__all__ = ["FORMATS", "SCHEMA_VERSION", "as_html", "as_json", "as_text", "json_schema", "write_probe_report"]
+__all__ = ["FORMATS", "SCHEMA_VERSION", "as_html", "as_json", "as_text", "heat", "json_schema", "write_probe_report"]
 
 SCHEMA_VERSION = 1
 """Version of the JSON layout; it changes when a reader of the old layout would break."""
@@ -29,6 +26,58 @@ SCHEMA_VERSION = 1
 _WORDS: tuple[Word, ...] = ("right", "wrong", "refused")
 
 _FEW = 10
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The cases of an operator at an opset version; all zero where there is none."""
+
+    right: int = 0
+    wrong: int = 0
+    refused: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many cases there are."""
+        return self.right + self.wrong + self.refused
+
+    def __str__(self) -> str:
+        """The number of right ones, and the other two where they are not zero."""
+        if not self.total:
+            return ""
+        return f"{self.right}/{self.wrong}/{self.refused}" if self.wrong or self.refused else str(self.right)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operator, with one cell for each opset version."""
+
+    operator: str
+    cells: tuple[Cell, ...]
+
+
+def heat(probed: Probed, *, reductions: bool) -> tuple[tuple[int, ...], tuple[Row, ...]]:
+    """The opset versions probed, and a row for each operator.
+
+    Args:
+        probed: the results.
+        reductions: the Reduce operators; otherwise the operators that their replacements are made of.
+    """
+    counts: dict[tuple[str, int], list[str]] = {}
+    for case, result in zip(probed.cases, probed.results, strict=True):
+        if (case.operator in REDUCTIONS) == reductions:
+            counts.setdefault((case.operator, case.opset), []).append(result.word)
+    opsets = tuple(sorted({opset for _, opset in counts}))
+    rows = tuple(
+        Row(operator, tuple(_cell(counts.get((operator, opset), ())) for opset in opsets))
+        for operator in dict.fromkeys(operator for operator, _ in sorted(counts))
+    )
+    return opsets, rows
+
+
+def _cell(words: Iterable[str]) -> Cell:
+    found = list(words)
+    return Cell(found.count("right"), found.count("wrong"), found.count("refused"))
 
 
 def totals(probed: Probed) -> dict[Word, int]:
@@ -145,31 +194,17 @@ def _plain(value: object) -> object:
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema that every JSON report of this version conforms to."""
-    schema: dict[str, Any] = json.loads((files(__package__) / "schema.json").read_text("utf-8"))
+    schema: dict[str, Any] = json.loads((files(__package__) / "probe_schema.json").read_text("utf-8"))
     return schema
 
 
 def as_html(probed: Probed, distilled: Distilled) -> str:
     """The report as one HTML page that needs no other file and no network."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
+    from reducelower.report.page import rendered, shipped
 
-    environment = Environment(
-        loader=PackageLoader(__package__, "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.finalize = lambda value: (
-        shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-    )
-    style = "".join(
-        (files(package) / "templates" / name).read_text("utf-8")
-        for package, name in (("reducelower.report", "page.css"), (__package__, "probe.css"))
-    )
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return environment.get_template("probe.html").render(
+    return rendered(
+        "probe.html",
+        style=shipped("page.css") + shipped("probe.css"),
         runtime=distilled.runtime,
         totals=totals(probed),
         reductions=heat(probed, reductions=True),
@@ -179,9 +214,6 @@ def as_html(probed: Probed, distilled: Distilled) -> str:
         ],
         untold=distilled.untold,
         overcast=distilled.overcast,
-        version=__version__,
-        style=Markup(style),
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'",
         shade=_shade,
     )
 
@@ -204,7 +236,4 @@ def write_probe_report(probed: Probed, distilled: Distilled, path: Path) -> None
         KeyError: there is no form for the extension.
         OSError: the file cannot be written.
     """
-    data = FORMATS[path.suffix.lower()](probed, distilled).encode("utf-8", "backslashreplace")
-    with PendingFile(Path(os.path.realpath(path))) as file:
-        file.write(data)
-        file.publish(overwrite=True)
+    write_whole(path, FORMATS[path.suffix.lower()](probed, distilled))
