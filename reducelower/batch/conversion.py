@@ -274,15 +274,7 @@ def _books(settings: Settings) -> tuple[Book, ...]:
 def _raised(document: Document, settings: Settings, operators: Collection[str] | None) -> tuple[Document, Plan]:
     from reducelower.recompose import raise_with_plan
 
-    made = raise_with_plan(
-        document.message,
-        ops=operators,
-        rules=_books(settings),
-        freeze_defaults=settings.freeze_defaults,
-        element_types=settings.element_types,
-        ranks=settings.ranks,
-        base_dir=settings.base_dir,
-    )
+    made = raise_with_plan(document.message, settings, ops=operators, rules=_books(settings))
     return Document.of_message(made.model), made.plan
 
 

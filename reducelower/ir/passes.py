@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 from onnx import ModelProto
@@ -20,6 +21,10 @@ __all__ = ["ConvertVersionPass", "ExpandPass", "RaisePass"]
 
 class _Conversion(ir.passes.FunctionalPass):
     """A conversion of ModelProto as a pass: the model given stays as it is, and the result shares its tensors."""
+
+    def __init__(self, convert: Callable[..., ModelProto], **options: Any) -> None:
+        super().__init__()
+        self._convert = partial(convert, **options)
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Convert a model.
@@ -40,10 +45,6 @@ class _Conversion(ir.passes.FunctionalPass):
         if converted.SerializeToString() == light.proto.SerializeToString():
             return ir.passes.PassResult(model.clone(), modified=False)
         return ir.passes.PassResult(light.restored(converted), modified=True)
-
-    def _convert(self, model: ModelProto) -> ModelProto:
-        """Convert a model without weights."""
-        raise NotImplementedError
 
 
 class ConvertVersionPass(_Conversion):
@@ -84,27 +85,16 @@ class ConvertVersionPass(_Conversion):
         """
         check_arguments(target_version=target_version, without=without, without_types=without_types)
         check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks)
-        super().__init__()
-        self.target_version = target_version
-        self.without = frozenset(without)
-        self.without_types = frozenset(without_types)
-        self.rules = rules
-        self.ir_version = ir_version
-        self.freeze_defaults = freeze_defaults
-        self.element_types = dict(element_types or {})
-        self.ranks = dict(ranks or {})
-
-    def _convert(self, model: ModelProto) -> ModelProto:
-        return convert_version(
-            model,
-            self.target_version,
-            without=self.without,
-            without_types=self.without_types,
-            rules=self.rules,
-            ir_version=self.ir_version,
-            freeze_defaults=self.freeze_defaults,
-            element_types=self.element_types,
-            ranks=self.ranks,
+        super().__init__(
+            convert_version,
+            target_version=target_version,
+            without=frozenset(without),
+            without_types=frozenset(without_types),
+            rules=rules,
+            ir_version=ir_version,
+            freeze_defaults=freeze_defaults,
+            element_types=dict(element_types or {}),
+            ranks=dict(ranks or {}),
         )
 
 
@@ -136,23 +126,14 @@ class ExpandPass(_Conversion):
             ranks: ranks of values that the model does not state, by name.
         """
         check_arguments(ops=ops, rules=rules, without_types=without_types, element_types=element_types, ranks=ranks)
-        super().__init__()
-        self.ops = None if ops is None else frozenset(ops)
-        self.rules = rules
-        self.without_types = frozenset(without_types)
-        self.freeze_defaults = freeze_defaults
-        self.element_types = dict(element_types or {})
-        self.ranks = dict(ranks or {})
-
-    def _convert(self, model: ModelProto) -> ModelProto:
-        return expand(
-            model,
-            ops=self.ops,
-            rules=self.rules,
-            without_types=self.without_types,
-            freeze_defaults=self.freeze_defaults,
-            element_types=self.element_types,
-            ranks=self.ranks,
+        super().__init__(
+            expand,
+            ops=None if ops is None else frozenset(ops),
+            rules=rules,
+            without_types=frozenset(without_types),
+            freeze_defaults=freeze_defaults,
+            element_types=dict(element_types or {}),
+            ranks=dict(ranks or {}),
         )
 
 
@@ -186,23 +167,14 @@ class RaisePass(_Conversion):
         check_arguments(ops=ops, element_types=element_types, ranks=ranks)
         if rules is not None:
             check_arguments(books=rules)
-        super().__init__()
-        self.ops = None if ops is None else frozenset(ops)
-        self.rules = None if rules is None else tuple(rules)
-        self.by_hand = by_hand
-        self.freeze_defaults = freeze_defaults
-        self.element_types = dict(element_types or {})
-        self.ranks = dict(ranks or {})
-
-    def _convert(self, model: ModelProto) -> ModelProto:
         from reducelower.recompose import BOOKS, raise_reductions
 
-        return raise_reductions(
-            model,
-            ops=self.ops,
-            rules=BOOKS if self.rules is None else self.rules,
-            by_hand=self.by_hand,
-            freeze_defaults=self.freeze_defaults,
-            element_types=self.element_types,
-            ranks=self.ranks,
+        super().__init__(
+            raise_reductions,
+            ops=None if ops is None else frozenset(ops),
+            rules=BOOKS if rules is None else tuple(rules),
+            by_hand=by_hand,
+            freeze_defaults=freeze_defaults,
+            element_types=dict(element_types or {}),
+            ranks=dict(ranks or {}),
         )

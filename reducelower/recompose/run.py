@@ -19,7 +19,7 @@ from reducelower.model.inference import Inference, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import parse_element_type
 from reducelower.model.sole_type import sole_element_type
-from reducelower.options import Book, Target
+from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan
 from reducelower.recompose.composing import Left
 from reducelower.recompose.expansions import Expansions, raisable
@@ -86,42 +86,27 @@ def raise_reductions(
         ['ReduceL2']
     """
     check_arguments(model=model, ops=ops, books=rules, element_types=element_types, ranks=ranks, base_dir=base_dir)
-    return raise_with_plan(
-        model,
-        ops=ops,
-        rules=rules,
-        by_hand=by_hand,
-        freeze_defaults=freeze_defaults,
-        element_types=element_types,
-        ranks=ranks,
-        base_dir=base_dir,
-        in_place=in_place,
-    ).model
+    settings = Settings(freeze_defaults=freeze_defaults, element_types=element_types, ranks=ranks, base_dir=base_dir)
+    return raise_with_plan(model, settings, ops=ops, rules=rules, by_hand=by_hand, in_place=in_place).model
 
 
 def raise_with_plan(
     model: ModelProto,
+    settings: Settings | None = None,
     *,
     ops: Iterable[str] | None = None,
     rules: Iterable[Book] = BOOKS,
     by_hand: bool = True,
-    freeze_defaults: bool = False,
-    element_types: Mapping[str, str] | None = None,
-    ranks: Mapping[str, int] | None = None,
-    base_dir: str | os.PathLike[str] | None = None,
     in_place: bool = False,
 ) -> Legalized:
     """Do as `raise_reductions`, and say what was folded where.
 
     Args:
-        model: see `raise_reductions`, as all that follow.
+        model: see `raise_reductions`, as all that follow the settings.
+        settings: what is constant, and what is declared of values that the model says nothing of.
         ops: operators to raise to.
         rules: rule books whose bodies are looked for.
         by_hand: look for what people write by hand as well.
-        freeze_defaults: take initializers that are also graph inputs for constants.
-        element_types: element types of values that the model does not state.
-        ranks: ranks of values that the model does not state.
-        base_dir: folder that external data locations are relative to.
         in_place: change and return the model itself rather than a copy.
 
     Returns:
@@ -131,6 +116,7 @@ def raise_with_plan(
         ConversionError: see `raise_reductions`, as the next.
         ValueError: there are no forms for an operator, or there is no such element type.
     """
+    settings = settings or Settings()
     books = tuple(rules)
     wanted = None if ops is None else frozenset(ops)
     known = known_operators(books, by_hand=by_hand)
@@ -150,10 +136,10 @@ def raise_with_plan(
         Names(lambda: result, None),
         Inference(lambda: before, lambda: _sole_type(before, as_it_is.source_opset)),
         opset=as_it_is.source_opset,
-        element_types={name: parse_element_type(given) for name, given in (element_types or {}).items()},
-        ranks=ranks or {},
-        base_dir=None if base_dir is None else Path(base_dir),
-        freeze_defaults=freeze_defaults,
+        element_types={name: parse_element_type(given) for name, given in (settings.element_types or {}).items()},
+        ranks=settings.ranks or {},
+        base_dir=None if settings.base_dir is None else Path(settings.base_dir),
+        freeze_defaults=settings.freeze_defaults,
         overridable=result.ir_version >= 4,
         initializers_stand_alone=result.ir_version >= 4,
     )
