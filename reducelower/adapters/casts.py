@@ -86,7 +86,7 @@ def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> F
     container = scope.type(node.input[0]) if hold is not None else None
     fitted = None if hold is None or container is None else hold(node, scope, container, goal)
     if fitted is None:
-        raise RefusedError(f"{node.op_type} takes no {misfit} at opset {scope.target_opset}")
+        raise RefusedError(f"{node.op_type} does not take {misfit} at opset {scope.target_opset}")
     return fitted
 
 

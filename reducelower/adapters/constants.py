@@ -20,7 +20,7 @@ def _lower_shorthand(node: NodeProto, scope: Scope) -> Outcome:
     if attribute_of(node, "value") is not None or attribute_of(node, "sparse_value") is not None:
         return None
     if not node.attribute:
-        raise RefusedError("it holds no value, so the model is not valid", "mend the model")
+        raise RefusedError("it holds no value, so the model is not valid", "correct the model")
     attribute = node.attribute[0]
     if attribute.ref_attr_name:
         raise RefusedError(

@@ -299,11 +299,11 @@ class Crossing:
 
 def _attribute(move: Move, value: np.ndarray) -> AttributeProto:
     if value.dtype.kind == "c":
-        raise RefusedError(f"its input {move.input_name} holds complex numbers, which no attribute does")
+        raise RefusedError(f"its input {move.input_name} holds complex numbers, which no attribute can hold")
     plain = value.reshape(-1).tolist()
     if move.attribute_type in (AttributeProto.INT, AttributeProto.FLOAT):
         if len(plain) != 1:
-            raise RefusedError(f"its input {move.input_name} holds {len(plain)} values where one belongs")
+            raise RefusedError(f"its input {move.input_name} holds {len(plain)} values where one is expected")
         return helper.make_attribute(
             move.attribute, (int if move.attribute_type == AttributeProto.INT else float)(plain[0])
         )

@@ -214,7 +214,7 @@ def _what_would_help(source: LoadedModel, settings: Settings) -> str:
     mended = repair(source.model)
     if not mended.done or what_is_wrong_with_source(Document.of_message(mended.model), external=source.is_partial):
         return ""
-    return f"; --repair mends that: it would have {', and '.join(mended.done)}"
+    return f"; --repair fixes that: it would have {', and '.join(mended.done)}"
 
 
 _SHORT_OF = {

@@ -113,7 +113,7 @@ def _unknown_operator(operator: str, opset: int) -> str:
     from reducelower.model.schemas import versions
 
     if opset < 1:
-        return f"it imports opset {opset}, and there is none; mend opset_import"
+        return f"it imports opset {opset}, and there is no such opset; correct opset_import"
     if known := versions(operator):
         return f"{operator} does not exist at opset {opset}; it came with opset {known[0]}"
     from reducelower.model.suggestions import did_you_mean, operator_names

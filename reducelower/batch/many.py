@@ -35,7 +35,7 @@ __all__ = [
     "with_names_on_disk",
 ]
 
-CRASHED = "it made the process end without a word; please report this together with the model"
+CRASHED = "its worker process ended without an error message; please report this together with the model"
 
 
 def converter(settings: Settings) -> Callable[[Task], Outcome]:

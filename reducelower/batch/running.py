@@ -57,7 +57,7 @@ def _elsewhere(
                 result = future.result()
             except Exception as error:  # every executor has its own kinds for workers that are gone
                 lines = str(error).splitlines() or [""]
-                result = crashed(job, f"the executor gave it up ({type(error).__name__}: {lines[0]})")
+                result = crashed(job, f"the executor gave up on it ({type(error).__name__}: {lines[0]})")
             yield result
     finally:
         for future in futures:

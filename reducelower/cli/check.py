@@ -52,9 +52,9 @@ __all__ = ["check", "inspect"]
 @click.option(
     "--require-target",
     is_flag=True,
-    help="Fail where nothing says what to check for, as for hooks, instead of inspecting.",
+    help="Fail rather than inspect where no option says what to check for; for hooks.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status tells.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status gives the answer.")
 @click.option("-v", "--verbose", is_flag=True, help="List every node that would be rewritten.")
 @click.pass_context
 def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:

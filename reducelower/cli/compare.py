@@ -33,8 +33,12 @@ __all__ = ["diff", "verify"]
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
 )
 @JSON_OPTION
-@click.option("--allow-not-shown", is_flag=True, help="Status 0 too where nothing differs but not all could be seen.")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status tells.")
+@click.option(
+    "--allow-not-shown",
+    is_flag=True,
+    help="Exit with status 0 also where nothing differs but not everything could be seen.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status gives the answer.")
 def verify(before: str, after: str | None, **options: Any) -> int:
     """Run what differs between two models by itself, then both, and compare; or one model in several runtimes.
 
@@ -139,7 +143,7 @@ _MOST_NODES = 12
 @click.argument("after", type=FILE, metavar="B")
 @JSON_OPTION
 @report_option
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status tells.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status gives the answer.")
 def diff(before: str, after: str, **options: Any) -> int:
     """Say what differs between two models by structure: operators, attributes, constants, types, metadata.
 

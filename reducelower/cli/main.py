@@ -20,7 +20,7 @@ _COMMANDS = {
     "convert": ("convert", "convert", "Convert models to another opset version or for a runtime."),
     "expand": ("convert", "expand", "Replace composite Reduce operators by simpler ones."),
     "raise": ("convert", "raise_", "Fold primitive forms into composite operators."),
-    "repair": ("convert", "repair", "Mend what runtimes run and the ONNX checker refuses."),
+    "repair": ("convert", "repair", "Repair what runtimes accept and the ONNX checker rejects."),
     "check": ("check", "check", "Say what a conversion would change; for CI."),
     "inspect": ("check", "inspect", "Say what is in a model, and where it can go."),
     "verify": ("compare", "verify", "Run two models and compare every output."),

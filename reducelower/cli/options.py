@@ -171,7 +171,7 @@ def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
 REPAIR_OPTION: Callable[[Decorated], Decorated] = click.option(
     "--repair",
     is_flag=True,
-    help="First mend what runtimes run and the checker refuses, as the command repair does.",
+    help="First repair what runtimes accept and the checker rejects, as the command repair does.",
 )
 
 
@@ -391,7 +391,7 @@ def output_options(function: Decorated) -> Decorated:
             click.option(
                 "--resume",
                 is_flag=True,
-                help="Keep records beside the outputs, and leave alone what came of the same model and options.",
+                help="Keep records beside the outputs, and skip what was made of the same model and options before.",
             ),
             click.option(
                 "--format",

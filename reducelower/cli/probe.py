@@ -43,10 +43,10 @@ __all__ = ["command"]
 @click.option("--runtime-version", "version", help="Version of the runtime, where it cannot tell itself.")
 @click.option("-o", "--output", required=True, metavar="FILE.toml", help="The target file to write.")
 @click.option(
-    "--report", "reports", multiple=True, metavar="FILE", help="Report to write: .html, .json or .txt; many times."
+    "--report", "reports", multiple=True, metavar="FILE", help="Report to write: .html, .json or .txt; repeatable."
 )
 @click.option("--results", metavar="FILE.jsonl", help="Keep every result here, and go on from what is there already.")
-@click.option("--op", "operators", type=OPERATOR, multiple=True, help="Operator to try; many times.  [default: all]")
+@click.option("--op", "operators", type=OPERATOR, multiple=True, help="Operator to try; repeatable.  [default: all]")
 @click.option(
     "--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True, metavar="SECONDS",
     help="For one model; one that takes longer is a finding.",
@@ -145,7 +145,7 @@ def _subject(options: Mapping[str, Any]) -> Subject:
     name = options["name"] or options["runtime"] or Path(options["output"]).stem
     interpreter = options["interpreter"]
     if interpreter and shutil.which(interpreter) is None:
-        raise SettingError(f"{interpreter} is no program; --interpreter names a Python")
+        raise SettingError(f"{interpreter} is not a program; --interpreter names a Python")
     if options["template"]:
         if interpreter:
             raise click.UsageError("--interpreter goes with --runtime and --python; a command names its own")
@@ -155,7 +155,7 @@ def _subject(options: Mapping[str, Any]) -> Subject:
         return Subject.of_command(name, options["template"])
     if options["function"]:
         if ":" not in options["function"]:
-            raise SettingError(f"{options['function']} is no function; write MODULE:FUNCTION")
+            raise SettingError(f"{options['function']} is not a function; write MODULE:FUNCTION")
         return Subject.of_function(name, options["function"], interpreter)
     if options["runtime"] not in RUNTIMES:
         hint = did_you_mean(options["runtime"], RUNTIMES)

@@ -170,7 +170,9 @@ class _Tolerance(ParamType):
             except ValueError:
                 bound = -1
             if not 0 <= bound < float("inf"):
-                self.fail(f"{value!r} is no tolerance; write 16ulp, 1e-4 (relative), 0.01abs or 4ulp,1e-4", param, ctx)
+                self.fail(
+                    f"{value!r} is not a tolerance; write 16ulp, 1e-4 (relative), 0.01abs or 4ulp,1e-4", param, ctx
+                )
             bounds[kind] = bound
         return Tolerance(**bounds)
 

@@ -118,7 +118,7 @@ def _check_extent(entries: dict[str, str], size: int, what: str) -> None:
     try:
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", 0))
     except ValueError:
-        raise UnreadableModelError(what + "at an offset or length that is no number") from None
+        raise UnreadableModelError(what + "at an offset or length that is not a number") from None
     if offset < 0 or length < 0:
         raise UnreadableModelError(what + "at a negative offset or length")
     if offset + length > size:

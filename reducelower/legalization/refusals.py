@@ -49,7 +49,7 @@ def suspecting(source: Document) -> Iterator[None]:
         raise
     except ContradictionError as error:
         reason = f"the types it states contradict what its nodes yield: {error}"
-        raise ConversionError([Refusal("graph", "", "", reason, "mend it first, with reducelower.repair")]) from error
+        raise ConversionError([Refusal("graph", "", "", reason, "repair it first, with reducelower.repair")]) from error
     except Exception as error:
         reason = what_is_odd(_readable(source))
         if not reason:
@@ -61,7 +61,9 @@ def _readable(source: Document) -> ModelProto:
     try:
         return source.message
     except DecodeError:
-        raise UnreadableModelError("these bytes are no ONNX model, or are damaged; export the model again") from None
+        raise UnreadableModelError(
+            "these bytes are not an ONNX model, or are damaged; export the model again"
+        ) from None
 
 
 def fits(

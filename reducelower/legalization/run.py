@@ -207,7 +207,7 @@ def _run(
     unmended = legalizer.unmended
     notes = (
         *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
-        *(f"{says} Nothing equivalent mends that there." for says in unmended),
+        *(f"{says} No equivalent form avoids that there." for says in unmended),
     )
     if refusals:
         return Plan(opset, goal, refusals=refusals, ir_version=(old_ir, old_ir), notes=notes)
@@ -373,7 +373,7 @@ def _ground(
 def _source_opset(imported: list[int]) -> tuple[int, Refusal | None]:
     """The opset version of the default domain, and what is wrong with it if anything."""
     if not imported:
-        reason = "it imports no opset of the default domain, so it cannot be told what its operators mean"
+        reason = "it imports no opset of the default domain, so nothing says what its operators mean"
         return 0, Refusal("graph", "", "", reason, "set opset_import")
     opset = imported[0]
     different = sorted(set(imported))

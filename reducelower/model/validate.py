@@ -232,5 +232,5 @@ def _what_is_odd_about(node: NodeProto, opset: int, defined: set[str]) -> str:
     if counts - {len(node.output)}:
         return "and its branches have different numbers of outputs"
     if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) and not a.HasField("g") for a in node.attribute):
-        return "has a graph that is not there"
+        return "lacks one of its graphs"
     return ""

@@ -35,7 +35,7 @@ def epsilon_of(place: Place) -> float:
         return float(place.found.attributes["epsilon"])
     value = place.view.constant(place.values.get("epsilon", place.values.get("root_epsilon")))
     if value is None or value.size != 1:
-        raise NotItError("its epsilon is no constant of one element")
+        raise NotItError("its epsilon is not a constant of one element")
     if value.ndim > (place.view.rank(place.data) or 0):
         raise NotItError("its epsilon adds dimensions")
     number = float(value.reshape(()))

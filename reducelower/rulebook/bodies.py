@@ -42,7 +42,7 @@ def _axes(name: str, node: NodeProto, scope: Scope) -> list[int]:
     try:
         return AXES[name].of(axis, lambda: scope.needed_rank(node.input[0]))
     except RuleError as error:
-        raise RefusedError(error.reason, "mend the model") from None
+        raise RefusedError(error.reason, "correct the model") from None
 
 
 def _known_attribute(node: NodeProto, name: str, default: int) -> int:

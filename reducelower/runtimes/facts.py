@@ -38,7 +38,7 @@ def _no_operator(name: str) -> str:
     """What is wrong with the name of an operator, if anything."""
     if name.endswith(ANY_OPERATOR) or versions_of(name):
         return ""
-    return f"names {name!r}, which is no operator{did_you_mean(name, operator_names())}"
+    return f"names {name!r}, which is not an operator{did_you_mean(name, operator_names())}"
 
 
 def _no_element_type(name: str) -> str:

@@ -28,7 +28,7 @@ class Ranges:
             match = _PART.fullmatch(part.strip())
             first, dash, last = match.groups() if match else (None, None, None)
             if first is None and last is None:
-                raise ValueError(f"{text!r} is no range; write 13, 13-17, 18- or 11, 13-17")
+                raise ValueError(f"{text!r} is not a range; write 13, 13-17, 18- or 11, 13-17")
             low = int(first or 0)
             high = low if dash is None else None if last is None else int(last)
             if high is not None and high < low:

@@ -39,7 +39,9 @@ class Versions:
             match = _PART.fullmatch(part.strip())
             low, high = (release(match["low"] or ""), release(match["high"] or "")) if match else ((), ())
             if match is None or not (low or high) or (not match["dash"] and high):
-                raise ValueError(f"{text!r} is no range of versions; write 1.16, 1.14-1.16, 1.17- or -1.13, 1.17-1.23")
+                raise ValueError(
+                    f"{text!r} is not a range of versions; write 1.16, 1.14-1.16, 1.17- or -1.13, 1.17-1.23"
+                )
             high = high if match["dash"] else low
             if high and low[: len(high)] > high:
                 raise ValueError(f"{text!r} ends before it starts")

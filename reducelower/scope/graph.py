@@ -540,7 +540,7 @@ class GraphScope:
         if not isinstance(function, FunctionProto):
             raise RefusedError(
                 f"it refers to an attribute {attribute.ref_attr_name!r}, and there is no function around it",
-                "mend the model",
+                "correct the model",
             )
         if self.ground.source.omits(function, attribute.ref_attr_name):
             raise RefusedError(

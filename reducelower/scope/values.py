@@ -115,4 +115,4 @@ def read_tensor(tensor: TensorProto, folder: str = "") -> Array:
         return numpy_helper.to_array(tensor, folder)
     except Exception as error:  # numpy and onnx have several kinds of their own
         reason = " ".join(str(error).split())
-        raise RefusedError(f"the tensor {tensor.name!r} cannot be read: {reason}", "mend the model") from error
+        raise RefusedError(f"the tensor {tensor.name!r} cannot be read: {reason}", "correct the model") from error

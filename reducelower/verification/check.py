@@ -44,7 +44,7 @@ _SEVERITY: Mapping[SiteStatus, int] = {
     "different": 6,
 }
 _OF_RANGE = ("improved", "overflow", "loses range")
-_BY_DEFINITION = "the rounding that computing it by its definition allows"
+_BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
 _SHOWN = 400  # characters of inputs in a finding
@@ -485,7 +485,7 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
         if status == "different" and seen.are_apart and is_slight(before, after):
             status, reason = "not run", f"it ran in two runtimes, which may differ as much: {reason}"
         if status == "different" and _is_random(pair, seen):
-            status, reason = "not run", "it draws random numbers, other ones each time"
+            status, reason = "not run", "it draws random numbers, different ones each time"
         if status != "equal" and tolerance.absolute and _magnitude(case) > _ORDINARY:
             continue  # an absolute bound is meant for the scale of the caller's outputs
         tally.note(status, reason, case)

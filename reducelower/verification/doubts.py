@@ -69,7 +69,7 @@ def random_outputs(
             unstable |= {part for part, value in tensors(name, left) if not _identical(value, there.get(part))}
     if not unstable:
         return list(outputs)
-    reason = f"the source gives other values each time it is run ({', '.join(found) or 'it is not deterministic'})"
+    reason = f"the source gives different values each time it is run ({', '.join(found) or 'it is not deterministic'})"
     return [
         replace(item, verdict="not compared", reason=reason)
         if item.verdict == "different" and item.name in unstable and item.shape_before == item.shape_after

@@ -365,7 +365,7 @@ def _in_surroundings(
     if region.pair is inner:
         return replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)
     note = (
-        f"Of other values than those that {_listed(region.pair.nodes)} give it, the two sides differ: {alone.reason}."
+        f"On values other than those that {_listed(region.pair.nodes)} give it, the two sides differ: {alone.reason}."
     )
     if alone.status == "not run" or _are_bounded(inner, region.pair, in_range):
         kept = found.notes if alone.status == "not run" else (*found.notes, note)

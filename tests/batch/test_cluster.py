@@ -136,7 +136,7 @@ def test_a_model_that_kills_every_worker_is_the_only_one_lost(tmp_path: Path) ->
         jobs = [Task(name) for name in ("good", "deadly", "fine")]
         outcomes = list(run_all(_kills, jobs, 1, conversion_crashed, executor=executor))
     assert [item.status for item in outcomes] == [0, 3, 0]
-    assert "the executor gave it up (KilledWorker: " in outcomes[1].problems[0]
+    assert "the executor gave up on it (KilledWorker: " in outcomes[1].problems[0]
 
 
 def _kills(task: Task) -> Outcome:

@@ -74,7 +74,7 @@ class _LosesJobs(Executor):
 def test_a_lost_worker_loses_only_its_models(folder: Path, tmp_path: Path) -> None:
     outcomes = list(convert_files([folder], 13, output_dir=tmp_path / "out", executor=_LosesJobs()))
     assert [item.status for item in outcomes] == [3, 3, 3]
-    assert all(item.problems[0].endswith("gave it up (RuntimeError: the worker died)") for item in outcomes)
+    assert all(item.problems[0].endswith("gave up on it (RuntimeError: the worker died)") for item in outcomes)
 
 
 class _Breaks(Executor):
@@ -97,7 +97,7 @@ def test_an_executor_that_breaks_keeps_what_it_has_done(folder: Path, tmp_path: 
     outcomes = list(convert_files(paths, 13, output_dir=tmp_path / "out", executor=_Breaks(1), verify=False))
     assert [item.status for item in outcomes] == [0, 3, 3]
     assert opset(outcomes[0].output) == 13
-    assert all(item.problems[0].endswith("gave it up (RuntimeError: the pool is broken)") for item in outcomes[1:])
+    assert all(item.problems[0].endswith("gave up on it (RuntimeError: the pool is broken)") for item in outcomes[1:])
 
 
 def test_two_models_for_one_output_are_refused_before_any_work(folder: Path, tmp_path: Path) -> None:

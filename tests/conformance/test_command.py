@@ -116,7 +116,7 @@ def test_a_command_and_kept_results(cli: Cli, tmp_path: Path) -> None:
         (("--runtime", "openvino", "--python", "a:b"), "say what to probe"),
         (("--python", "fakes"), "write MODULE:FUNCTION"),
         (("--command", "run {model}"), "the command does not mention {inputs} and {outputs}"),
-        (("--runtime", "openvino", "--interpreter", "/nowhere/python"), "/nowhere/python is no program"),
+        (("--runtime", "openvino", "--interpreter", "/nowhere/python"), "/nowhere/python is not a program"),
         (("--python", "no_such:thing"), "No module named 'no_such'"),
         (("--python", "fakes:nothing", "--op", "ReduceSum"), "not one case came out right"),
         (("--python", "fakes:right", "--report", "x.pdf"), "x.pdf: a report ends in one of .html, .json, .txt"),

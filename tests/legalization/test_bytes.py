@@ -265,7 +265,7 @@ def test_ir_version_3_states_its_initializers_as_inputs() -> None:
 def test_damaged_bytes_are_no_model() -> None:
     data = sample().SerializeToString()
     for damaged in (data[: len(data) // 2], b"\xff" * 100, b"PK\x03\x04" + bytes(40)):
-        with pytest.raises(UnreadableModelError, match="no ONNX model"):
+        with pytest.raises(UnreadableModelError, match="not an ONNX model"):
             reducelower.convert_bytes(damaged, 18)
 
 
@@ -277,5 +277,5 @@ def test_no_bytes_are_a_model_of_nothing() -> None:
 def test_a_damaged_node_that_is_to_be_rewritten_is_no_model() -> None:
     model = sample(13)
     data = laid_out(model, node=lambda parts: b"".join(parts) + b"\x2a\x7f")
-    with pytest.raises(UnreadableModelError, match="no ONNX model"):
+    with pytest.raises(UnreadableModelError, match="not an ONNX model"):
         reducelower.convert_bytes(data, 18)

@@ -160,7 +160,7 @@ DIFFERENT: dict[str, tuple[Callable[[], ModelProto], str]] = {
     "a scale per batch": (lambda: layer(scale=(2, 1, 1)), "is of shape [2, 1, 1], where [4] belongs"),
     "a bias of lower rank": (lambda: layer(axes=(1, 2), scale=(3, 4)), "'bias' is of shape [4]"),
     "a scalar scale": (lambda: layer(scale=()), "is of shape []"),
-    "an epsilon for each": (lambda: layer(epsilon=np.full(4, 1e-5)), "no constant of one element"),
+    "an epsilon for each": (lambda: layer(epsilon=np.full(4, 1e-5)), "not a constant of one element"),
     "a negative epsilon": (lambda: layer(epsilon=-1e-5), "epsilon is -1e-05"),
     "an epsilon that adds dimensions": (lambda: layer(epsilon=[[[[1e-5]]]]), "adds dimensions"),
     "double": (lambda: layer(kind=DOUBLE), "stash_type has no double"),

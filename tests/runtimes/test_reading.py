@@ -69,7 +69,7 @@ def test_a_family_of_operators(written: str, concerned: list[str]) -> None:
         ('name = "toaster"', "", r"runtime\.name: is missing; write the name"),
         ('reads = "9-21"', "", r"opsets\.reads: is missing"),
         ('reads = "9-21"', 'reads = "21-9"', "ends before it starts"),
-        ('reads = "9-21"', 'reads = "all"', "'all' is no range; write 13, 13-17, 18-"),
+        ('reads = "9-21"', 'reads = "all"', "'all' is not a range; write 13, 13-17, 18-"),
         ("prefer = 13", "prefer = 22", r"opsets\.prefer: is 22, which is not among the opsets it reads"),
         ("prefer = 13", 'prefer = "13"', r"opsets\.prefer: is '13'; it must be a whole number"),
         ("prefer", "perfer", r"opsets\.perfer: a target file has no such key; did you mean 'prefer'\?"),

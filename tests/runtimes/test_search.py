@@ -301,7 +301,7 @@ def test_overflow_that_nothing_mends_is_left_with_a_note() -> None:
     hopeless = runtime("operators = ['ReduceL2']\nis = 'overflows'", "operators = ['ReduceSum']\nis = 'absent'")
     legalized = legalize(source, Target(13, runtime=hopeless))
     assert operators(legalized.model) == ["ReduceL2"]
-    assert legalized.plan.notes == ("on toaster 1.0, Fact 1. Nothing equivalent mends that there.",)
+    assert legalized.plan.notes == ("on toaster 1.0, Fact 1. No equivalent form avoids that there.",)
 
 
 def test_wrong_and_overflowing_is_refused_only_for_being_wrong() -> None:

@@ -89,7 +89,9 @@ def _stft(node: NodeProto, scope: Scope) -> list[NodeProto]:
         raise RefusedError("the length of the frames is not known", _OLDEST_STFT)
     onesided = int(value_of(node, "onesided", 1))
     if onesided and len(shape) == 3 and shape[2] == 2:
-        raise RefusedError("it takes one side of the transform of a complex signal, which says too little")
+        raise RefusedError(
+            "it takes one side of the transform of a complex signal, which does not determine the result"
+        )
     count = max((shape[1] - length) // int(step) + 1, 0)
     places = np.arange(count)[:, None] * int(step) + np.arange(length)
     for name in (body.input(1), body.input(3)):

@@ -48,7 +48,7 @@ def _roi_align(node: NodeProto, scope: Scope) -> list[NodeProto]:
 def _written_out(node: NodeProto, scope: Scope, *, is_shifted: bool) -> list[NodeProto]:
     if value_of(node, "mode", "avg") != "avg":
         raise RefusedError(
-            "it takes the largest of weighed elements (mode=max), where runtimes do not agree on the weights",
+            "it takes the largest of weighted elements (mode=max), where runtimes do not agree on the weights",
             f"opset {16 if is_shifted else 10} is the oldest that has it",
         )
     body = Writer(node, scope)
