@@ -33,8 +33,13 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Every module of the package that another imports, also late or for types alone."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     known = modules()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "reducelower":

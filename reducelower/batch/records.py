@@ -23,7 +23,6 @@ from reducelower.versions import versions_of
 
 __all__ = ["Content", "Origin", "Record", "content_of", "external_facts", "origin_of", "read_record", "write_record"]
 
-_BLOCK = 1 << 20
 _WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "backup", "details")
 
 
@@ -142,11 +141,8 @@ def write_record(record: Record, place: str) -> None:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _tree(name: str) -> list[tuple[str, str]]:

@@ -18,8 +18,6 @@ from reducelower.options import Settings
 
 __all__ = ["convert_unless_done"]
 
-_BLOCK = 1 << 20
-
 
 def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
     """Convert one model of this machine, unless its output is there and came of the same model and settings.
@@ -97,9 +95,6 @@ def _brought(
 
 
 def _content_of_open_file(descriptor: int) -> Content:
-    digest, size = hashlib.sha256(), 0
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    while block := os.read(descriptor, _BLOCK):
-        digest.update(block)
-        size += len(block)
-    return Content(size, digest.hexdigest())
+    with open(descriptor, "rb", buffering=0, closefd=False) as file:
+        file.seek(0)
+        return Content(os.fstat(descriptor).st_size, hashlib.file_digest(file, "sha256").hexdigest())
