@@ -8,10 +8,9 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
+from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.scope.scope import Scope
 from reducelower.scope.values import tensor_of
-
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
 @lowers("Constant", 12)
@@ -61,7 +60,7 @@ def _lower_sparse(node: NodeProto, scope: Scope) -> Outcome:
 def _lower_element_type(node: NodeProto, scope: Scope) -> Outcome:
     """Constant takes floats only before opset 9; an initializer takes everything."""
     tensor = tensor_of(node)
-    if tensor is None or tensor.data_type in _FLOATS:
+    if tensor is None or tensor.data_type in FIRST_FLOATS:
         return None
     scope.adopt_initializer(node.output[0], tensor)
     return []

@@ -1,4 +1,4 @@
-"""The ends of what an element type holds."""
+"""Element types that have something in common, and the ends of what one holds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from typing import Any
 import ml_dtypes
 from onnx import TensorProto, helper
 
-__all__ = ["FLOATS", "SIGNED", "UNSIGNED", "largest_finite"]
+__all__ = ["FIRST_FLOATS", "FLOATS", "HALVES", "SIGNED", "UNSIGNED", "largest_finite"]
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 """The floats that operators compute with; narrower ones are only stored."""
+
+FIRST_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+"""The floats that operators took before bfloat16 came."""
+
+HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+"""The floats of 16 bits."""
 
 SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
 UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)

@@ -31,6 +31,7 @@ from reducelower.model.graph import read_by
 from reducelower.model.inference import GraphKey
 from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
+from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.value_info import entry
 from reducelower.scope.fold import LARGEST
@@ -54,8 +55,6 @@ _CAST_IS_INFERRED = 6
 
 _EXACT_IN_DOUBLE = 2.0**53
 """Up to here a double holds every integer."""
-
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
 def _told(value: tuple[GraphScope, str]) -> int | list[tuple[GraphScope, str]]:
@@ -561,7 +560,7 @@ class GraphScope:
 
 def constant_takes(element_type: int, opset: int) -> bool:
     """Whether Constant takes an element type at an opset version."""
-    return opset >= _CONSTANT_TAKES_ALL or element_type in _FLOATS
+    return opset >= _CONSTANT_TAKES_ALL or element_type in FIRST_FLOATS
 
 
 def constant_nodes(name: str, tensor: TensorProto, opset: int, names: Names) -> list[NodeProto] | None:

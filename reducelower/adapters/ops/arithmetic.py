@@ -14,12 +14,11 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import set_attribute, value_of
+from reducelower.model.numbers import FLOATS, UNSIGNED
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
 
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
-_UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
 _LARGEST_POWER = 8
 
 
@@ -33,7 +32,7 @@ def _lower_pow(node: NodeProto, scope: Scope) -> Outcome:
     base_type, exponent_type = scope.needed_element_type(base), scope.needed_element_type(exponent)
     value = scope.constant(exponent)
     body = Writer(node, scope)
-    if base_type in _FLOATS:
+    if base_type in FLOATS:
         if base_type == exponent_type:
             return None
         if value is not None:
@@ -51,7 +50,7 @@ def _lower_pow(node: NodeProto, scope: Scope) -> Outcome:
         if value.ndim:
             return _spread(body, last, value.ndim, scope, base, node)
         return last
-    if TensorProto.INT64 in (base_type, exponent_type) and base_type not in _FLOATS:
+    if TensorProto.INT64 in (base_type, exponent_type) and base_type not in FLOATS:
         raise RefusedError(
             "it takes 64-bit integers to a power computed at run time, which no float type holds exactly",
             "opset 12 is the oldest that does",
@@ -98,7 +97,7 @@ def _lower_float_mod(node: NodeProto, scope: Scope) -> Outcome:
     if value_of(node, "fmod", 0):
         return None
     element_type = scope.needed_element_type(node.input[0])
-    if element_type not in _FLOATS:
+    if element_type not in FLOATS:
         return None
     body = Writer(node, scope)
     remainder = body.add("Mod", *node.input, tail="remainder", fmod=1)
@@ -109,12 +108,12 @@ def _lower_float_mod(node: NodeProto, scope: Scope) -> Outcome:
 def _mod(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
     """Integers: what is left after the quotient that Div truncates."""
     element_type = scope.needed_element_type(node.input[0])
-    if element_type in _FLOATS:
+    if element_type in FLOATS:
         return None
     body = Writer(node, scope)
     one, other = node.input
     whole = body.add("Mul", body.add("Div", one, other, tail="quotient"), other, tail="whole")
-    if value_of(node, "fmod", 0) or element_type in _UNSIGNED:
+    if value_of(node, "fmod", 0) or element_type in UNSIGNED:
         return body.yields("Sub", one, whole)
     remainder = body.add("Sub", one, whole, tail="remainder")
     return _floored(body, remainder, other, body.constant(0, element_type, "zero"))

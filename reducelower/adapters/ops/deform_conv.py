@@ -14,12 +14,12 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import HALVES
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
 
 _INT64 = TensorProto.INT64
-_NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _Sizes:
 def _of_halves(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
     """Sums of products of 16 bits are taken in float, as a kernel does; so are places, of which they hold few."""
     element_type = scope.needed_element_type(node.input[0])
-    if element_type not in _NARROW:
+    if element_type not in HALVES:
         return None
     body = Writer(node, scope)
     inputs = [name and body.add("Cast", name, tail="wide", to=TensorProto.FLOAT) for name in node.input]

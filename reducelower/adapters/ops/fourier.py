@@ -13,12 +13,12 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import HALVES
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
 
 _LARGEST = 1 << 20
-_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _OLDEST = "opset 17 is the oldest that has DFT"
 _OLDEST_STFT = "opset 17 is the oldest that has STFT"
 
@@ -43,7 +43,7 @@ def _dft(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if body.input(1):
         scope.release(body.input(1))
     element_type = scope.needed_element_type(node.input[0])
-    wide = TensorProto.FLOAT if element_type in _HALVES else element_type
+    wide = TensorProto.FLOAT if element_type in HALVES else element_type
     count = length // 2 + 1 if onesided else length
     # What lies behind the length is cut off, what the signal lacks is zero.
     angles = 2 * np.pi * (np.outer(np.arange(size), np.arange(count)) % length) / length

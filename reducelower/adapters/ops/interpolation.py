@@ -21,6 +21,7 @@ from onnx import NodeProto, TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.scope.scope import Scope
 
 __all__ = ["Axis", "interpolate"]
@@ -30,7 +31,6 @@ Floats: TypeAlias = Any
 
 # Weights of one axis: beyond this many the matrix is no longer a small constant.
 _LARGEST_MATRIX = 1 << 20
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodePro
     if coordinates is None:
         raise RefusedError(f"it uses {transformation}, which opset {scope.target_opset} does not have")
     element_type = scope.needed_element_type(node.input[0])
-    if mode != "nearest" and element_type not in _FLOATS:
+    if mode != "nearest" and element_type not in FIRST_FLOATS:
         raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")
     body = Writer(node, scope)
     rank = scope.needed_rank(node.input[0])

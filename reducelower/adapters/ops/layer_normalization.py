@@ -15,11 +15,10 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, set_attribute, value_of
+from reducelower.model.numbers import HALVES
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
-
-_NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 def _statistics_type(node: NodeProto, element_type: int) -> int:
@@ -76,7 +75,7 @@ def _group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
     groups = int(value_of(node, "num_groups"))
     # The version of opset 18 has scale and bias per group and no stash_type.
     per_group = scope.opset < 21
-    wide = element_type if per_group and element_type not in _NARROW else _statistics_type(node, element_type)
+    wide = element_type if per_group and element_type not in HALVES else _statistics_type(node, element_type)
     data = body.cast(data, element_type, wide, "wide")
     shape = body.constant([0, groups, -1], TensorProto.INT64, "group_shape")
     grouped = body.add("Reshape", data, shape, tail="grouped")

@@ -22,8 +22,6 @@ __all__: list[str] = []
 
 _WIDEST = (TensorProto.INT64, TensorProto.UINT64)
 
-_UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
-
 
 def _chosen(body: Writer, op_type: str, one: str, other: str) -> tuple[str, str, str]:
     """Operands of the Where that yields the larger or the smaller of two integers."""
@@ -51,7 +49,7 @@ def _expressed(node: NodeProto, scope: Scope) -> list[NodeProto]:
 def _magnitude(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The larger of a number and its opposite; of floating-point numbers the sum of what is above zero of either."""
     body = Writer(node, scope)
-    if scope.needed_element_type(node.input[0]) in _UNSIGNED:
+    if scope.needed_element_type(node.input[0]) in UNSIGNED:
         return body.yields("Identity", node.input[0])
     opposite = body.add("Neg", node.input[0], tail="opposite")
     if scope.needed_element_type(node.input[0]) in (*SIGNED, *UNSIGNED):

@@ -20,6 +20,7 @@ from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
+from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
@@ -82,7 +83,6 @@ def _pads_of_all(body: Writer, rank: int) -> str:
     return body.add("ScatterElements", zeros, places, body.input(1), tail="pads")
 
 
-_OLD_TYPES = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 # These float32, or at least double, holds exactly, so that they are cast around the older Pad.
 _CAST = (
     TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32,
@@ -216,7 +216,7 @@ _COMPUTED_PLACES: Mapping[str, Callable[[Writer, str, str], str]] = {
 def _lower_inputs(node: NodeProto, scope: Scope) -> Outcome:
     """Pads are an attribute, and so is the value, of type float, which must hold it exactly."""
     element_type = scope.element_type(node.input[0])
-    is_odd = element_type is not None and element_type not in _OLD_TYPES + _CAST
+    is_odd = element_type is not None and element_type not in FIRST_FLOATS + _CAST
     is_dynamic = scope.constant(node.input[1]) is None and scope.reference(node.input[1]) is None
     name = node.input[2] if len(node.input) > 2 else ""
     value = scope.constant(name) if name else None

@@ -20,12 +20,12 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, value_of
+from reducelower.model.numbers import HALVES
 from reducelower.model.schemas import element_type_name
 from reducelower.scope.scope import Scope
 
 __all__ = ["saturated"]
 
-_HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
 _SHORTS = (TensorProto.INT16, TensorProto.UINT16)
 # Their zero point is zero.
@@ -77,7 +77,7 @@ def _lower_half_scale(node: NodeProto, scope: Scope) -> Outcome:
     """Data and scale are float32, which holds every half."""
     body = Writer(node, scope)
     for index in (0, 1):
-        if scope.element_type(node.input[index]) in _HALVES:
+        if scope.element_type(node.input[index]) in HALVES:
             node.input[index] = body.add("Cast", node.input[index], to=TensorProto.FLOAT)
     drop_attribute(node, "saturate")
     return [*body.nodes, node] if body.nodes else None
@@ -175,7 +175,7 @@ def _repeated(node: NodeProto, scope: Scope) -> Callable[[Writer, str], str]:
 def _lower_half_result(node: NodeProto, scope: Scope) -> Outcome:
     """The scale is float32, and so is the result before it is cast back."""
     scale_type = scope.element_type(node.input[1])
-    return _in_float(node, scope, scale_type) if scale_type in _HALVES else None
+    return _in_float(node, scope, scale_type) if scale_type in HALVES else None
 
 
 @lowers("DequantizeLinear", 13)

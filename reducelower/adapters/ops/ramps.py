@@ -11,13 +11,13 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import HALVES
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
 
 _INT64, _DOUBLE = TensorProto.INT64, TensorProto.DOUBLE
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-_NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 @expresses("Range", opset=13)
@@ -26,7 +26,7 @@ def _range(node: NodeProto, scope: Scope) -> list[NodeProto]:
     body = Writer(node, scope)
     element_type = scope.needed_element_type(node.input[0])
     # Integers count in 64 bits; short floats in float32, as the specification says since opset 27.
-    wide = element_type if element_type in _FLOATS else TensorProto.FLOAT if element_type in _NARROW else _INT64
+    wide = element_type if element_type in _FLOATS else TensorProto.FLOAT if element_type in HALVES else _INT64
     start, limit, delta = (
         body.cast(name, element_type, wide, tail)
         for name, tail in zip(node.input, ("start", "limit", "delta"), strict=True)

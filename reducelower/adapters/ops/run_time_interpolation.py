@@ -17,12 +17,12 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.scope.scope import Scope
 
 __all__ = ["can_interpolate_at_run_time", "interpolate_at_run_time"]
 
 _FLOAT, _INT64 = TensorProto.FLOAT, TensorProto.INT64
-_INTERPOLATED = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def interpolate_at_run_time(node: NodeProto, scope: Scope, axes: list[int], scal
     mode = value_of(node, "mode", "nearest")
     transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
     element_type = scope.needed_element_type(node.input[0])
-    if mode != "nearest" and element_type not in _INTERPOLATED:
+    if mode != "nearest" and element_type not in FIRST_FLOATS:
         raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")
     body = Writer(node, scope)
     rank = scope.needed_rank(node.input[0])

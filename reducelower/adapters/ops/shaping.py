@@ -15,6 +15,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, value_of
+from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name
 from reducelower.scope.scope import Scope
 
@@ -122,7 +123,7 @@ def _lower_tile(node: NodeProto, scope: Scope) -> Outcome:
         raise RefusedError("its repeats are computed at run time", "opset 6 is the oldest that takes them so")
     element_type = scope.needed_element_type(node.input[0])
     counts = [(axis, int(count)) for axis, count in enumerate(repeats.reshape(-1).tolist()) if count != 1]
-    is_float = element_type in _TILED
+    is_float = element_type in FIRST_FLOATS
     if not is_float and not all(0 < count <= _MOST_COPIES for _, count in counts):
         raise RefusedError(
             f"it repeats {element_type_name(element_type)} {max(count for _, count in counts)} times, and Tile takes "
@@ -141,5 +142,4 @@ def _lower_tile(node: NodeProto, scope: Scope) -> Outcome:
     return body.yields("Identity", data)
 
 
-_TILED = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 _MOST_COPIES = 64

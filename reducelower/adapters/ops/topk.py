@@ -15,16 +15,15 @@ from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
+from reducelower.model.numbers import FLOATS
 from reducelower.scope.scope import Scope
 
 __all__: list[str] = []
 
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
-
 
 def _opposite(body: Writer, data: str, element_type: int) -> tuple[str, list[str]]:
     """What reverses the order of data, and back again: -x, or for integers -1 - x, which cannot overflow."""
-    if element_type in _FLOATS:
+    if element_type in FLOATS:
         return "Neg", [data]
     dtype = helper.tensor_dtype_to_np_dtype(element_type)
     highest = -1 if dtype.kind == "i" else int(np.iinfo(dtype).max)
