@@ -16,7 +16,7 @@ from reducelower.arguments import check_arguments
 from reducelower.legalization.refusals import fits, legal, name_oldest_fitting, refused, suspecting
 from reducelower.legalization.run import attempt, attempt_in_place, source_opset
 from reducelower.model.document import Document
-from reducelower.options import Book, IrVersion, Settings, Target
+from reducelower.options import Book, IrVersion, Settings, Target, require_target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import Rules
 from reducelower.runtimes.kernels import with_missing_kernels
@@ -88,7 +88,8 @@ def legalize(
         >>> made.plan
         Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 unchanged)
     """
-    check_arguments(model=model, target=target, rules=rules, ir_version=ir_version)
+    require_target(target)
+    check_arguments(model=model, rules=rules, ir_version=ir_version)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     settings = Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate)
     made = _legalize(model, target, settings, in_place=in_place, report=True)
@@ -357,7 +358,7 @@ def check(
         check_arguments(target_version=target_version)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     goal = target if target is not None else Target(target_version)
-    check_arguments(target=goal)
+    require_target(goal)
     settings = Settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     with suspecting(Document.of_message(model)):
         source = Document.of_message(model).for_trials()

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-__all__ = ["check_arguments", "integer", "name_set"]
+__all__ = ["check_arguments", "integer", "name_set", "said"]
 
 _LONGEST = 60
 
@@ -35,7 +35,7 @@ def integer(name: str, value: Any, example: int) -> None:
         TypeError: it is not an int.
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an int such as {example}, not {_said(value)}")
+        raise TypeError(f"{name} must be an int such as {example}, not {said(value)}")
 
 
 def _opset_version(name: str, value: Any) -> None:
@@ -59,7 +59,7 @@ def name_set(name: str, value: Any) -> frozenset[str]:
     names = frozenset(value)
     for item in names:
         if not isinstance(item, str):
-            raise TypeError(f"{name} must hold strings, and one of its items is {_said(item)}")
+            raise TypeError(f"{name} must hold strings, and one of its items is {said(item)}")
     return names
 
 
@@ -67,11 +67,11 @@ def _names(name: str, value: Any) -> None:
     if isinstance(value, str | bytes):
         raise TypeError(f"{name} must be a collection of names such as [{value!r}], not the single string {value!r}")
     if value is not None and not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not {_said(value)}")
+        raise TypeError(f"{name} must be a collection of names such as ['ReduceL2'], not {said(value)}")
     # What can be gone through but once is checked where it is.
     for item in value if isinstance(value, Collection) else ():
         if not isinstance(item, str):
-            raise TypeError(f"{name} must hold strings, and one of its items is {_said(item)}")
+            raise TypeError(f"{name} must hold strings, and one of its items is {said(item)}")
 
 
 def _model(name: str, value: Any) -> None:
@@ -84,18 +84,13 @@ def _model(name: str, value: Any) -> None:
     if isinstance(value, bytes):
         raise TypeError(f"{name} must be an onnx.ModelProto, not bytes; use convert_bytes or expand_bytes")
     hint = "; reducelower.ir has passes for models of onnx_ir" if type(value).__module__.startswith("onnx_ir") else ""
-    raise TypeError(f"{name} must be an onnx.ModelProto, not {_said(value)}{hint}")
+    raise TypeError(f"{name} must be an onnx.ModelProto, not {said(value)}{hint}")
 
 
 def _serialized(name: str, value: Any) -> None:
     if not isinstance(value, bytes):
         hint = "bytes(...) of it" if isinstance(value, bytearray | memoryview) else "path.read_bytes()"
-        raise TypeError(f"{name} must be the bytes of an ONNX file, not {_said(value)}; pass {hint}")
-
-
-def _target(name: str, value: Any) -> None:
-    if not hasattr(value, "without_types"):  # a Target, whose module imports this one
-        raise TypeError(f"{name} must be a reducelower.Target such as Target(13), not {_said(value)}")
+        raise TypeError(f"{name} must be the bytes of an ONNX file, not {said(value)}; pass {hint}")
 
 
 def _runtimes(name: str, value: Any) -> None:
@@ -106,12 +101,7 @@ def _runtimes(name: str, value: Any) -> None:
 
 def _budget(name: str, value: Any) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
-        raise TypeError(f"{name} must be a number of seconds, not {_said(value)}")
-
-
-def _plan(name: str, value: Any) -> None:
-    if value is not None and not hasattr(value, "as_it_is"):  # a Plan, whose module imports this one
-        raise TypeError(f"{name} must be a reducelower.Plan, as legalize gives it, not {_said(value)}")
+        raise TypeError(f"{name} must be a number of seconds, not {said(value)}")
 
 
 def _by_name(name: str, value: Any) -> None:
@@ -122,7 +112,7 @@ def _tolerances(name: str, value: Any) -> None:
     _mapping(name, value, {"float": "a Tolerance"})
     for key, given in (value or {}).items():
         if not hasattr(given, "ulp"):  # a Tolerance, which is not imported for this question
-            raise TypeError(f"{name}[{key!r}] must be a reducelower.verification.Tolerance, not {_said(given)}")
+            raise TypeError(f"{name}[{key!r}] must be a reducelower.verification.Tolerance, not {said(given)}")
 
 
 def _rules(name: str, value: Any) -> None:
@@ -139,12 +129,12 @@ def _rules(name: str, value: Any) -> None:
             f"{did_you_mean(str(value), known)}"
         )
     if not hasattr(value, "rules"):  # a RuleBook, which is not imported for this question
-        raise TypeError(f"{name} must be the name of a rule book, a folder or a RuleBook, not {_said(value)}")
+        raise TypeError(f"{name} must be the name of a rule book, a folder or a RuleBook, not {said(value)}")
 
 
 def _books(name: str, value: Any) -> None:
     if isinstance(value, str | os.PathLike) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a collection of rule books such as ['stable'], not {_said(value)}")
+        raise TypeError(f"{name} must be a collection of rule books such as ['stable'], not {said(value)}")
 
 
 def _ir_version(name: str, value: Any) -> None:
@@ -154,7 +144,7 @@ def _ir_version(name: str, value: Any) -> None:
 
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise (ValueError if isinstance(value, str) else TypeError)(
-            f"{name} must be 'auto', 'keep' or an int such as 8, not {_said(value)}"
+            f"{name} must be 'auto', 'keep' or an int such as 8, not {said(value)}"
         )
     if not 1 <= int(value) <= IR_VERSION:
         raise ValueError(
@@ -168,9 +158,7 @@ def _element_types(name: str, value: Any) -> None:
 
     for key, given in (value or {}).items():
         if not isinstance(given, str):
-            raise TypeError(
-                f"{name}[{key!r}] must be the name of an element type such as 'float32', not {_said(given)}"
-            )
+            raise TypeError(f"{name}[{key!r}] must be the name of an element type such as 'float32', not {said(given)}")
         try:
             parse_element_type(given)
         except ValueError as error:
@@ -187,19 +175,18 @@ def _ranks(name: str, value: Any) -> None:
 
 def _mapping(name: str, value: Any, example: Mapping[str, object]) -> None:
     if value is not None and not isinstance(value, Mapping):
-        raise TypeError(f"{name} must map names of values, such as {example}, not {_said(value)}")
+        raise TypeError(f"{name} must map names of values, such as {example}, not {said(value)}")
 
 
 def _base_dir(name: str, value: Any) -> None:
     if value is not None and not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name} must be the path of a folder, not {_said(value)}")
+        raise TypeError(f"{name} must be the path of a folder, not {said(value)}")
 
 
 _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "model": _model,
     "serialized": _serialized,
     "target_version": _opset_version,
-    "target": _target,
     "ops": _names,
     "without": _names,
     "without_types": _names,
@@ -214,7 +201,6 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "runtimes": _runtimes,
     "tolerances": _tolerances,
     "budget": _budget,
-    "plan": _plan,
 }
 
 
@@ -222,7 +208,7 @@ _SPELLED = {"books": "rules"}
 """Checks by another name than that of the argument."""
 
 
-def _said(value: Any) -> str:
+def said(value: Any) -> str:
     """A value as an error shows it: what it is, and short ones in full."""
     text = repr(value)
     kind = type(value).__name__

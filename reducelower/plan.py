@@ -10,7 +10,7 @@ from reducelower.model.text import counted
 from reducelower.notebook import InNotebooks
 from reducelower.options import Target
 
-__all__ = ["CHOSEN", "Label", "Plan", "Site"]
+__all__ = ["CHOSEN", "Label", "Plan", "Site", "require_plan"]
 
 
 CHOSEN = "spec/"
@@ -129,6 +129,18 @@ class Plan(InNotebooks):
     def reasons(self) -> Counter[str]:
         """How many sites each fact about the runtime is the reason of."""
         return Counter(site.because for site in self.sites if site.because)
+
+
+def require_plan(value: object) -> None:
+    """Check the argument ``plan`` of a public function.
+
+    Raises:
+        TypeError: it is neither a plan nor None.
+    """
+    if value is not None and not isinstance(value, Plan):
+        from reducelower.arguments import said
+
+        raise TypeError(f"plan must be a reducelower.Plan, as legalize gives it, not {said(value)}")
 
 
 def _change(name: str, before: int, after: int) -> str:
