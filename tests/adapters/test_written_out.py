@@ -60,16 +60,23 @@ def test_a_quantized_convolution_is_exact(per_channel: bool) -> None:
     assert_same(made, {"x": data}, 9, np.clip(wanted, 0, 255).astype(np.uint8))
 
 
-def test_a_quantized_product_is_exact() -> None:
-    left = RANDOM.integers(0, 256, (2, 4, 6)).astype(np.uint8)
+@pytest.mark.parametrize("along", ["everything", "columns", "rows"])
+def test_a_quantized_product_is_exact(along: str) -> None:
+    left = RANDOM.integers(0, 256, (2, 4, 6) if along != "rows" else (4, 6)).astype(np.uint8)
     right = RANDOM.integers(0, 256, (6, 5)).astype(np.uint8)
+    row_scales, row_zeros = np.array([0.05, 0.02, 0.1, 0.3], np.float32), np.array([120, 3, 99, 200], np.uint8)
+    scales, zeros = np.array([0.1, 0.2, 0.05, 0.01, 0.4], np.float32), np.array([7, 0, 128, 255, 31], np.uint8)
+    rows = slice(None) if along == "rows" else 0
+    columns = slice(None) if along == "columns" else 0
     constants = {
-        "ls": np.array(0.05, np.float32), "lz": np.array(120, np.uint8), "r": right, "rs": np.array(0.1, np.float32),
-        "rz": np.array(7, np.uint8), "ys": np.array(1.5, np.float32), "yz": np.array(100, np.uint8),
+        "ls": row_scales[rows], "lz": row_zeros[rows], "r": right, "rs": scales[columns], "rz": zeros[columns],
+        "ys": np.float32(1.5), "yz": np.uint8(100),
     }  # fmt: skip
-    made = one("QLinearMatMul", {"x": left}, 10, constants=constants)
-    total = (left.astype(np.int64) - 120) @ (right.astype(np.int64) - 7)
-    factor = constants["ls"] * constants["rs"] / constants["ys"]
+    made = one("QLinearMatMul", {"x": left}, 10, constants={name: np.array(held) for name, held in constants.items()})
+    column = (-1, 1) if along == "rows" else ()
+    row_zero = constants["lz"].astype(np.int64).reshape(column)
+    total = (left.astype(np.int64) - row_zero) @ (right.astype(np.int64) - constants["rz"])
+    factor = constants["ls"].reshape(column) * constants["rs"] / constants["ys"]
     expected = np.clip(np.rint(total.astype(np.float32) * factor) + 100, 0, 255).astype(np.uint8)
     assert_same(made, {"x": left}, 9, expected)
 

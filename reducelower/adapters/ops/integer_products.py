@@ -17,7 +17,7 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.ops.quantization import saturated
+from reducelower.adapters.ops.quantization import by_row, saturated
 from reducelower.errors import RefusedError
 from reducelower.scope.scope import Scope
 
@@ -100,9 +100,7 @@ def _qlinear_matmul(node: NodeProto, scope: Scope) -> list[NodeProto]:
     body = Writer(node, scope)
     left, left_scale, left_zero, right, right_scale, right_zero, scale, zero = node.input
     total = body.add("MatMulInteger", left, right, left_zero, right_zero, tail="sums")
-    for name in (left_scale, right_scale):
-        if scope.shape(name) not in ((), (1,)):
-            raise RefusedError("it has a scale per row or column", "opset 10 is the oldest that has QLinearMatMul")
+    left_scale = by_row(body, left_scale, left_scale)
     scales = body.add("Mul", left_scale, right_scale, tail="scales")
     return _requantized(body, total, body.add("Div", scales, scale, tail="scale"), zero)
 

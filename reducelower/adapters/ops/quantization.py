@@ -24,7 +24,7 @@ from reducelower.model.numbers import HALVES
 from reducelower.model.schemas import element_type_name
 from reducelower.scope.scope import Scope
 
-__all__ = ["saturated"]
+__all__ = ["by_row", "saturated"]
 
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
 _SHORTS = (TensorProto.INT16, TensorProto.UINT16)
@@ -284,17 +284,26 @@ def saturated(body: Writer, data: str, zero: str, element_type: int) -> list[Nod
 
 
 @expresses("MatMulInteger", opset=9)
-def _matmul_integer(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
-    """The product of the differences to the zero points, in int32; only zero points per tensor."""
+def _matmul_integer(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """The product of the differences to the zero points, in int32."""
     body = Writer(node, scope)
     factors = []
     for index in (0, 1):
         factor = body.add("Cast", node.input[index], tail="integers", to=TensorProto.INT32)
         if body.input(index + 2):
-            # Those of the rows of A would have to be turned; those of the columns of B lie along the last axis.
-            if index == 0 and scope.shape(body.input(2)) not in ((), (1,)):
-                return None
             zero = body.add("Cast", body.input(index + 2), tail="zero", to=TensorProto.INT32)
+            if index == 0:
+                zero = by_row(body, zero, body.input(2))
             factor = body.add("Sub", factor, zero, tail="difference")
         factors.append(factor)
     return body.yields("MatMul", *factors)
+
+
+def by_row(body: Writer, name: str, source: str) -> str:
+    """Values for the rows of a matrix, as many as `source` has, as a column; those of columns lie along the last axis.
+
+    One for all stays as it is, and so do those of stacked matrices, whose shape says where they belong.
+    """
+    if body.scope.needed_rank(source) != 1 or body.scope.shape(source) == (1,):
+        return name
+    return body.add("Reshape", name, body.constant([-1, 1], TensorProto.INT64, "column"), tail="column")
