@@ -48,6 +48,8 @@ class Writer:
         made = make_node(op_type, inputs, [self.node.output[output]], **attributes)
         if output == 0:
             copy_marks(self.node, made)
+        else:  # a node of the model may be called like the value
+            made.name = self.scope.fresh(self._stem, f"/{self.node.op_type}/output_{output}")
         self.nodes.append(made)
         return self.nodes
 

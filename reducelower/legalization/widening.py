@@ -188,6 +188,8 @@ def _fitted(node: NodeProto, narrow: _Narrow | None, names: Names) -> Iterator[N
         bounds = [names.fresh(result, f"/{step}/operand") for _ in operands]
         for name, operand in zip(bounds, operands, strict=True):
             yield make_node("Constant", [], [name], value=from_array(np.array(operand, dtype)))
-        made = names.fresh(result, f"/{step}") if (step, operands) != steps[-1] else result
-        yield make_node(step, [value, *bounds], [made])
-        value = made
+        name = names.fresh(result, f"/{step}")
+        made = make_node(step, [value, *bounds], [result if (step, operands) == steps[-1] else name])
+        made.name = name
+        yield made
+        value = name

@@ -128,7 +128,8 @@ class _Instance:
         for name, output in zip(self.function.output, self.node.output, strict=False):
             source = self.body.same.get(name, name)
             if output and (source in self.constants or self.names[source] != output):
-                made.append(NodeProto(op_type="Identity", name=output, input=[self._read(source)], output=[output]))
+                named = self.scope.fresh(self.stem, f"/{self.node.op_type}/{name}")
+                made.append(NodeProto(op_type="Identity", name=named, input=[self._read(source)], output=[output]))
         for copy in made:
             if self.node.output[0] in copy.output:
                 copy_marks(self.node, copy)
@@ -138,7 +139,10 @@ class _Instance:
         copy = NodeProto(op_type=inner.op_type, domain=inner.domain)
         copy.input.extend(map(self._read, inner.input))
         copy.output.extend(self._name(name) for name in inner.output)
-        copy.name = next(filter(None, copy.output), "")
+        name = next(filter(None, inner.output), "")
+        # What yields the first output takes the name of the node; another value may be called like a node of the model.
+        is_other = self._name(name) in self.node.output[1:]
+        copy.name = self.scope.fresh(self.stem, f"/{self.node.op_type}/{name}") if is_other else self._name(name)
         for attribute in inner.attribute:
             self._attribute(attribute, copy)
         for _, _, graph in subgraphs(copy):

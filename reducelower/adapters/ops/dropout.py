@@ -64,8 +64,8 @@ def _raise_training_mode(node: NodeProto, scope: Scope) -> Outcome:
 
 
 def _cast_mask(node: NodeProto, scope: Scope, element_type: int) -> list[NodeProto]:
-    mask = scope.fresh(node.name or node.output[0], "/Dropout/mask")
-    cast = helper.make_node("Cast", [mask], [node.output[1]], name=node.output[1], to=element_type)
+    mask, name = (scope.fresh(node.name or node.output[0], f"/Dropout/{tail}") for tail in ("mask", "cast"))
+    cast = helper.make_node("Cast", [mask], [node.output[1]], name=name, to=element_type)
     node.output[1] = mask
     return [node, cast]
 
