@@ -23,8 +23,9 @@ OPERATORS = {
 
 def beside(text: str) -> ModelProto:
     """The operator, and nodes beside it that are called like its outputs."""
-    model = parser.parse_model(f"""<ir_version: 11, opset_import: ["": 23]> g (float[2,3,3] x, float[2,2,3,3] u) => (float[2,3,3] y)
-        <float[3] s = {{1, 2, 3}}, int64[1] two = {{2}}, float q = {{0.5}}> {{ {text}  y = Neg (x) }}""")
+    model = parser.parse_model(f"""<ir_version: 11, opset_import: ["": 23]>
+        g (float[2,3,3] x, float[2,2,3,3] u) => (float[2,3,3] y)
+        <float[3] s = {{1, 2, 3}}, float q = {{0.5}}> {{ {text}  y = Neg (x) }}""")
     for node in list(model.graph.node):
         for name in filter(None, node.output):
             model.graph.node.add(op_type="Identity", name=name, input=[name], output=[f"{name}_again"])
