@@ -14,7 +14,7 @@ from reducelower.legalization.memo import Outcome
 from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.inference import skeleton
 
-__all__ = ["contradicts_inference", "is_in_doubt", "wrong_node"]
+__all__ = ["contradicts_inference", "is_in_doubt", "objection", "wrong_node"]
 
 _IR_VERSION = 10
 """An IR version whose models may hold whatever a rule writes."""
@@ -67,16 +67,17 @@ def is_in_doubt(outcome: Outcome, opset: int, types: Mapping[str, TypeProto]) ->
         known |= read.union(node.output)
         graph.node.append(node)
         graph.value_info.extend(ValueInfoProto(name=name, type=types[name]) for name in node.output if name in types)
-    return _objection(model) != ""
+    return objection(model) != ""
 
 
 def contradicts_inference(before: ModelProto, after: ModelProto) -> str:
     """What strict shape inference objects to in a model and not in the one it came of; empty if nothing."""
-    objection = _objection(skeleton(after))
-    return "" if not objection or _objection(skeleton(before)) else objection
+    found = objection(skeleton(after))
+    return "" if not found or objection(skeleton(before)) else found
 
 
-def _objection(model: ModelProto) -> str:
+def objection(model: ModelProto) -> str:
+    """What strict shape inference objects to in a model; empty if nothing."""
     try:
         shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except Exception as error:  # inference has several kinds of its own

@@ -21,13 +21,14 @@ from onnx import (
 )
 
 from reducelower.arguments import check_arguments
+from reducelower.legalization.checking import objection
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
-from reducelower.model.graph import read_from_outside, subgraphs, walk
+from reducelower.model.graph import all_nodes, read_from_outside, subgraphs, walk
 from reducelower.model.inference import infer, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.validate import what_is_wrong_with_calls
 
-__all__ = ["Repaired", "drop_stale", "inferred_afresh", "mends_more", "repair"]
+__all__ = ["Repaired", "drop_shapes_in_loops", "drop_stale", "inferred_afresh", "mends_more", "repair"]
 
 _MOST_NAMES = 5
 
@@ -94,6 +95,22 @@ def drop_stale(model: ModelProto, found: GraphProto | None = None) -> Repaired:
     mended = ModelProto()
     mended.CopyFrom(model)
     return Repaired(mended, tuple(_drop(mended, found)))
+
+
+def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
+    """Drop the shapes that bodies of Loop and Scan state of what they are handed and hand on; the model is changed.
+
+    An exporter may state scalars there whatever they are, which inference of old opset versions does not look into.
+    """
+    dropped = False
+    for node in all_nodes(model):
+        bodies = [graph for _, _, graph in subgraphs(node)] if node.op_type in ("Loop", "Scan") else []
+        own = 2 if node.op_type == "Loop" else 0  # the count and the condition, which onnxruntime wants the shapes of
+        for value in (value for body in bodies for value in (*body.input[own:], *body.output[own // 2 :])):
+            dropped |= value.type.tensor_type.HasField("shape")
+            value.type.tensor_type.ClearField("shape")
+    if dropped:
+        yield "dropped the shapes it states inside of loops, which are not what their nodes yield"
 
 
 def mends_more(model: ModelProto, found: GraphProto) -> bool:
@@ -213,6 +230,9 @@ def _drop_contradictions(model: ModelProto) -> Iterator[str]:
     if wrong:
         names = _listed([value.name for value in wrong])
         yield f"corrected the types it states of its outputs {names}, which are not what its nodes yield"
+    still = objection(skeleton(model))
+    if "op_type:Loop" in still or "op_type:Scan" in still:
+        yield from drop_shapes_in_loops(model)
 
 
 def _wrong_outputs(model: ModelProto, found: GraphProto) -> list[ValueInfoProto]:

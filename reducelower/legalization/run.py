@@ -53,13 +53,28 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
         ValueError: the target makes no sense.
     """
     draft, plan = _without_stale(source, target, settings, report=report)
-    if not _can_be_held(source.message, plan, settings):
-        return draft, plan
-    wide = ModelProto()
-    wide.CopyFrom(source.message)
-    done = _hold_in_wider(wide, plan, settings)
-    draft, plan = _without_stale(Document.of_message(wide), target, settings, report=report)
-    return draft, replace(plan, notes=(done, *plan.notes))
+    done: tuple[str, ...] = ()
+    if _can_be_held(source.message, plan, settings):
+        wide = ModelProto()
+        wide.CopyFrom(source.message)
+        done = (_hold_in_wider(wide, plan, settings),)
+        source = Document.of_message(wide)
+        draft, plan = _without_stale(source, target, settings, report=report)
+    if _contradicts_in_loops(source, draft, plan):
+        from reducelower.legalization.repair import drop_shapes_in_loops
+
+        open_model = ModelProto()
+        open_model.CopyFrom(source.message)
+        done += tuple(drop_shapes_in_loops(open_model))
+        draft, plan = _without_stale(Document.of_message(open_model), target, settings, report=report)
+    return draft, replace(plan, notes=(*done, *plan.notes))
+
+
+def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
+    """Whether what is stated inside of loops contradicts what inference finds at the new opset version only."""
+    if plan.refusals or plan.source_opset == plan.target.opset or not any(map(draft.may_hold, ("Loop", "Scan"))):
+        return False
+    return contradicts_inference(source.message, draft.document().message) != ""
 
 
 def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:

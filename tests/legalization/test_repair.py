@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import ModelProto, checker, parser
+from onnx import ModelProto, checker, parser, shape_inference
 
 import reducelower
 from reducelower import ConversionError
@@ -53,6 +53,40 @@ def test_order_that_is_right_is_left_alone() -> None:
 def test_nodes_in_a_circle_stay_as_they_are() -> None:
     source = model("g (float[3] x) => (float[3] y) { y = Add(x, z) z = Neg(y) }")
     assert reducelower.repair(source).model == source
+
+
+# Opset 14 is the oldest whose inference tells the type of `e`, and so looks at what is gathered: no scalar, as stated.
+SCALAR_IN_A_LOOP = """g (float[2,3] x, float[3] v) => (float[a,b] y) <int64 n = {2}, bool c = {1}> {
+    s = Shape (v) w = Cast <to = 1> (s) q = Floor (w) k = Cast <to = 7> (q) d = Div (k, k) e = Reshape (n, d)
+    z = Sub (e, e)
+    y = Loop (n, c, x) <body = b (int64 i, bool on, float carried) => (bool off, float next) {
+        off = Identity (on) t = Gather <axis = 0> (carried, z) next = Add (carried, t) }>
+}"""
+
+
+def grown() -> np.ndarray:
+    once = X + X[:1]
+    return np.asarray(once + once[:1])
+
+
+@pytest.mark.parametrize("target", [9, 14, 16, 21])
+def test_scalars_stated_in_a_loop_come_to_every_opset(target: int) -> None:
+    source = model(SCALAR_IN_A_LOOP, imports='"" : 11')
+    checker.check_model(source, full_check=True)
+    made = reducelower.legalize(source, reducelower.Target(target))
+    checker.check_model(made.model, full_check=True)
+    assert ("inside of loops" in " ".join(made.plan.notes)) == (target >= 14)
+    np.testing.assert_array_equal(run(made.model, {"x": X, "v": X[0]})[0], grown())
+
+
+def test_scalars_stated_in_a_loop_are_mended() -> None:
+    source = model(SCALAR_IN_A_LOOP, imports='"" : 16')
+    with pytest.raises(shape_inference.InferenceError):
+        checker.check_model(source, full_check=True)
+    mended = reducelower.repair(source)
+    assert mended.done == ("dropped the shapes it states inside of loops, which are not what their nodes yield",)
+    checker.check_model(mended.model, full_check=True)
+    np.testing.assert_array_equal(run(mended.model, {"x": X, "v": X[0]})[0], grown())
 
 
 def test_only_stated_types_that_contradict_are_dropped() -> None:
