@@ -32,6 +32,8 @@ GENERAL = {
     "onnxruntime": {"ReduceLogSumExp"},
     "onnxruntime@1.16": {"ReduceLogSumExp"},
     "opencv": {"ReduceMean"},  # of integers, also where it reduces nothing
+    # scalars, which come with a dimension only where they are computed from; omitted axes that reduce nothing
+    "rknn": {"ReduceL2", "ReduceMax", "ReduceMean"},
     "tract": {"ReduceSum"},  # of float16, also where nothing is lost
 }
 """Reductions of which a fact says a little more than was measured."""
@@ -40,6 +42,8 @@ GENERAL = {
 BESIDES = {
     "onnxruntime": {"ReduceLogSumExp"},  # larger values than the suite's, see test_shipped.py
     "onnxruntime@1.16": {"Mul"},  # met in products written out
+    "qnn": {"Abs", "Split"},  # met in products written out
+    "rknn": {"If", "ReduceL2"},  # met in what stands for it, at opset 7
     "tinygrad": {"Size"},  # met in rules that count
     "tract": {"If"},  # met in what axes known at run time turn into
     "tvm": {"If"},

@@ -1,6 +1,7 @@
 """onnxruntime-web: its WebAssembly kernels, run by Node.js, which has the package installed in the current folder.
 
-The environment variable ORT_WEB_FOLDER names another folder whose ``node_modules`` has it.
+The environment variable ORT_WEB_FOLDER names another folder whose ``node_modules`` has it. ORT_WEB_PROVIDER=webgpu runs
+its WebGPU kernels, and those of WebAssembly for what they lack; Node.js needs the package webgpu for that.
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ from typing import Any
 __all__ = ["run", "version"]
 
 _PROGRAM = """
-const ort = require('onnxruntime-web');
+const provider = process.env.ORT_WEB_PROVIDER || 'wasm';
+if (provider === 'webgpu') {
+  const {create, globals} = require('webgpu');
+  Object.assign(globalThis, globals);
+  Object.defineProperty(globalThis, 'navigator', {value: {gpu: create([])}, configurable: true});
+  // The package takes no memory that threads share, which is what WebAssembly's is.
+  const write = GPUQueue.prototype.writeBuffer;
+  GPUQueue.prototype.writeBuffer = function (buffer, at, data, ...part) {
+    return write.call(this, buffer, at, data.slice(), ...part);
+  };
+}
+const ort = require(provider === 'webgpu' ? 'onnxruntime-web/webgpu' : 'onnxruntime-web');
 ort.env.wasm.numThreads = 1;
 ort.env.logLevel = 'fatal';
 const say = text => process.stdout.write(text + '\\n');
@@ -27,7 +39,7 @@ const arrays = {float32: Float32Array, float64: Float64Array, int8: Int8Array, u
   bool: Uint8Array, float16: typeof Float16Array === 'undefined' ? Uint16Array : Float16Array};
 async function answer(request) {
   const model = new Uint8Array(bytes(request.model));
-  const session = await ort.InferenceSession.create(model, {executionProviders: ['wasm']});
+  const session = await ort.InferenceSession.create(model, {executionProviders: [provider]});
   const feeds = {};
   for (const [name, value] of Object.entries(request.inputs))
     feeds[name] = new ort.Tensor(value.type, new arrays[value.type](bytes(value.data)), value.dims);
