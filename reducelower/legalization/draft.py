@@ -6,9 +6,13 @@ from onnx import ModelProto, NodeProto
 
 from reducelower.model.census import Census, graph_field, graph_head
 from reducelower.model.document import Document
+from reducelower.model.inference import skeleton
 from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
 
 __all__ = ["Draft"]
+
+_HEAVY = 1 << 20
+"""Bytes of a model, its nodes apart, from which on it pays to search it without weights."""
 
 
 class Draft:
@@ -20,10 +24,11 @@ class Draft:
         census: the census of the model as it was, where it was at hand as bytes.
     """
 
-    def __init__(self, model: ModelProto, census: Census | None = None) -> None:
+    def __init__(self, model: ModelProto, census: Census | None = None, source: bytes | None = None) -> None:
         """Edit a message where it stands; see `of_bytes` for the other way."""
         self.model = model
         self.census = census
+        self._source = source
         self._serialized = None if census is None else SerializedNodes(census)
         self.nodes: NodeList = ParsedNodes(model.graph.node) if self._serialized is None else self._serialized
 
@@ -35,7 +40,7 @@ class Draft:
             google.protobuf.message.DecodeError: the bytes are no model.
         """
         census = Census(serialized)
-        return cls(ModelProto.FromString(census.rest), census)
+        return cls(ModelProto.FromString(census.rest), census, serialized)
 
     @classmethod
     def of_document(cls, source: Document) -> Draft:
@@ -45,6 +50,17 @@ class Draft:
         copy = ModelProto()
         copy.CopyFrom(source.message)
         return cls(copy)
+
+    def searchable(self) -> bytes | None:
+        """Bytes in which every name of the model stands, its length in front of it, as long as nothing was edited.
+
+        Weights, which may be most of a model, are not among them. None where the model was not at hand as bytes.
+        """
+        if self.census is None or self._source is None:
+            return None
+        if len(self.census.rest) < _HEAVY:
+            return self._source
+        return self.census.serialized + skeleton(self.model).SerializeToString()
 
     def may_hold(self, op_type: str) -> bool:
         """Whether nodes of an operator may stand anywhere in the model, found without putting it together."""

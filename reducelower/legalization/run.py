@@ -213,7 +213,15 @@ def _run(
     rules = Rules(settings.rules, goal.without_types)
     with kept(_kind_of_run(goal, settings, is_last_attempt=is_last_attempt)) as memory:
         ground = _ground(
-            model, source, goal, settings, sole_type, memory.values, is_last_attempt=is_last_attempt, lenient=lenient
+            model,
+            source,
+            goal,
+            settings,
+            sole_type,
+            memory.values,
+            draft.searchable(),
+            is_last_attempt=is_last_attempt,
+            lenient=lenient,
         )
         memo = Memo(memory, remembers=settings.memo)
         legalizer = Legalizer(draft, goal, ground, rules, memo, checks=settings.validate)
@@ -363,6 +371,7 @@ def _ground(
     settings: Settings,
     sole_type: Callable[[], int | None] = lambda: None,
     values: Values | None = None,
+    searchable: bytes | None = None,
     *,
     is_last_attempt: bool = False,
     lenient: bool = False,
@@ -371,7 +380,7 @@ def _ground(
     element_types = {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()}
     ranks = settings.ranks or {}
     return Ground(
-        Names(lambda: source.message, source.searchable),
+        Names(lambda: source.message, searchable or source.searchable),
         source.inference(element_types, ranks, sole_type, lenient=lenient),
         opset=target.opset,
         element_types=element_types,

@@ -137,16 +137,20 @@ def _numbered_one_by_one(column: Sequence[bytes]) -> tuple[list[bytes], NDArray[
 
 
 class Columns:
-    """What the nodes of a graph are, column by column."""
+    """What the nodes of a graph are, column by column.
+
+    Attributes:
+        serialized: the bytes of a graph that holds the nodes and nothing else.
+    """
 
     def __init__(self, graph: Any) -> None:
         """Look at the nodes of a graph as `graph_of` makes it."""
         self._count = len(graph.node)
-        self._serialized: bytes = graph.SerializeToString()
+        self.serialized: bytes = graph.SerializeToString()
 
     @cached_property
     def _columns(self) -> Any:
-        columns = _class("NodesGraph").FromString(self._serialized).node
+        columns = _class("NodesGraph").FromString(self.serialized).node
         for number in _OTHERS:
             columns.ClearField(f"{_OTHER}{number}")
         return columns
@@ -193,12 +197,12 @@ class Columns:
     @cached_property
     def inputs(self) -> Sequence[bytes]:
         """The inputs of all nodes, in order; what graphs inside them read is not among them."""
-        return _class("ReadersGraph").FromString(self._serialized).node.input  # type: ignore[no-any-return]
+        return _class("ReadersGraph").FromString(self.serialized).node.input  # type: ignore[no-any-return]
 
     @cached_property
     def outputs(self) -> Sequence[bytes]:
         """The outputs of all nodes, in order; one that is left out is empty."""
-        return _class("YieldersGraph").FromString(self._serialized).node.output  # type: ignore[no-any-return]
+        return _class("YieldersGraph").FromString(self.serialized).node.output  # type: ignore[no-any-return]
 
     def reading(self, names: Collection[str]) -> set[str]:
         """Which of some names nodes read; not what graphs inside nodes do."""
@@ -223,12 +227,12 @@ class Census(Columns):
         self.graph: Any = _class("Apart").FromString(serialized).graph
         self.graph.DiscardUnknownFields()
         super().__init__(self.graph)
-        self.rest: bytes = _without_first(self._serialized, serialized) or _without_nodes(serialized)
+        self.rest: bytes = _without_first(self.serialized, serialized) or _without_nodes(serialized)
 
     @cached_property
     def nodes(self) -> Sequence[bytes]:
         """The serialized nodes as they were, whatever has become of them."""
-        return graph_from(self._serialized).node  # type: ignore[no-any-return]
+        return graph_from(self.serialized).node  # type: ignore[no-any-return]
 
 
 def _without_first(nodes: bytes, model: bytes) -> bytes:
