@@ -18,6 +18,7 @@ from reducelower.adapters.registry import crossings
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import is_deprecated, versions
+from reducelower.model.text import one_line
 from reducelower.rulebook.bodies import instantiate, instantiate_function
 from reducelower.rulebook.rules import Rules
 from reducelower.scope.scope import Scope
@@ -134,7 +135,7 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
     try:
         text = found.get_context_dependent_function_with_opset_version(written, node.SerializeToString(), types)
     except Exception as error:  # the operators raise several kinds
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise RefusedError(
             f"opset {scope.target_opset} does not have {node.op_type}, and its function body cannot be made: {reason}"
         ) from error

@@ -13,6 +13,7 @@ from onnx.serialization import registry
 
 from reducelower.errors import UnreadableModelError
 from reducelower.model.document import Document
+from reducelower.model.text import one_line
 from reducelower.model.wire import LENGTH, CutShortError, MalformedError, Window
 
 __all__ = ["LARGEST_MESSAGE", "check_writable", "format_of", "is_binary", "parse", "refuse_size", "serialize"]
@@ -129,7 +130,7 @@ def _parse_text(data: bytes, name: str, form: str) -> ModelProto:
     except RecursionError:
         raise UnreadableModelError(f"{name} nests subgraphs deeper than can be read") from None
     except Exception as error:  # four parsers, each with exceptions of its own
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error)[:200]
         raise UnreadableModelError(f"{name} is not an ONNX model in {form} format: {reason}") from None
 
 

@@ -13,6 +13,7 @@ from onnx import ModelProto, TypeProto, ValueInfoProto, checker, shape_inference
 from reducelower.legalization.memo import Outcome
 from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.inference import skeleton
+from reducelower.model.text import one_line
 
 __all__ = ["contradicts_inference", "is_in_doubt", "objection", "wrong_node"]
 
@@ -81,5 +82,5 @@ def objection(model: ModelProto) -> str:
     try:
         shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except Exception as error:  # inference has several kinds of its own
-        return " ".join(str(error).split()) or type(error).__name__
+        return one_line(error)
     return ""

@@ -26,6 +26,7 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema, versions
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import one_line
 from reducelower.model.validate import what_is_wrong_with_calls
 from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
@@ -343,7 +344,7 @@ def _unlike_branches(model: ModelProto) -> Refusal | None:
         shape_inference.infer_shapes(skeleton(model), strict_mode=True)
     except Exception as error:  # inference has several kinds of its own
         if "op_type:If" in str(error):
-            reason = f"the branches of an If give different shapes: {' '.join(str(error).split())}"
+            reason = f"the branches of an If give different shapes: {one_line(error)}"
             return Refusal("graph", "", "", reason, f"opset {_BRANCHES_MAY_DIFFER} is the oldest that allows it")
     return None
 

@@ -20,6 +20,7 @@ from onnx import (
 from reducelower.model.declared import declare
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
+from reducelower.model.text import one_line
 from reducelower.model.value_info import is_known
 
 __all__ = [
@@ -158,7 +159,7 @@ class Inference:
                 self._open = infer_shapes(bare, lenient=self._is_lenient)
             except shape_inference.InferenceError as error:
                 # Whoever asks again is told again: several attempts may share what was inferred.
-                self._types, self._contradiction = None, " ".join(str(error).split()) or type(error).__name__
+                self._types, self._contradiction = None, one_line(error)
                 raise ContradictionError(self._contradiction) from error
             except Exception:
                 # A model that inference cannot even read has no inferred types; what needs one is refused and names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["counted", "shape_text", "short", "shown", "xml_text"]
+__all__ = ["counted", "one_line", "shape_text", "short", "shown", "xml_text"]
 
 _LONGEST = 1000
 _NOT_IN_XML = "[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
@@ -24,6 +24,11 @@ def shown(text: str) -> str:
 def counted(number: int, what: str) -> str:
     """A number of things, in words."""
     return f"{number} {what}{'s' * (number != 1)}"
+
+
+def one_line(error: BaseException) -> str:
+    """What an exception of another library says, on one line; its kind where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def short(text: str, length: int) -> str:

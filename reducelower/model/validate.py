@@ -14,6 +14,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.text import one_line
 
 __all__ = ["what_is_odd", "what_is_wrong_with_calls"]
 
@@ -67,12 +68,8 @@ def _odd_tensor(tensor: TensorProto) -> str:
     try:
         numpy_helper.to_array(tensor)
     except Exception as error:  # numpy has several kinds of its own
-        return f"the tensor {tensor.name!r} cannot be read: {_one_line(error)}"
+        return f"the tensor {tensor.name!r} cannot be read: {one_line(error)[:200]}"
     return ""
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def _odd_nesting(model: ModelProto) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from reducelower.numerics.normalizations import exact_normalization
 from reducelower.numerics.ulp import distance_in_ulps
@@ -18,27 +19,44 @@ from reducelower.rulebook.normalization_specimens import Call, calls
 __all__ = ["call_model", "calls", "compare_call"]
 
 
-def call_model(rule: Rule, element_type: int, call: Call) -> ModelProto:
-    """A model whose only node calls the rule on inputs of open shapes."""
+def call_model(
+    rule: Rule,
+    element_type: int,
+    values: Sequence[npt.NDArray[Any]],
+    attributes: Mapping[str, Any],
+    axes: Sequence[int] | None = None,
+) -> ModelProto:
+    """A model whose only node calls a rule on inputs of open shapes.
+
+    Args:
+        rule: the rule.
+        element_type: that of the data.
+        values: what its first inputs are to be.
+        attributes: of the node, as far as the rule declares them.
+        axes: the next input, an initializer; None leaves it out.
+    """
     function = rule.function
+    given = function.input[: len(values)]
+    rest = [] if len(given) == len(function.input) else ["" if axes is None else "axes"]
+    initializers = [] if axes is None else [numpy_helper.from_array(np.array(axes, np.int64), "axes")]
     node = helper.make_node(
-        function.name, function.input, [function.output[0]], domain=function.domain, overload=function.overload
+        function.name, [*given, *rest], [function.output[0]], domain=function.domain, overload=function.overload
     )
-    for name, value in call.attributes.items():
+    for name, value in attributes.items():
         if name in function.attribute:
             node.attribute.append(helper.make_attribute(name, value))
     for name in rule.axes:
-        axes = AXES[name].of(call.attributes.get("axis", -1), lambda: call.inputs[0].ndim)
-        node.attribute.append(helper.make_attribute(name, axes))
+        bound = AXES[name].of(attributes.get("axis", -1), lambda: values[0].ndim)
+        node.attribute.append(helper.make_attribute(name, bound))
     if "stash_type" in function.attribute:
         node.attribute.append(helper.make_attribute("stash_type", TensorProto.FLOAT))
     node.attribute.extend(bind(rule, element_type).values())
     inputs = [
         helper.make_tensor_value_info(name, element_type, [f"{name}{axis}" for axis in range(value.ndim)])
-        for name, value in zip(function.input, call.inputs, strict=True)
+        for name, value in zip(given, values, strict=True)
     ]
     outputs = [helper.make_tensor_value_info(function.output[0], element_type, None)]
-    graph = helper.make_graph([node], "rule", inputs, outputs)
+    graph = helper.make_graph([node], "rule", inputs, outputs, initializers)
     imports = [helper.make_opsetid("", rule.opset), helper.make_opsetid(function.domain, 1)]
     return helper.make_model(graph, functions=[function], opset_imports=imports, ir_version=10)
 

@@ -14,13 +14,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
+from onnx import ModelProto, TensorProto, defs
 
+from reducelower.model.text import one_line
 from reducelower.numerics.normalizations import NORMALIZATIONS
 from reducelower.numerics.truth import OPERATORS, reduce_floats, reduce_integers
 from reducelower.numerics.ulp import LIMITS, distance_in_ulps, distance_in_units, ulp
 from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.book import Rule, RuleBook, bind
+from reducelower.rulebook.book import Rule, RuleBook
 from reducelower.rulebook.element_types import CLASSES, type_name
 from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.normalization_trial import call_model, calls, compare_call
@@ -165,11 +166,12 @@ class _Try:
 def _reduction_tries(rule: Rule, element_type: int) -> Iterator[_Try]:
     op_type = rule.function.name
     for specimen in specimens(op_type, element_type):
+        attributes = {"keepdims": int(specimen.keepdims), "noop_with_empty_axes": int(specimen.noop)}
         yield _Try(
             str(specimen),
             (specimen.data.ndim, specimen.axes, specimen.keepdims, specimen.noop),
-            partial(_model, rule, element_type, specimen),
-            {"data": specimen.data},
+            partial(call_model, rule, element_type, (specimen.data,), attributes, specimen.axes),
+            {rule.function.input[0]: specimen.data},
             partial(_compare, op_type, element_type, specimen),
         )
 
@@ -180,7 +182,7 @@ def _normalization_tries(rule: Rule, element_type: int) -> Iterator[_Try]:
         yield _Try(
             str(call),
             (call.inputs[0].ndim, tuple((name, str(value)) for name, value in call.attributes.items())),
-            partial(call_model, rule, element_type, call),
+            partial(call_model, rule, element_type, call.inputs, call.attributes),
             dict(zip(rule.function.input, call.inputs, strict=True)),
             partial(compare_call, op_type, element_type, call, limit=LIMITS.get(element_type, 0.0)),
         )
@@ -204,7 +206,7 @@ class _Bench:
                 return np.asarray(self._session(attempt).run(None, attempt.feeds)[0])
         except Exception as error:
             if self.runtime == _RUNTIMES[-1]:
-                raise RuleError(f"does not run: {' '.join(str(error).split())[:300]}") from None
+                raise RuleError(f"does not run: {one_line(error)[:300]}") from None
         self.runtime = _RUNTIMES[-1]
         self._sessions.clear()
         return self.run(attempt)
@@ -233,34 +235,6 @@ def _reference_session(model: ModelProto) -> Any:
 _OPEN = {"onnxruntime": _onnxruntime_session, "onnx.reference": _reference_session}
 _RUNTIMES = tuple(_OPEN)
 """In the order in which they are tried."""
-
-
-def _model(rule: Rule, element_type: int, specimen: Specimen) -> ModelProto:
-    """A model whose only node calls the rule; the data's shape is open, axes are an initializer."""
-    names, initializers = ["data", ""], []
-    if specimen.axes is not None:
-        initializers = [numpy_helper.from_array(np.array(specimen.axes, np.int64), "axes")]
-        names[1] = "axes"
-    node = helper.make_node(
-        rule.function.name,
-        names,
-        ["reduced"],
-        domain=rule.function.domain,
-        overload=rule.function.overload,
-        keepdims=int(specimen.keepdims),
-        noop_with_empty_axes=int(specimen.noop),
-    )
-    node.attribute.extend(bind(rule, element_type).values())
-    shape = [f"d{axis}" for axis in range(specimen.data.ndim)]
-    graph = helper.make_graph(
-        [node],
-        "rule",
-        [helper.make_tensor_value_info("data", element_type, shape)],
-        [helper.make_tensor_value_info("reduced", element_type, None)],
-        initializers,
-    )
-    imports = [helper.make_opsetid("", rule.opset), helper.make_opsetid(rule.function.domain, 1)]
-    return helper.make_model(graph, functions=[rule.function], opset_imports=imports, ir_version=10)
 
 
 def _compare(

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker, defs, helper, shape_inference
 
 from reducelower.model.schemas import DEFAULT_DOMAINS, taken_types
+from reducelower.model.text import one_line
 from reducelower.rulebook.bindings import AXES, BINDINGS, binding_type
 from reducelower.rulebook.element_types import CLASSES, SUPPORTED, claim_of, type_name
 from reducelower.rulebook.reading import Source, opset_of
@@ -175,7 +176,7 @@ def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
     try:
         checker.check_model(model)
     except checker.ValidationError as error:
-        raise source.error(f"is not a valid function: {_one_line(error)}") from None
+        raise source.error(f"is not a valid function: {one_line(error)}") from None
     _infer(source, schema, types)
 
 
@@ -196,7 +197,7 @@ def _infer(source: Source, schema: defs.OpSchema, types: list[int]) -> None:
         try:
             outputs = shape_inference.infer_function_output_types(source.function, known, attributes)
         except shape_inference.InferenceError as error:
-            raise source.error(f"does not take {type_name(element_type)}: {_one_line(error)}") from None
+            raise source.error(f"does not take {type_name(element_type)}: {one_line(error)}") from None
         _check_output_type(source, schema, element_type, outputs[0].tensor_type.elem_type)
 
 
@@ -229,7 +230,3 @@ def _check_output_type(source: Source, schema: defs.OpSchema, element_type: int,
 
 def _first(node: NodeProto) -> str:
     return node.output[0] if node.output else ""
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

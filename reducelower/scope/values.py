@@ -8,6 +8,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError
+from reducelower.model.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -114,5 +115,5 @@ def read_tensor(tensor: TensorProto, folder: str = "") -> Array:
     try:
         return numpy_helper.to_array(tensor, folder)
     except Exception as error:  # numpy and onnx have several kinds of their own
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise RefusedError(f"the tensor {tensor.name!r} cannot be read: {reason}", "correct the model") from error
