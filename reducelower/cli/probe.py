@@ -86,7 +86,7 @@ def _probe(options: Mapping[str, Any]) -> int:
     from reducelower.conformance.distilling import distil
     from reducelower.conformance.mending import mended
     from reducelower.conformance.process import UnusableError
-    from reducelower.conformance.running import probe
+    from reducelower.conformance.running import How, probe
     from reducelower.conformance.suite import suite
     from reducelower.report.probe import write_probe_report
 
@@ -97,20 +97,11 @@ def _probe(options: Mapping[str, Any]) -> int:
     keep = Path(options["results"]) if options["results"] else None
     try:
         with progress("models", len(cases), quiet=options["quiet"]) as advance:
-            probed = probe(
-                subject,
-                cases,
-                version=options["version"],
-                tolerance=options["tolerance"],
-                time_limit=options["time_limit"],
-                jobs=options["jobs"],
-                keep=keep,
-                advance=advance,
-            )
+            how = How(options["time_limit"], options["jobs"], keep, advance)
+            probed = probe(subject, cases, how, version=options["version"], tolerance=options["tolerance"])
         distilled = distil(probed, date.today())
         with progress("converted models", len(cases), quiet=options["quiet"]) as advance:
-            how = {"jobs": options["jobs"], "time_limit": options["time_limit"], "keep": keep}
-            runtime, changes = mended(subject, probed, distilled.runtime, advance=advance, **how)
+            runtime, changes = mended(subject, probed, distilled.runtime, replace(how, advance=advance))
     except UnusableError as error:
         missing = options["runtime"] and not options["interpreter"]
         hint = "; --interpreter names the Python that has it" if missing else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 from onnx import load_model_from_string
@@ -14,7 +13,7 @@ from reducelower.conformance.case import Case, Features
 from reducelower.conformance.judging import Verdict
 from reducelower.conformance.process import Subject
 from reducelower.conformance.results import Result
-from reducelower.conformance.running import Probed, probe
+from reducelower.conformance.running import AS_USUAL, How, Probed, probe
 from reducelower.errors import ConversionError
 from reducelower.options import Target
 from reducelower.plan import Site
@@ -29,8 +28,6 @@ TOOL_REFUSED = "refused by the conversion"
 
 _ROUNDS = 8
 """Times that forms which came out no better are left out and others tried."""
-
-Advance = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -100,12 +97,9 @@ def compare(
     subject: Subject,
     probed: Probed,
     transform: Transform,
+    how: How = AS_USUAL,
     *,
-    jobs: int = 1,
-    time_limit: float = 60.0,
     known: dict[tuple[str, bytes], Verdict] | None = None,
-    keep: Path | None = None,
-    advance: Advance = lambda done, total: None,
 ) -> list[Change]:
     """Convert every case that was run as it is, and run what came out if it is another model.
 
@@ -113,11 +107,8 @@ def compare(
         subject: the runtime.
         probed: the cases and what came of them as they are.
         transform: the conversion; a ConversionError that it raises is its refusal.
-        jobs: how many workers run side by side.
-        time_limit: seconds for one case.
+        how: how converted models are run.
         known: verdicts by name of case and model, which are looked up here and added to.
-        keep: file of results, as for `probe`: a model that it knows is not run again.
-        advance: called with how many converted models have run and how many there are.
     """
     known = {} if known is None else known
     tolerance = probed.results[0].tolerance if probed.results else 0.0
@@ -133,16 +124,7 @@ def compare(
         replace(case, model=made[name].model) for name, case in changed.items() if (name, made[name].model) not in known
     ]
     if new:
-        again = probe(
-            subject,
-            new,
-            version=probed.version,
-            tolerance=tolerance,
-            time_limit=time_limit,
-            jobs=jobs,
-            keep=keep,
-            advance=advance,
-        )
+        again = probe(subject, new, how, version=probed.version, tolerance=tolerance)
         known.update(((case.name, case.model), result.verdict) for case, result in zip(new, again.results, strict=True))
     found = []
     for case, result in zip(probed.cases, probed.results, strict=True):
@@ -157,16 +139,7 @@ def compare(
     return found
 
 
-def mended(
-    subject: Subject,
-    probed: Probed,
-    runtime: Runtime,
-    *,
-    jobs: int = 1,
-    time_limit: float = 60.0,
-    keep: Path | None = None,
-    advance: Advance = lambda done, total: None,
-) -> tuple[Runtime, list[Change]]:
+def mended(subject: Subject, probed: Probed, runtime: Runtime, how: How = AS_USUAL) -> tuple[Runtime, list[Change]]:
     """The runtime with facts that say which forms come out no better, and what then becomes of every case.
 
     A form that breaks what was right, or fails more nodes than it heals, is left out for the nodes that the fact is
@@ -175,9 +148,7 @@ def mended(
     """
     known: dict[tuple[str, bytes], Verdict] = {}
     for _ in range(_ROUNDS):
-        changes = compare(
-            subject, probed, fitted(runtime), jobs=jobs, time_limit=time_limit, known=known, keep=keep, advance=advance
-        )
+        changes = compare(subject, probed, fitted(runtime), how, known=known)
         facts = _corrected(runtime, changes)
         if facts == runtime.facts:
             break

@@ -15,12 +15,27 @@ from reducelower.conformance.judging import Verdict, judge
 from reducelower.conformance.process import Answer, Subject, UnusableError, Worker
 from reducelower.conformance.results import Result, read_results, results_of
 
-__all__ = ["Probed", "probe", "verdicts"]
-
-Advance = Callable[[int, int], None]
+__all__ = ["AS_USUAL", "How", "Probed", "probe"]
 
 _STARTS = 5
 """Times in a row that a worker may fail to start before the runtime is given up."""
+
+
+@dataclass(frozen=True)
+class How:
+    """How models are run.
+
+    Attributes:
+        time_limit: seconds for one model.
+        jobs: how many workers run side by side.
+        keep: file that results are added to; those that it holds of the same cases and version are not run again.
+        advance: called with how many models are done and how many there are.
+    """
+
+    time_limit: float = 60.0
+    jobs: int = 1
+    keep: Path | None = None
+    advance: Callable[[int, int], None] = lambda done, total: None
 
 
 @dataclass(frozen=True)
@@ -40,68 +55,66 @@ class Probed:
     results: tuple[Result, ...]
 
 
+AS_USUAL = How()
+"""One model after the other, up to a minute each."""
+
+
 def probe(
     subject: Subject,
     cases: Sequence[Case],
+    how: How = AS_USUAL,
     *,
     version: str | None = None,
     tolerance: float | None = None,
-    time_limit: float = 60.0,
-    jobs: int = 1,
-    keep: Path | None = None,
-    advance: Advance = lambda done, total: None,
 ) -> Probed:
     """Run every case on a runtime.
 
     Args:
         subject: the runtime.
         cases: the cases.
+        how: how they are run.
         version: its version, where the runtime does not tell.
         tolerance: see `judge`; None for what the runtime's adapter asks for.
-        time_limit: seconds for one case.
-        jobs: how many workers run side by side.
-        keep: file that results are added to; those that it holds of the same cases and version are not run again.
-        advance: called with how many cases are done and how many there are.
 
     Raises:
         UnusableError: the runtime cannot be run at all.
         ValueError: the file of results holds something else.
         OSError: the file cannot be read or written.
     """
-    with Worker(subject, time_limit) as first:
+    with Worker(subject, how.time_limit) as first:
         first.start()
         version = version or first.version
         tolerance = first.tolerance if tolerance is None else tolerance
-    kept = read_results(keep) if keep and keep.exists() else ()
+    kept = read_results(how.keep) if how.keep and how.keep.exists() else ()
     known = dict(results_of(cases, subject.name, version, kept, tolerance))
     missing = [case for case in cases if case.name not in known]
     done = len(cases) - len(missing)
-    advance(done, len(cases))
+    how.advance(done, len(cases))
     with ExitStack() as stack:
         file = None
-        if keep is not None:
-            _end_last_line(keep)
-            file = stack.enter_context(keep.open("a", encoding="utf-8"))
-        for case, verdict in verdicts(subject, missing, tolerance, time_limit=time_limit, jobs=jobs):
+        if how.keep is not None:
+            _end_last_line(how.keep)
+            file = stack.enter_context(how.keep.open("a", encoding="utf-8"))
+        for case, verdict in _verdicts(subject, missing, tolerance, how):
             result = Result.of(case, subject.name, version, verdict, tolerance)
             known[case.name] = result
             if file is not None:
                 file.write(result.line())
                 file.flush()
             done += 1
-            advance(done, len(cases))
+            how.advance(done, len(cases))
     return Probed(subject.name, version, tuple(cases), tuple(known[case.name] for case in cases))
 
 
-def verdicts(
-    subject: Subject, cases: Sequence[Case], tolerance: float = 0.0, *, time_limit: float = 60.0, jobs: int = 1
+def _verdicts(
+    subject: Subject, cases: Sequence[Case], tolerance: float = 0.0, how: How = AS_USUAL
 ) -> Iterator[tuple[Case, Verdict]]:
     """Run cases and judge them with a tolerance (see `judge`), in their order.
 
     Raises:
         UnusableError: the runtime cannot be run at all.
     """
-    with _workers(subject, time_limit, jobs) as run, ThreadPoolExecutor(jobs) as pool:
+    with _workers(subject, how) as run, ThreadPoolExecutor(how.jobs) as pool:
         try:
             for case, answer in zip(cases, pool.map(run, cases), strict=True):
                 yield case, judge(case, answer, tolerance)
@@ -110,12 +123,12 @@ def verdicts(
 
 
 @contextmanager
-def _workers(subject: Subject, time_limit: float, jobs: int) -> Iterator[Callable[[Case], Answer]]:
+def _workers(subject: Subject, how: How) -> Iterator[Callable[[Case], Answer]]:
     """A function that runs a case in the next worker that is free."""
     with ExitStack() as stack:
         idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        for _ in range(jobs):
-            idle.put(stack.enter_context(Worker(subject, time_limit)))
+        for _ in range(how.jobs):
+            idle.put(stack.enter_context(Worker(subject, how.time_limit)))
         failed = threading.Semaphore(_STARTS)
 
         def run(case: Case) -> Answer:

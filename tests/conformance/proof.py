@@ -18,6 +18,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +27,7 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.mending import TOOL_REFUSED, Change, Converted, Transform, compare, fitted, mended
 from reducelower.conformance.page import MEASURED
 from reducelower.conformance.process import Subject
-from reducelower.conformance.running import probe
+from reducelower.conformance.running import How, probe
 from reducelower.conformance.suite import suite
 from reducelower.conformance.target_file import target_text
 from reducelower.runtimes import load_runtime
@@ -149,15 +150,16 @@ def main() -> None:
     if given.sample:
         cases = sample(cases, given.sample)
     subject = Subject.of_runtime(given.runtime, given.interpreter)
-    how = {"jobs": given.jobs, "time_limit": given.time_limit, "keep": given.results}
-    probed = probe(subject, cases, advance=_advance("before"), **how)
+    how = How(given.time_limit, given.jobs, given.results, _advance("before"))
+    probed = probe(subject, cases, how)
+    how = replace(how, advance=_advance("after"))
     name = given.target or given.runtime
     if given.mend:
-        runtime, changes = mended(subject, probed, load_runtime(name), advance=_advance("after"), **how)
+        runtime, changes = mended(subject, probed, load_runtime(name), how)
         given.mend.write_text(target_text(runtime))
     else:
         transform = by_function(given.transform) if given.transform else fitted(load_runtime(name))
-        changes = compare(subject, probed, transform, advance=_advance("after"), **how)
+        changes = compare(subject, probed, transform, how)
     report(changes)
     if given.changes:
         given.changes.write_text("".join(_record(change) + "\n" for change in changes))
