@@ -14,6 +14,12 @@ from typing import Any
 import click
 
 from reducelower import __version__
+from reducelower.adapters import constants, decompose, reductions
+from reducelower.adapters.registry import Crossing, crossings
+from reducelower.model.schemas import all_operators, latest_opset, schema, versions
+
+_REGISTERING = (constants, reductions)
+"""Modules that register rewrites when they are imported."""
 
 ROOT = Path(__file__).parents[1]
 
@@ -41,10 +47,52 @@ def code_block(path: str) -> str:
 
 
 def operators() -> str:
-    """What converts, operator by operator."""
-    from reducelower.legalization.support import support_table
+    """What converts, operator by operator: a table of all that changed or came after opset 1.
 
-    return support_table()
+    Operators of which the same is true share a row. Boundaries that every node crosses as it is, its element types
+    apart, are left out.
+    """
+    rows: dict[tuple[str, str], list[str]] = {}
+    for op_type in sorted(all_operators()):
+        down, first = _downward(op_type), _before_first(op_type)
+        if down or first:
+            rows.setdefault((down, first), []).append(op_type)
+    lines = ["| operators | boundaries on the way down | below the first |", "|---|---|---|"]
+    lines += [
+        f"| {', '.join(names)} | {down} | {first} |"
+        for (down, first), names in sorted(rows.items(), key=lambda row: row[1])
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _downward(op_type: str) -> str:
+    known = [number for number in versions(op_type) if schema(op_type, number) is not None]
+    if len(known) < 2:
+        return ""
+    path = crossings(op_type, latest_opset(), known[0]) if schema(op_type, latest_opset()) else ()
+    found: dict[str, list[str]] = {}
+    for crossing in path:
+        found.setdefault(_treatment(crossing), []).append(str(crossing.boundary))
+    return "; ".join(f"{treatment} {', '.join(numbers)}" for treatment, numbers in found.items() if treatment)
+
+
+def _treatment(crossing: Crossing) -> str:
+    if crossing.is_plain:
+        return ""
+    if crossing.rewrite is not None:
+        return "rewritten at"
+    if crossing.moves:
+        return "input to attribute at"
+    if crossing.unhandled_meaning:
+        return "refused at"
+    return "as far as the older version says it at"
+
+
+def _before_first(op_type: str) -> str:
+    first = versions(op_type)[0]
+    if first == 1:
+        return ""
+    return f"{first}: expressed by others" if decompose.is_expressible(op_type) else f"{first}: refused"
 
 
 def rule_book() -> str:
