@@ -90,6 +90,11 @@ class Pair:
         return self.nodes[-1]
 
     @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for sites that are the same up to names."""
+        return self.key, self.sizes
+
+    @property
     def is_raised(self) -> bool:
         """Whether the roles are the other way round: `replacement` stands in the source, `node` in the result."""
         return bool(self.site.raised_from)

@@ -5,31 +5,27 @@ The sites of a plan are regions known beforehand; whatever else differs is found
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto
 
 from reducelower.model.inference import Inference
-from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.plan import CHOSEN, Plan, Site
 from reducelower.verification.align import Alignment, Claim, align
-from reducelower.verification.bounded import bounded, moved, not_negative
-from reducelower.verification.check import check, describe
-from reducelower.verification.pairs import Pair, cut, keyed
+from reducelower.verification.pairs import Pair, cut
 from reducelower.verification.places import find_places
-from reducelower.verification.providers import chosen_provider
 from reducelower.verification.regions import Region, cut_region
+from reducelower.verification.remembered import Checker
 from reducelower.verification.result import Coverage, SiteVerification
 from reducelower.verification.source import CannotRunError
+from reducelower.verification.surroundings import Judged, holds, narrowed, nodes_of, not_reached
 from reducelower.verification.zeros import readings
 
 __all__ = ["Regions", "losses", "verify_regions", "verify_sites"]
 
 _ROUNDS = 4
-_RINGS = 3
 
 
 @dataclass(frozen=True)
@@ -114,12 +110,13 @@ def verify_regions(
         on_progress: called with (done, total) distinct regions.
     """
     inferences = Inference(lambda: before), Inference(lambda: after)
+    checker = Checker(seed, tolerances)
     first: Regions | None = None
     for by_name in (True, False):
         dropped: dict[tuple[str, str], tuple[Claim, SiteVerification]] = {}
         for _ in range(_ROUNDS):
             alignment = align(before, after, plan, dropped=dropped, by_name=by_name, inferences=inferences)
-            judged = _judge(alignment, plan, before, after, seed, tolerances, on_progress)
+            judged = _judge(alignment, plan, before, after, checker, on_progress)
             found = Regions(tuple(finding for finding, _ in judged), alignment)
             first = first or found
             failing = {
@@ -130,8 +127,7 @@ def verify_regions(
                 if region.claim.site is None and not region.claim.is_output
             }
             if all(finding.ok for finding in found.findings):
-                zeros = _told_by_zeros(judged, seed, tolerances)
-                hidden = _hidden(dropped.values(), alignment, seed, tolerances)
+                zeros, hidden = _told_by_zeros(judged, checker), _hidden(dropped.values(), alignment, checker)
                 return replace(found, findings=(*found.findings, *zeros, *hidden))
             if not failing.keys() - dropped.keys():
                 break
@@ -142,26 +138,20 @@ def verify_regions(
     return first
 
 
-def _told_by_zeros(
-    judged: _Judged, seed: int, tolerances: Mapping[str, Tolerance] | None
-) -> Iterator[SiteVerification]:
+def _told_by_zeros(judged: Judged, checker: Checker) -> Iterator[SiteVerification]:
     """What divides by zeros whose sign is another, of regions that hold otherwise, and differs therefore."""
     seen: set[object] = set()
     for finding, regions in judged:
         for region in regions if finding.turns_zeros else ():
             for reading in readings(region):
-                if reading.pair.key not in seen:
-                    seen.add(reading.pair.key)
-                    group = _Group(reading.pair, [reading], [reading.pair.site])
-                    found = _check_group([group], seed, tolerances)
+                if reading.pair.identity not in seen:
+                    seen.add(reading.pair.identity)
+                    found = _check_group([_Group(reading.pair, [reading], [reading.pair.site])], checker)
                     yield from (told for told, _ in found if not told.ok)
 
 
 def _hidden(
-    dropped: Iterable[tuple[Claim, SiteVerification]],
-    alignment: Alignment,
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
+    dropped: Iterable[tuple[Claim, SiteVerification]], alignment: Alignment, checker: Checker
 ) -> Iterator[SiteVerification]:
     """Claims that were dropped since they do not hold, of which nothing showed in the larger regions that do.
 
@@ -175,11 +165,11 @@ def _hidden(
             region = cut_region(replace(claim, level=levels[claim.level.path]))
         except (KeyError, CannotRunError):
             continue
-        if region.pair.key not in seen:
-            seen.add(region.pair.key)
-            found = _checked(region.pair, seed, tolerances)
-            if _holds(found):
-                yield _not_reached(alone, found, region.pair)
+        if region.pair.identity not in seen:
+            seen.add(region.pair.identity)
+            found = checker.check(region.pair)
+            if holds(found):
+                yield not_reached(alone, found, region.pair)
 
 
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
@@ -198,11 +188,8 @@ def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]
         except (KeyError, CannotRunError):
             continue
         groups.setdefault(pair.key, _Group(pair)).sites.append(site)
-    findings = [finding for group in groups.values() for finding, _ in _check_group([group], 0, None)]
+    findings = [finding for group in groups.values() for finding, _ in _check_group([group], Checker(0, None))]
     return tuple(finding.loss for finding in findings if finding.status == "loses range")
-
-
-_Judged = list[tuple[SiteVerification, list[Region]]]
 
 
 def _judge(
@@ -210,23 +197,22 @@ def _judge(
     plan: Plan | None,
     before: ModelProto,
     after: ModelProto,
-    seed: int,
-    tolerances: Mapping[str, Tolerance] | None,
+    checker: Checker,
     on_progress: Callable[[int, int], None] | None,
-) -> _Judged:
+) -> Judged:
     """Every distinct region of an alignment with its finding."""
     groups: dict[object, dict[object, _Group]] = {}
     for claim in alignment.claims:
         _sort_in(groups, claim)
     for left_over, pair in _elsewhere(alignment, plan, before, after):
         _sort_in_site(groups, left_over, pair)
-    judged: _Judged = []
+    judged: Judged = []
     for site in alignment.missing:
         reason = "the replacement computes none of its outputs"
         nodes = ((site.graph, site.node),)
         judged.append((SiteVerification(site.op_type, site.rule, site.op_type, nodes, "different", reason), []))
     for done, group in enumerate(groups.values()):
-        judged += _check_group(list(group.values()), seed, tolerances)
+        judged += _check_group(list(group.values()), checker)
         if on_progress is not None:
             on_progress(done + 1, len(groups))
     return judged
@@ -273,186 +259,35 @@ def _sort_in_site(groups: dict[object, dict[object, _Group]], site: Site, pair: 
     groups.setdefault(key, {}).setdefault(sizes, _Group(pair)).sites.append(site)
 
 
-def _check_group(group: Sequence[_Group], seed: int, tolerances: Mapping[str, Tolerance] | None) -> _Judged:
+def _check_group(group: Sequence[_Group], checker: Checker) -> Judged:
     """One finding for regions that are alike, unless they hold only for the sizes, weights or surroundings of each."""
     sites = [site for item in group for site in item.sites]
     regions = [region for item in group for region in item.regions]
     pair = group[0].pair
     if isinstance(pair, str):
         return [
-            (SiteVerification(sites[0].op_type, sites[0].rule, sites[0].op_type, _nodes(sites), "not run", pair), [])
+            (SiteVerification(sites[0].op_type, sites[0].rule, sites[0].op_type, nodes_of(sites), "not run", pair), [])
         ]
     others = [item.pair for item in group[1:] if isinstance(item.pair, Pair)]
-    finding = replace(_checked(pair, seed, tolerances, others), nodes=_nodes(sites))
-    if _holds(finding) and not (pair.is_reduction and finding.status == "departs"):
+    finding = replace(checker.check(pair, others), nodes=nodes_of(sites))
+    if holds(finding) and not (pair.is_reduction and finding.status == "departs"):
         return [(finding, regions)]
     if others and not pair.is_reduction:
-        return [found for item in group for found in _check_group([item], seed, tolerances)]
+        return [found for item in group for found in _check_group([item], checker)]
     if pair.is_reduction:
-        declared = [_check_declared(item, finding, seed, tolerances) for item in group]
+        declared = [_check_declared(item, finding, checker) for item in group]
         if any(item.ok for item in declared):
             return [(found, item.regions) for found, item in zip(declared, group, strict=True)]
     if len(regions) < len(sites):
         return [(finding, regions)]
-    apart = _check_apart(regions, finding, seed, tolerances)
+    apart = narrowed(regions, finding, checker)
     return apart if any(found.ok for found, _ in apart) else [(finding, regions)]
 
 
-def _nodes(sites: Iterable[Site]) -> tuple[tuple[str, str], ...]:
-    return tuple((site.graph, site.node) for site in sites)
-
-
-def _holds(finding: SiteVerification) -> bool:
-    return finding.ok and finding.status != "not run"
-
-
-def _check_apart(
-    regions: Sequence[Region], finding: SiteVerification, seed: int, tolerances: Mapping[str, Tolerance] | None
-) -> _Judged:
-    """The findings of regions that are alike, with what each is given: it may give possible values only."""
-    known: dict[object, SiteVerification] = {region.pair.key: finding for region in regions}
-    judged: dict[object, tuple[SiteVerification, list[Region]]] = {}
-    for region in regions:
-        key, found = None, finding
-        for given, around in _narrower(region):
-            at = around.pair.key
-            if at not in known:
-                known[at] = _checked(around.pair, seed, tolerances)
-            if not _holds(known[at]):
-                continue
-            if around is given or known[at].varies or finding.status == "not run":
-                in_range = partial(_holds_in_range, given.pair, seed, tolerances)
-                key, found = at, _in_surroundings(known[at], finding, given.pair, around, in_range)
-                break
-            key, found = at, _not_reached(finding, known[at], around.pair)
-        judged.setdefault(key, (found, []))[1].append(region)
-    return [
-        (replace(found, nodes=_nodes(region.pair.site for region in members)), members)
-        for found, members in judged.values()
-    ]
-
-
-def _narrower(region: Region) -> Iterator[tuple[Region, Region]]:
-    """A region with its weights as they are, then with ring after ring of what computes its inputs."""
-    try:
-        given = around = cut_region(region.claim, region.opened, fixed=True)
-        yield given, given
-        for _ in range(_RINGS):
-            if not around.closed:
-                return
-            around = cut_region(around.claim, around.opened | around.closed, fixed=True)
-            yield given, around
-    except CannotRunError:
-        return
-
-
-def _in_surroundings(
-    found: SiteVerification,
-    alone: SiteVerification,
-    inner: Pair,
-    region: Region,
-    in_range: Callable[[Collection[str]], bool],
-) -> SiteVerification:
-    """Say what a region rests on that holds only for what its surroundings give it.
-
-    Args:
-        found: what it gave with its surroundings.
-        alone: what it gave by itself.
-        inner: the region by itself, with the weights that it has.
-        region: the region with its surroundings.
-        in_range: tells whether the region by itself holds where some inputs are never below zero.
-    """
-    if region.pair is inner:
-        return replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)
-    note = (
-        f"On values other than those that {_listed(region.pair.nodes)} give it, the two sides differ: {alone.reason}."
-    )
-    if alone.status == "not run" or _are_bounded(inner, region.pair, in_range):
-        kept = found.notes if alone.status == "not run" else (*found.notes, note)
-        return replace(found, rule=alone.rule, op_type=alone.op_type, notes=kept, is_chosen=alone.is_chosen)
-    return _not_reached(alone, found, region.pair)
-
-
-def _not_reached(alone: SiteVerification, found: SiteVerification, around: Pair) -> SiteVerification:
-    """Say of a region that differs by itself that what it was given in its surroundings did not show it."""
-    given = f"not on what {_listed(around.nodes)} gave it in {found.cases} sets of values"
-    return replace(alone, status="not run", reason=f"{alone.reason}, but {given}", nodes=alone.nodes[:1])
-
-
-def _are_bounded(inner: Pair, around: Pair, in_range: Callable[[Collection[str]], bool]) -> bool:
-    """Whether the surroundings bound every value that they give to the region, or hand it on as it is.
-
-    Of what they bound from below alone, the region has to hold by itself on everything above.
-    """
-    known: set[str] = set()
-    above: set[str] = set()
-    computed: set[str] = set()
-    for nodes, constants in zip((around.nodes, around.replacement), around.constants, strict=True):
-        known |= bounded(nodes, constants) | moved(nodes, [item.name for item in around.inputs])
-        above |= not_negative(nodes, constants)
-        computed |= {name for node in nodes for name in node.output}
-    free = {item.name for item in inner.inputs if item.name in computed} - known
-    return not free or (free <= above and in_range(free))
-
-
-def _holds_in_range(pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, names: Collection[str]) -> bool:
-    """Whether a region holds by itself where some of its inputs are never below zero."""
-    inputs = [replace(item, is_not_negative=item.name in names) for item in pair.inputs]
-    return _holds(_checked(keyed(replace(pair, inputs=inputs)), seed, tolerances))
-
-
-def _listed(nodes: Sequence[NodeProto]) -> str:
-    names = (node.op_type for node in nodes[:-1] if node.domain in DEFAULT_DOMAINS)
-    return ", ".join(dict.fromkeys(names)) or "its producers"
-
-
-_REMEMBERED = 4096
-_equal: dict[object, SiteVerification] = {}
-"""What was found equal in this process: models of one folder have most of their rewrites in common.
-
-Only what is equal is kept, since the rest is told with names and inputs of the model it was found in.
-"""
-
-
-def _checked(
-    pair: Pair, seed: int, tolerances: Mapping[str, Tolerance] | None, others: Sequence[Pair] = ()
-) -> SiteVerification:
-    """The finding of a check, which is not repeated for a region that was found equal under the same conditions.
-
-    Args:
-        pair: the region.
-        seed, tolerances: as of `check`.
-        others: regions that are alike but for their sizes, on which it is tried too.
-    """
-    conditions = _conditions([pair, *others], seed, tolerances)
-    known = _equal.get(conditions)
-    if known is not None:
-        return replace(known, signature=describe(pair))  # which gives attributes in the order in which they stand
-    found = check(pair, seed, tolerances, others=others)
-    if conditions is not None and found.status == "equal":
-        if len(_equal) >= _REMEMBERED:
-            _equal.clear()
-        _equal[conditions] = found
-    return found
-
-
-def _conditions(pairs: Sequence[Pair], seed: int, tolerances: Mapping[str, Tolerance] | None) -> object:
-    """Everything that a check goes by but for names; None where it goes by functions of its model too."""
-    pair = pairs[0]
-    in_function = pair.before.function is not None or pair.after.function is not None
-    if in_function or any(node.domain not in DEFAULT_DOMAINS for node in (*pair.nodes, *pair.replacement)):
-        return None
-    versions = pair.before.model.ir_version, pair.after.model.ir_version
-    sizes = tuple(tuple(item.dims for item in each.inputs) for each in pairs)
-    return chosen_provider(), pair.key, sizes, pair.is_raised, versions, seed, tuple(sorted((tolerances or {}).items()))
-
-
-def _check_declared(
-    item: _Group, finding: SiteVerification, seed: int, tolerances: Mapping[str, Tolerance] | None
-) -> SiteVerification:
+def _check_declared(item: _Group, finding: SiteVerification, checker: Checker) -> SiteVerification:
     assert isinstance(item.pair, Pair)
     declared = finding
     (dims,) = [given.dims for given in item.pair.inputs if given.name == item.pair.node.input[0]]
     if any(isinstance(dim, int) for dim in dims or ()):
-        declared = check(item.pair, seed, tolerances, declared=True)
-    return replace(declared if declared.status != "not run" else finding, nodes=_nodes(item.sites))
+        declared = checker.check(item.pair, declared=True)
+    return replace(declared if declared.status != "not run" else finding, nodes=nodes_of(item.sites))

@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
-from reducelower.verification import SiteVerification, Tolerance, sites, verify_sites
+from reducelower.verification import SiteVerification, Tolerance, remembered, verify_sites
 
 from .models import model
 from .planned import Rewrite, rewrite
@@ -20,9 +20,9 @@ CONSTANTS = ("", "int64[1] axes = {1}")
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> Iterator[None]:
-    sites._equal.clear()
+    remembered.forget()
     yield
-    sites._equal.clear()
+    remembered.forget()
 
 
 @pytest.fixture
@@ -30,12 +30,12 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operators of the checks that were run."""
     run: list[str] = []
 
-    def check(pair: sites.Pair, *arguments: object, **options: object) -> SiteVerification:
+    def check(pair: remembered.Pair, *arguments: object, **options: object) -> SiteVerification:
         run.append(pair.site.op_type)
         return honest(pair, *arguments, **options)
 
-    honest = sites.check
-    monkeypatch.setattr(sites, "check", check)
+    honest = remembered.check
+    monkeypatch.setattr(remembered, "check", check)
     return run
 
 
@@ -213,7 +213,7 @@ def test_nodes_in_functions_are_not_remembered(checks: list[str]) -> None:
 
 
 def test_what_is_remembered_has_a_bound(checks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "_REMEMBERED", 2)
+    monkeypatch.setattr(remembered, "_REMEMBERED", 2)
     for op_type in ("ReduceSum", "ReduceMax", "ReduceMin"):
         assert to_input(op_type).finding().ok
-    assert len(sites._equal) <= 2
+    assert len(remembered._equal) <= 2
