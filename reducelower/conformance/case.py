@@ -31,7 +31,7 @@ class Features:
         axes_count: how many dimensions are reduced; None as above.
         all_axes: whether every dimension is reduced; None as above.
         output_types: the element type of the result.
-        fed: whether an input after the first is known at run time only.
+        fed: whether an input after the first is one that the model is fed.
         no_values: whether a dimension of size 0 is reduced.
         made: whether a conversion made the node; no case is of such.
     """

@@ -54,7 +54,7 @@ _PHRASES: Mapping[str, Callable[[Any], str]] = {
     "output_types": lambda value: f"to {listed(value)}",
     "rank": lambda value: _rank("on data of rank", value),
     "rank_out": lambda value: _rank("to a result of rank", value),
-    "fed": lambda value: "with other inputs known at run time only" if value else "with constants for other inputs",
+    "fed": lambda value: "with other inputs that are fed" if value else "with no other input that is fed",
 }
 
 _WRONG = {

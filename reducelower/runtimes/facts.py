@@ -91,7 +91,7 @@ class When:
         output_types: element types of the first output.
         rank: number of dimensions of the first input.
         rank_out: number of dimensions of the result.
-        fed: whether an input after the first is computed at run time: of Reshape and Expand the shape.
+        fed: whether an input after the first is one that the model is fed: of Reshape and Expand the shape.
         no_values: whether a dimension of size 0 is reduced, so that a result is made of no values; sizes that nothing
             tells are taken for others.
         made: whether a conversion made the node, rather than the model's author.

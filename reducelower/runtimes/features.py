@@ -65,7 +65,8 @@ class Features:
         value = self._scope.constant(name)
         if value is not None and not value.size:
             return "empty"
-        return self._scope.written_as(name)
+        found = self._scope.written_as(name)
+        return "dynamic" if found == "fed" else found
 
     @cached_property
     def _axes(self) -> tuple[int, ...] | None:
@@ -138,8 +139,11 @@ class Features:
 
     @property
     def fed(self) -> bool:
-        """Whether an input after the first is known at run time only."""
-        return any(name and self._scope.constant(name) is None for name in self._node.input[1:])
+        """Whether an input after the first is one of the model's, which a caller feeds.
+
+        What is computed in the model is another matter: most runtimes know it as soon as sizes are.
+        """
+        return any(name and self._scope.written_as(name) == "fed" for name in self._node.input[1:])
 
     @property
     def no_values(self) -> bool:

@@ -342,11 +342,13 @@ class GraphScope:
         return None if found is None else len(found)
 
     def written_as(self, name: str) -> str:
-        """How a value is defined: ``initializer``, ``constant`` (a Constant node) or ``dynamic``, at run time."""
+        """How a value is defined: see `Scope.written_as`."""
         home = self.home(name)
         if name in home.constant_nodes:
             return "constant"
-        return "initializer" if home._holds(name) and not home.is_overridable(name) else "dynamic"
+        if home._holds(name):
+            return "dynamic" if home.is_overridable(name) else "initializer"
+        return "fed" if name in home.inputs and home.parent is None and not home.is_function else "dynamic"
 
     def is_read(self, name: str) -> bool:
         """Whether any node or graph output, here or in a graph inside, reads a value that this graph defines."""

@@ -99,7 +99,11 @@ class Scope(ABC):
 
     @abstractmethod
     def written_as(self, name: str) -> str:
-        """How a value is defined: ``initializer``, ``constant`` (a Constant node) or ``dynamic``, at run time."""
+        """How a value is defined.
+
+        It is an ``initializer``, a ``constant`` (a Constant node), ``fed`` (an input of the main graph that no
+        initializer stands for) or ``dynamic``: whatever else is known at run time only.
+        """
 
     @abstractmethod
     def is_read(self, name: str) -> bool:

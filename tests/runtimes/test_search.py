@@ -192,13 +192,13 @@ def test_a_result_without_values_is_a_constant_where_the_operator_is_absent(op_t
 
 
 @pytest.mark.parametrize("given", ["shape", "made", "stored"])
-def test_a_shape_that_is_computed_or_fed_is_told_from_a_constant(given: str) -> None:
+def test_a_shape_that_is_fed_is_told_from_others(given: str) -> None:
     source = parser.parse_model(f"""
         <ir_version: 9, opset_import: ["" : 18]> g (float[6] x, int64[2] shape) => (float[a,b] y)
         <int64[2] stored = {{2, 3}}> {{ made = Abs (shape) y = Reshape (x, {given}) }}
     """)
     target = runtime("operators = ['Reshape']\nis = 'refused'\nwhen = { fed = true }")
-    if given == "stored":
+    if given != "shape":
         assert fit(source, target, 18).SerializeToString() == source.SerializeToString()
     else:
         with pytest.raises(ConversionError, match="Reshape"):
