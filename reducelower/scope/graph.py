@@ -331,15 +331,25 @@ class GraphScope:
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown."""
         found = self._known_type(name)
-        return None if found is None else found.shape
+        if found is None or found.shape is None or not found.leaves_sizes_open:
+            return None if found is None else found.shape
+        return self.home(name)._with_sizes_inferred(name, found.shape)
+
+    def _with_sizes_inferred(self, name: str, stated: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """A shape with sizes that are stated without number or name, as far as shape inference knows them."""
+        inferred = None if self.key is None else self.ground.source.type(self.key, name)
+        sizes = None if inferred is None else self.ground.known_type(inferred).shape
+        if sizes is None or len(sizes) != len(stated):
+            return stated
+        return tuple(size if own is None else own for own, size in zip(stated, sizes, strict=True))
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
         declared = self.ground.ranks.get(name)
         if declared is not None:
             return declared
-        found = self.shape(name)
-        return None if found is None else len(found)
+        found = self._known_type(name)
+        return None if found is None or found.shape is None else len(found.shape)
 
     def written_as(self, name: str) -> str:
         """How a value is defined: see `Scope.written_as`."""

@@ -20,12 +20,14 @@ class KnownType(NamedTuple):
         is_whole: whether it leaves nothing to be inferred: neither what it is nor, of a tensor, the shape.
         element_type: the element type of a tensor; None if it does not say, or is not of a tensor.
         shape: the shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown.
+        leaves_sizes_open: whether some size has neither a number nor a name, so that inference may know more.
     """
 
     proto: TypeProto
     is_whole: bool
     element_type: int | None
     shape: tuple[int | None, ...] | None
+    leaves_sizes_open: bool
 
 
 def known_type(found: TypeProto) -> KnownType:
@@ -35,9 +37,11 @@ def known_type(found: TypeProto) -> KnownType:
     sizes = tuple(
         dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in found.tensor_type.shape.dim
     )
+    proto = without_made_up_symbols(found)
     return KnownType(
-        without_made_up_symbols(found),
+        proto,
         type_string(found) is not None and (has_shape or not is_tensor),
         found.tensor_type.elem_type or None if is_tensor else None,
         sizes if has_shape else None,
+        any(dim.WhichOneof("value") is None for dim in proto.tensor_type.shape.dim),
     )
