@@ -20,7 +20,7 @@ from reducelower.verification.conditioning import Move, moved_by
 from reducelower.verification.doubts import is_slight, no_evidence, old_in_reference
 from reducelower.verification.feeding import is_large
 from reducelower.verification.judge import Sight, judge, judge_raised
-from reducelower.verification.limits import Limits, limits_of
+from reducelower.verification.limits import Limits, is_ruled_out, limits_of
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import Pair, small_models
 from reducelower.verification.places import Dims
@@ -362,6 +362,9 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
     unsteady = Unsteady(before, left_name)
 
     def accepts(feeds: Mapping[str, Any]) -> bool:
+        if is_ruled_out(before, feeds):
+            tally.refused.append("inputs of these ranks are none that its operators take")
+            return False
         try:
             left.run(feeds)
         except CannotRunError as error:

@@ -15,7 +15,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.pairs import Pair
 
-__all__ = ["FED", "WHERE", "Limits", "becoming", "leaves_nothing", "limits_of", "takes_empty"]
+__all__ = ["FED", "WHERE", "Limits", "becoming", "is_ruled_out", "leaves_nothing", "limits_of", "takes_empty"]
 
 # Inputs that say where or how many: an index, an axis, a shape, a size, a count. Any other value is an error, or asks
 # for more memory than there is.
@@ -43,6 +43,14 @@ WHERE: Mapping[str, frozenset[int]] = {
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}
 _HANDING_ON = frozenset({"Cast", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+
+# Their kernels in onnxruntime 1.31 end the process on data of some ranks that their pages, and inference, rule out.
+_ENDING = frozenset(
+    {
+        "AffineGrid", "Conv", "ConvInteger", "DFT", "GridSample", "MaxRoiPool", "Multinomial", "QLinearConv",
+        "ReverseSequence", "RoiAlign", "STFT",
+    }
+)  # fmt: skip
 
 # They say of a value how large it is, whatever is in it.
 _OF_SHAPE = frozenset({"Shape", "Size"})
@@ -231,6 +239,30 @@ def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     """
     if all(_window(node) == 1 for node in all_nodes(model)):
         return False
+    try:
+        graph = shape_inference.infer_shapes(_as_fed(model, feeds), data_prop=True).graph
+    except shape_inference.InferenceError:
+        return False
+    return any(
+        dim.HasField("dim_value") and dim.dim_value <= 0
+        for value in (*graph.value_info, *graph.output)
+        for dim in value.type.tensor_type.shape.dim
+    )
+
+
+def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
+    """Whether inputs have ranks that an operator of a model does not take, and whose kernel would not survive them."""
+    if not any(node.op_type in _ENDING for node in all_nodes(model)):
+        return False
+    try:
+        shape_inference.infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True)
+    except shape_inference.InferenceError:
+        return True
+    return False
+
+
+def _as_fed(model: ModelProto, feeds: Mapping[str, Any]) -> ModelProto:
+    """A model without weights whose inputs have the shapes of those given, and that states nothing else."""
     bare = skeleton(model)
     drop_value_info(bare.graph)
     for value in bare.graph.output:
@@ -239,15 +271,7 @@ def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     for value in bare.graph.input:
         if isinstance(fed := feeds.get(value.name), np.ndarray):
             value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, fed.shape))
-    try:
-        graph = shape_inference.infer_shapes(bare, data_prop=True).graph
-    except shape_inference.InferenceError:
-        return False
-    return any(
-        dim.HasField("dim_value") and dim.dim_value <= 0
-        for value in (*graph.value_info, *graph.output)
-        for dim in value.type.tensor_type.shape.dim
-    )
+    return bare
 
 
 def _note(node: NodeProto, limits: Limits) -> None:

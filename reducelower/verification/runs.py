@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from reducelower.model.graph import all_nodes
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.inputs import STRATEGIES, InputSpec, bindings, input_specs, make_feeds
-from reducelower.verification.limits import leaves_nothing, takes_empty
+from reducelower.verification.limits import is_ruled_out, leaves_nothing, takes_empty
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
 
@@ -113,6 +113,9 @@ def _find_cases(
             feeds = {**request.given, **make_feeds(open_specs, sizes, values, rng)}
             if open_specs and leaves_nothing(source.proto, feeds):
                 failures.append("a window has nothing to look at on data so small")
+                break
+            if open_specs and is_ruled_out(source.proto, feeds):
+                failures.append("inputs of these ranks are none that its operators take")
                 break
             try:
                 results = run.session.run(feeds, clock.left)

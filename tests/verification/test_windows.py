@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from reducelower.verification.limits import leaves_nothing
+from reducelower.verification.limits import is_ruled_out, leaves_nothing
 
 from .models import model
 
@@ -34,6 +34,28 @@ from tests.verification.models import model
 body = {POOLED!r}
 given = model(body)
 other = model(body.replace("InstanceNormalization (", "InstanceNormalization <epsilon = 0.5> ("))
+assert verify(given, given).verdict == "equivalent"
+assert verify(given, other).verdict == "different"
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+REVERSED = """g (float[] x, int64[n] lengths) => (float[] y) {
+    y = ReverseSequence <batch_axis = 0, time_axis = 1> (x, lengths) }"""
+
+
+@pytest.mark.parametrize(("rank", "expected"), [(1, True), (2, False), (3, False)])
+def test_ranks_that_a_kernel_does_not_survive_are_ruled_out(rank: int, expected: bool) -> None:
+    feeds = {"x": np.zeros((2,) * rank, np.float32), "lengths": np.ones(2, np.int64)}
+    assert is_ruled_out(model(REVERSED), feeds) is expected
+
+
+def test_a_sequence_of_unknown_rank_is_verified_and_survives() -> None:
+    code = f"""
+from reducelower.verification import verify
+from tests.verification.models import model
+given, other = model({REVERSED!r}), model({REVERSED!r}.replace("y = ", "z = Neg (x) y = ").replace("> (x", "> (z"))
 assert verify(given, given).verdict == "equivalent"
 assert verify(given, other).verdict == "different"
 """
