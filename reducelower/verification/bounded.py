@@ -9,7 +9,7 @@ from onnx import NodeProto
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 
-__all__ = ["RANDOM", "bounded", "moved", "not_negative"]
+__all__ = ["MOVING", "RANDOM", "bounded", "moved", "not_negative"]
 
 RANDOM = frozenset(
     {
@@ -17,6 +17,9 @@ RANDOM = frozenset(
     }
 )  # fmt: skip
 """What they give is another value each time."""
+
+MOVING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""What they give has the elements that they are given, in the same number."""
 
 # What they give is within bounds that their pages state, or is known from shapes, whatever they are given.
 _BOUNDING = frozenset(
@@ -36,9 +39,8 @@ _NOT_NEGATIVE_OF = {
     **dict.fromkeys(("Add", "Concat", "Max", "Mean", "Min", "Mul", "Sum"), slice(None)),
     **dict.fromkeys(
         (
-            "Cast", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "ReduceMax", "ReduceMean",
-            "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose",
-            "Unsqueeze",
+            *MOVING, "Cast", "Expand", "Gather", "GatherElements", "GatherND", "ReduceMax", "ReduceMean", "ReduceMin",
+            "ReduceProd", "ReduceSum", "Slice", "Split", "Tile",
         ),
         slice(1),
     ),
@@ -59,9 +61,6 @@ _PASSING = frozenset(
 # What they give is bounded where the operands from this one on are constants: the first is of an integer type.
 _BOUNDED_BY_CONSTANTS = {"DequantizeLinear": 1}
 
-# What they give has the elements that they are given, in the same number.
-_MOVING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-
 
 def moved(nodes: Sequence[NodeProto], inputs: Iterable[str]) -> set[str]:
     """The values whose elements are those of an input, so that what the input takes, they take too.
@@ -72,7 +71,7 @@ def moved(nodes: Sequence[NodeProto], inputs: Iterable[str]) -> set[str]:
     """
     found = set(inputs)
     for node in nodes:
-        if node.op_type in _MOVING and node.domain in DEFAULT_DOMAINS and node.input[0] in found:
+        if node.op_type in MOVING and node.domain in DEFAULT_DOMAINS and node.input[0] in found:
             found.add(node.output[0])
     return found
 

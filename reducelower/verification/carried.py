@@ -12,7 +12,7 @@ from dataclasses import replace
 from onnx import NodeProto, helper
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.measure import Array
+from reducelower.numerics.measure import Array, identical
 from reducelower.verification.elementwise import any_size
 from reducelower.verification.limits import WHERE
 from reducelower.verification.pairs import FreeInput, Pair
@@ -68,13 +68,7 @@ def _is_carried(pair: Pair, node: NodeProto, other: NodeProto) -> bool:
         len(node.input) == len(other.input)
         and pair.are_alike(node, other)
         and all(
-            _same(left[name], right.get(after)) if name in left else name == after
+            (after in right and identical(left[name], right[after])) if name in left else name == after
             for name, after in zip(node.input, other.input, strict=True)
         )
     )
-
-
-def _same(value: Array, other: Array | None) -> bool:
-    if other is None or value.dtype != other.dtype or value.shape != other.shape:
-        return False
-    return value.tolist() == other.tolist() if value.dtype.hasobject else value.tobytes() == other.tobytes()

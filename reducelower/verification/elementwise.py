@@ -9,9 +9,9 @@ from onnx import NodeProto
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.places import Dims
 
-__all__ = ["any_size", "by_axis", "is_elementwise"]
+__all__ = ["ELEMENTWISE", "any_size", "by_axis", "is_elementwise"]
 
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     {
         "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift", "BitwiseAnd", "BitwiseNot",
         "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Constant", "Cos", "Cosh", "Div", "Elu",
@@ -21,11 +21,12 @@ _ELEMENTWISE = frozenset(
         "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor",
     }
 )  # fmt: skip
+"""They compute each element from those in the same place, but for broadcasting."""
 
 
 def is_elementwise(nodes: Iterable[NodeProto]) -> bool:
     """Whether every node computes each element from those in the same place, but for broadcasting."""
-    return all(node.op_type in _ELEMENTWISE and node.domain in DEFAULT_DOMAINS for node in nodes)
+    return all(node.op_type in ELEMENTWISE and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
 def by_axis(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:

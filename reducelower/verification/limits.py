@@ -13,6 +13,8 @@ from reducelower.model.graph import all_nodes, subgraphs, walk
 from reducelower.model.inference import drop_value_info, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
+from reducelower.verification.bounded import MOVING
+from reducelower.verification.elementwise import ELEMENTWISE
 from reducelower.verification.pairs import Pair
 
 __all__ = ["FED", "WHERE", "Limits", "becoming", "is_ruled_out", "leaves_nothing", "limits_of", "takes_empty"]
@@ -42,7 +44,7 @@ WHERE: Mapping[str, frozenset[int]] = {
 
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}
-_HANDING_ON = frozenset({"Cast", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+_HANDING_ON = MOVING | {"Cast", "Expand"}
 
 # Their kernels in onnxruntime 1.31 end the process on data of some ranks that their pages, and inference, rule out.
 _ENDING = frozenset(
@@ -67,28 +69,18 @@ _OPEN = frozenset(
 
 # Operators that are tried on empty tensors. Others compute sizes from sizes, divide by them or start threads for them;
 # onnxruntime 1.31 ends the process on an LSTM of no steps.
-_TAKES_EMPTY = frozenset(
-    {
-        "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd", "BitwiseNot", "BitwiseOr",
-        "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Concat", "Constant", "ConstantOfShape", "Cos",
-        "Cosh", "Div", "Elu", "Equal", "Erf", "Exp", "Expand", "Flatten", "Floor", "Gather", "Gelu", "Greater",
-        "GreaterOrEqual", "HardSigmoid", "HardSwish", "Identity", "If", "IsInf", "IsNaN", "LeakyRelu", "Less",
-        "LessOrEqual", "Log", "MatMul", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow",
-        "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
-        "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "Round", "Selu", "Shape",
-        "Sigmoid", "Sign", "Sin", "Sinh", "Size", "Slice", "Softmax", "Softplus", "Softsign", "Split", "Sqrt",
-        "Squeeze", "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Tile", "Transpose", "Unsqueeze", "Where",
-        "Xor",
+_TAKES_EMPTY = (
+    ELEMENTWISE
+    | MOVING
+    | {
+        "Concat", "ConstantOfShape", "Expand", "Gather", "If", "MatMul", "Range", "ReduceL1", "ReduceL2",
+        "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+        "ReduceSumSquare", "Shape", "Size", "Slice", "Softmax", "Split", "Tile",
     }
-)  # fmt: skip
+) - {"BitShift"}  # fmt: skip
 
 # They give elements of what they are given, and what that is does not matter to them.
-_MOVES = frozenset(
-    {
-        "Concat", "Constant", "DepthToSpace", "Expand", "Flatten", "Identity", "Reshape", "Shape", "Size",
-        "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
-    }
-)  # fmt: skip
+_MOVES = MOVING | {"Concat", "Constant", "DepthToSpace", "Expand", "Shape", "Size", "SpaceToDepth", "Split", "Tile"}
 
 # What they give jumps where what they are given changes little.
 _STEPS = frozenset(
