@@ -26,7 +26,6 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema, versions
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.suggestions import did_you_mean
-from reducelower.model.text import one_line
 from reducelower.model.validate import what_is_wrong_with_calls
 from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
@@ -238,13 +237,13 @@ def _run(
     sites = legalizer.splice(report=report)
     for entry in imports:
         entry.version = goal.opset
-    if goal.opset < _BRANCHES_MAY_DIFFER <= opset and draft.may_hold("If"):
-        problem = _unlike_branches(draft.document().message)
-        if problem:
-            return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
-    if memo.in_doubt and (wrong := contradicts_inference(source.message, draft.document().message)):
+    in_doubt, hint = memo.in_doubt, "state the types of what it reads and yields"
+    if not in_doubt and goal.opset < _BRANCHES_MAY_DIFFER <= opset and draft.may_hold("If"):
+        # Branches may turn out to give different shapes now that more is constant than before.
+        in_doubt, hint = "If", f"opset {_BRANCHES_MAY_DIFFER} is the oldest whose branches may give different shapes"
+    if in_doubt and (wrong := contradicts_inference(source.message, draft.document().message)):
         reason = f"what takes the place of a node does not fit the model: {wrong}"
-        problem = Refusal("graph", "", memo.in_doubt, reason, "state the types of what it reads and yields")
+        problem = Refusal("graph", "", in_doubt, reason, hint)
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     if goal.opset < _CASTS_TELL_TYPES <= opset and (problem := _untyped_function(draft)):
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
@@ -333,19 +332,6 @@ def _declared_of_nothing(source: Document, settings: Settings) -> Refusal | None
         if unknown:
             reason = f"no value of the model is named {unknown[0]!r}, whose {what} is declared"
             return Refusal("graph", "", "", f"{reason}{did_you_mean(unknown[0], known)}", "name a value of the model")
-    return None
-
-
-def _unlike_branches(model: ModelProto) -> Refusal | None:
-    """Look for branches that turn out to give different shapes now that more is constant than before."""
-    if not any(node.op_type == "If" for node in all_nodes(model)):
-        return None
-    try:
-        shape_inference.infer_shapes(skeleton(model), strict_mode=True)
-    except Exception as error:  # inference has several kinds of its own
-        if "op_type:If" in str(error):
-            reason = f"the branches of an If give different shapes: {one_line(error)}"
-            return Refusal("graph", "", "", reason, f"opset {_BRANCHES_MAY_DIFFER} is the oldest that allows it")
     return None
 
 
