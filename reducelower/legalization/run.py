@@ -53,21 +53,23 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
         ValueError: the target makes no sense.
     """
     draft, plan = _without_stale(source, target, settings, report=report)
-    done: tuple[str, ...] = ()
-    if _can_be_held(source.message, plan, settings):
+    if _has_too_narrow(source.message, plan, settings):
+        from reducelower.legalization.widening import hold_in_wider, told_of_source
+
         wide = ModelProto()
         wide.CopyFrom(source.message)
-        done = (_hold_in_wider(wide, plan, settings),)
-        source = Document.of_message(wide)
-        draft, plan = _without_stale(source, target, settings, report=report)
+        held = hold_in_wider(wide, plan.target.opset or 0, _folder(settings))
+        draft, plan = attempt(Document.of_message(wide), target, settings, report=report)
+        return draft, told_of_source(plan, held, source.message, wide)
     if _contradicts_in_loops(source, draft, plan):
         from reducelower.legalization.repair import drop_shapes_in_loops
 
         open_model = ModelProto()
         open_model.CopyFrom(source.message)
-        done += tuple(drop_shapes_in_loops(open_model))
+        done = tuple(drop_shapes_in_loops(open_model))
         draft, plan = _without_stale(Document.of_message(open_model), target, settings, report=report)
-    return draft, replace(plan, notes=(*done, *plan.notes))
+        return draft, replace(plan, notes=(*done, *plan.notes))
+    return draft, plan
 
 
 def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
@@ -121,40 +123,43 @@ def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, r
     bare = skeleton(model)
     source = Document.of_message(bare)
     plan = _run(Draft.of_document(source), source, target, settings)
-    is_held = _can_be_held(model, plan, settings)
-    if is_held:
-        _hold_in_wider(bare, plan, settings)
-        source = Document.of_message(bare)
-        plan = _run(Draft.of_document(source), source, target, settings)
-    first = plan
+    if _has_too_narrow(model, plan, settings):
+        return _held_in_place(model, plan.target, settings, report=report)
     is_last_attempt = bool(_in_functions(plan))
     if is_last_attempt:
+        first = plan
         _specialize(bare, plan, settings)
         source = Document.of_message(bare)
         plan = _run(Draft.of_document(source), source, target, settings, is_last_attempt=True)
-    if plan.refusals:
-        return first
-    done = (_hold_in_wider(model, plan, settings),) if is_held else ()
-    if is_last_attempt:
+        if plan.refusals:
+            return first
         _specialize(model, first, settings)
-    plan = _run(Draft(model), source, target, settings, report=report, is_last_attempt=is_last_attempt)
-    return replace(plan, notes=(*done, *plan.notes))
+    if plan.refusals:
+        return plan
+    return _run(Draft(model), source, target, settings, report=report, is_last_attempt=is_last_attempt)
 
 
-def _can_be_held(model: ModelProto, plan: Plan, settings: Settings) -> bool:
+def _held_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
+    """The same with narrow integers held in wider types, unless that leaves something to be refused."""
+    from reducelower.legalization.widening import hold_in_wider, told_of_source
+
+    assert target.opset is not None
+    before, wide = skeleton(model), skeleton(model)
+    hold_in_wider(wide, target.opset, _folder(settings))
+    trial = skeleton(wide)
+    if (refused := attempt_in_place(trial, target, settings, report=False)).refusals:
+        return refused
+    held = hold_in_wider(model, target.opset, _folder(settings))
+    return told_of_source(attempt_in_place(model, target, settings, report=report), held, before, wide)
+
+
+def _has_too_narrow(model: ModelProto, plan: Plan, settings: Settings) -> bool:
     """Whether what was refused may be legal once narrow integers are held in wider types, and they can be."""
-    if not plan.refusals or not plan.target.opset:
+    if not plan.refusals or plan.target.opset is None:
         return False
     from reducelower.legalization.widening import can_be_held
 
     return can_be_held(model, plan.target.opset, _folder(settings))
-
-
-def _hold_in_wider(model: ModelProto, plan: Plan, settings: Settings) -> str:
-    from reducelower.legalization.widening import hold_in_wider
-
-    assert plan.target.opset is not None
-    return hold_in_wider(model, plan.target.opset, _folder(settings))
 
 
 def _folder(settings: Settings) -> Path | None:

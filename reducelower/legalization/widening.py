@@ -11,8 +11,8 @@ https://onnx.ai/onnx/operators/onnx__Cast.html (25).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +26,9 @@ from reducelower.model.graph import bodies, walk
 from reducelower.model.inference import infer, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.plan import Plan, Site
 
-__all__ = ["can_be_held", "hold_in_wider"]
+__all__ = ["Held", "can_be_held", "hold_in_wider", "told_of_source"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,21 @@ _MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dt
 """What makes values of one element type of those of another: the attribute that names it, the input that is like it."""
 
 
+@dataclass(frozen=True)
+class Held:
+    """What was done to a model.
+
+    Attributes:
+        said: it, as one sentence.
+        origins: of each graph, the outer ones first, the positions that its nodes, or those they follow, had before.
+        inner: the values that nodes yield in a wider type now.
+    """
+
+    said: str
+    origins: tuple[Sequence[int], ...]
+    inner: frozenset[str]
+
+
 def can_be_held(model: ModelProto, opset: int, base_dir: Path | None) -> bool:
     """Whether a model has integers too narrow for an opset version, and all of them can be held in eight bits.
 
@@ -68,7 +84,7 @@ def can_be_held(model: ModelProto, opset: int, base_dir: Path | None) -> bool:
     return readable and _are_all_inside(model, absent, _types(model))
 
 
-def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> str:
+def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> Held:
     """Hold the narrow integers of a model in eight bits, where `can_be_held` says so.
 
     Args:
@@ -77,9 +93,11 @@ def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> str:
         base_dir: folder that external data are relative to.
 
     Returns:
-        What was done, as one sentence.
+        What was done.
     """
     absent, types, names = _absent(opset), _types(model), Names(lambda: model, None)
+    origins: list[list[int]] = []
+    inner: set[str] = set()
     for graph in _graphs(model):
         for tensor in _tensors(graph):
             if tensor.data_type in absent:
@@ -87,10 +105,44 @@ def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> str:
         for value in (*graph.input, *graph.output, *graph.value_info):
             if value.type.tensor_type.elem_type in absent:
                 value.type.tensor_type.elem_type = absent[value.type.tensor_type.elem_type].wide
-        nodes = [made for node in graph.node for made in _fitted(node, absent.get(_made(node, types)), names)]
+        computed = (name for node in graph.node if node.op_type != "Constant" for name in node.output)
+        inner.update(name for name in computed if types.get(name) in absent)
+        fitted = [[*_fitted(node, absent.get(_made(node, types)), names)] for node in graph.node]
+        origins.append([place for place, nodes in enumerate(fitted) for _ in nodes])
         del graph.node[:]
-        graph.node.extend(nodes)
-    return f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
+        graph.node.extend(node for nodes in fitted for node in nodes)
+    said = f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
+    return Held(said, tuple(origins), frozenset(inner))
+
+
+def told_of_source(plan: Plan, held: Held, source: ModelProto, wide: ModelProto) -> Plan:
+    """The plan of what became of a model with its integers held in wider types, told of the model it was made of.
+
+    What yields or reads values that nodes compute in a wider type is no site: only together they do the same as before.
+    """
+    before, after = (list(_graphs_by_path(model).items()) for model in (source, wide))
+    sites: list[Site] = []
+    added = joined = 0
+    for (path, graph), (wide_path, _), origins in zip(before, after, held.origins, strict=True):
+        found = {site.index: site for site in plan.sites if site.graph == wide_path}
+        added += len(origins) - len(graph.node)
+        numbers: dict[int, list[int]] = {}
+        for number, origin in enumerate(origins):
+            numbers.setdefault(origin, []).append(number)
+        first = 0
+        for place, node in enumerate(graph.node):
+            done = [found[number] for number in numbers[place] if number in found]
+            count = sum(found[number].count if number in found else 1 for number in numbers[place])
+            if not held.inner.isdisjoint((*node.input, *node.output)):
+                joined += bool(done) or len(numbers[place]) > 1
+            elif done:
+                named = node.name or f"{node.op_type}#{place}"
+                sites.append(replace(done[0], graph=path, node=named, index=place, first=first))
+            first += count
+    inside = {site.graph for site in plan.sites} - {path for path, _ in after}  # of functions
+    kept = [site for site in plan.sites if site.graph in inside]
+    carried = plan.carried + len(plan.sites) - added - joined - len(sites) - len(kept)
+    return replace(plan, sites=(*sites, *kept), carried=carried, notes=(held.said, *plan.notes))
 
 
 def _absent(opset: int) -> dict[int, _Narrow]:
@@ -99,7 +151,12 @@ def _absent(opset: int) -> dict[int, _Narrow]:
 
 def _graphs(model: ModelProto) -> list[GraphProto]:
     """The main graph and those inside it; the outer ones come first."""
-    return [holder for path, holder in bodies(model) if isinstance(holder, GraphProto) and path.startswith("graph")]
+    return [*_graphs_by_path(model).values()]
+
+
+def _graphs_by_path(model: ModelProto) -> dict[str, GraphProto]:
+    found = bodies(model)
+    return {path: one for path, one in found if isinstance(one, GraphProto) and path.startswith("graph")}
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:

@@ -84,6 +84,16 @@ def test_every_bit_is_the_same_in_eight_bits(case: str, target: int) -> None:
         np.testing.assert_array_equal(run(converted), run(model))
 
 
+@pytest.mark.parametrize("target", [9, 18])
+@pytest.mark.parametrize("case", CASES)
+def test_what_became_of_it_is_verified(case: str, target: int) -> None:
+    model, _ = CASES[case]()
+    made = reducelower.legalize(model, reducelower.Target(target))
+    for site in made.plan.sites:
+        assert model.graph.node[site.index].op_type == site.op_type
+    assert reducelower.verify(model, made.model, plan=made.plan).verdict == "equivalent"
+
+
 def test_it_is_said_and_the_weights_are_of_eight_bits() -> None:
     model, expected = by_channel()
     made = reducelower.legalize(model, reducelower.Target(18))
