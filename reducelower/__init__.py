@@ -2,7 +2,7 @@
 
 `convert_version` moves a model to another opset version, `expand` replaces composite Reduce operators by their
 bodies, `raise_reductions` is the way back, `check` tells what would change, `verify` compares two models by running
-them, `repair` mends what runtimes run and checkers refuse. `reducelower.ir` does the same for users of onnx_ir and
+them, `repair` fixes what runtimes accept and checkers reject. `reducelower.ir` does the same for users of onnx_ir and
 onnxscript. Nothing heavy is imported before it is used.
 """
 

@@ -159,7 +159,7 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
 @verification_options
 @report_option
 def repair(models: tuple[str, ...], **options: Any) -> int:
-    """Mend models that runtimes run and the ONNX checker refuses, at the opset version they have.
+    """Repair models that runtimes accept and the ONNX checker rejects, at their own opset version.
 
     Nodes are put in order, missing opset imports added, the IR version made to fit, stated types that contradict what
     the nodes yield dropped; what was done is said. What is computed stays as it is.
@@ -168,8 +168,8 @@ def repair(models: tuple[str, ...], **options: Any) -> int:
 
     \b
     Examples:
-      reducelower repair model.onnx -o mended.onnx
-      reducelower repair models/ --output-dir mended/
+      reducelower repair model.onnx -o repaired.onnx
+      reducelower repair models/ --output-dir repaired/
     """
     from reducelower.cli.conversion import convert_all
     from reducelower.options import Target
