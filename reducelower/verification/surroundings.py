@@ -1,4 +1,4 @@
-"""Regions that do not hold by themselves, with what computes their inputs: these may be possible values only."""
+"""Regions that do not hold in isolation, with what computes their inputs: these may be possible values only."""
 
 from __future__ import annotations
 
