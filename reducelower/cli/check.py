@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reducelower.cli import console
+from reducelower.cli.console import shown
 from reducelower.cli.options import (
     EXCLUDE_OPTION,
     FOR_OPTION,
@@ -86,7 +88,6 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
     from reducelower.batch.inputs import find_models
     from reducelower.batch.many import check_crashed
     from reducelower.batch.running import run_all, workers
-    from reducelower.cli import console
     from reducelower.cli.progress import progress
     from reducelower.cli.reports import check_report_paths, of_check, write_reports
 
@@ -161,7 +162,6 @@ def inspect_all(models: Sequence[str], *, as_json: bool = False, short: bool = F
 
     from reducelower.batch.inputs import find_models
     from reducelower.batch.inspection import inspect_file
-    from reducelower.cli import console
     from reducelower.cli.streams import staged
     from reducelower.errors import UnreadableModelError
 
@@ -185,7 +185,7 @@ def inspect_all(models: Sequence[str], *, as_json: bool = False, short: bool = F
 
 def full_text(found: Inspected) -> str:
     """Everything about a model."""
-    from reducelower.cli.console import shown
+    from reducelower.cli.text import paragraph
 
     names = list(found.operators)
     operators = [f"{name} {found.operators[name]}" for name in names[:_MOST_OPERATORS]]
@@ -207,14 +207,12 @@ def full_text(found: Inspected) -> str:
     ]
     lines = [shown(found.path)]
     for name, text in rows:
-        lines += _wrapped(name, text)
+        lines += paragraph(name, text)
     return "\n".join([*lines, *_where(found)])
 
 
 def short_text(found: Inspected) -> str:
     """Where a model can go."""
-    from reducelower.cli.console import shown
-
     opset = found.opsets.get("ai.onnx", 0)
     count = sum(found.operators.values())
     line = f"{shown(found.path)}: opset {opset}, IR version {found.ir_version}, {count} nodes"
@@ -222,20 +220,22 @@ def short_text(found: Inspected) -> str:
 
 
 def _where(found: Inspected, most: int = _MOST_FAULTS) -> list[str]:
+    from reducelower.cli.text import paragraph
+
     if found.problem:
-        return _wrapped("not valid", found.problem)
-    lines = _wrapped("reaches", f"opsets {_ranges(found.reaches)}" if found.reaches else "no other opset")
+        return paragraph("not valid", found.problem)
+    lines = paragraph("reaches", f"opsets {_ranges(found.reaches)}" if found.reaches else "no other opset")
     for opset, reason in (found.blocked or {}).items():
-        lines += _wrapped("", f"not {opset}: {reason}")
+        lines += paragraph("", f"not {opset}: {reason}")
     right = [item.runtime for item in found.runtimes if item.is_right]
-    lines += _wrapped("right on", ", ".join(right) or "no runtime that is known")
+    lines += paragraph("right on", ", ".join(right) or "no runtime that is known")
     for item in found.runtimes:
         if item.is_right:
             continue
         faults = list(item.wrong[:most])
         if len(item.wrong) > most:
             faults.append(f"and {len(item.wrong) - most} more")
-        lines += _wrapped("wrong on" if item.reads else "not read by", f"{item.runtime}: {'; '.join(faults)}")
+        lines += paragraph("wrong on" if item.reads else "not read by", f"{item.runtime}: {'; '.join(faults)}")
     return lines
 
 
@@ -248,12 +248,6 @@ def _ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([number])
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
-def _wrapped(name: str, text: str) -> list[str]:
-    from reducelower.cli.text import paragraph
-
-    return paragraph(name, text)
 
 
 def _bytes(size: int) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reducelower.cli import console
+from reducelower.cli.console import shown
 from reducelower.cli.options import JSON_OPTION, Command, report_option, settings_of, verification_options
 from reducelower.cli.types import FILE
 from reducelower.failures import DONE, REFUSED
@@ -65,7 +67,6 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
     """Compare models of this machine, which the user knows by other names, report, and return the exit status."""
     from reducelower.batch.input_values import read_data_sets
     from reducelower.batch.verifying import require_runtimes, verify_models
-    from reducelower.cli import console
     from reducelower.cli.progress import steps
     from reducelower.files import read_model
     from reducelower.options import Target
@@ -165,7 +166,6 @@ def diff(before: str, after: str, **options: Any) -> int:
 
 
 def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
-    from reducelower.cli import console
     from reducelower.cli.reports import check_report_paths, write_reports
     from reducelower.report import ModelReport
     from reducelower.verification.difference import difference
@@ -199,7 +199,6 @@ def _read(path: str) -> ModelProto:
 
 
 def _lines(names: Sequence[str], found: Difference) -> Iterator[str]:
-    from reducelower.cli.console import shown
     from reducelower.cli.text import paragraph
 
     yield f"{shown(names[0])} -> {shown(names[1])}: {found.sentence}"

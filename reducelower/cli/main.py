@@ -112,12 +112,11 @@ def completion(shell: str) -> int:
       eval "$(reducelower completion zsh)"         # in ~/.zshrc
       reducelower completion fish | source         # in ~/.config/fish/config.fish
     """
-    from reducelower.cli.console import result
 
     # The names that click looks for when the script asks what may come next.
     kind = get_completion_class(shell)
     assert kind is not None, "click has all three"
-    result(kind(app, {}, "reducelower", "_REDUCELOWER_COMPLETE").source())
+    console.result(kind(app, {}, "reducelower", "_REDUCELOWER_COMPLETE").source())
     return 0
 
 

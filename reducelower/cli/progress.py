@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 from reducelower.batch.task import OnStep, Step
+from reducelower.cli.console import message
 
 __all__ = ["progress", "steps"]
 
@@ -118,7 +119,6 @@ class _Steps:
             return
         ends = [*list(self._started.values())[1:], monotonic()]
         took = [(step, end - start) for (step, start), end in zip(self._started.items(), ends, strict=True)]
-        from reducelower.cli.console import message
 
         message("  " + ", ".join(f"{step} {seconds:.1f} s" for step, seconds in took))
 

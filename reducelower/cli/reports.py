@@ -10,15 +10,12 @@ import click
 
 from reducelower.batch import Checked, Outcome
 from reducelower.cli import console
+from reducelower.cli.streams import STREAM
 from reducelower.failures import DONE, FAULT, REFUSED, SettingError
 from reducelower.report import FORMATS, ModelReport, Report, render, write_report
 from reducelower.report.facts import Command, Verdict
 
 __all__ = ["check_place", "check_report_paths", "of_check", "of_conversion", "write_reports"]
-
-
-_STREAM = "-"
-"""Standard output, to which a report goes as JSON."""
 
 
 def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
@@ -33,7 +30,7 @@ def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
     """
     taken = {os.path.realpath(model) for model in models if model}
     for path in paths:
-        if path == _STREAM:
+        if path == STREAM:
             continue
         if Path(path).suffix.lower() not in FORMATS:
             raise SettingError(f"{path}: a report ends in one of {', '.join(FORMATS)}")
@@ -62,7 +59,7 @@ def write_reports(command: Command, models: Sequence[ModelReport], paths: Sequen
     """
     report = Report(command, tuple(models), _run_facts() if paths else ())
     for path in paths:
-        if path == _STREAM:
+        if path == STREAM:
             console.data_result(render(report, ".json").rstrip("\n"))
         else:
             write_report(report, path)
