@@ -8,6 +8,8 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+from reducelower.model.suggestions import did_you_mean
+
 __all__ = ["check_arguments", "integer", "name_set", "said"]
 
 _LONGEST = 60
@@ -122,8 +124,6 @@ def _rules(name: str, value: Any) -> None:
         known = sorted(shipped_books())
         if value in known or Path(value).is_dir():
             return
-        from reducelower.model.suggestions import did_you_mean
-
         raise ValueError(
             f"{name} must be a rule book ({', '.join(known)}) or a folder of rules, and {os.fspath(value)!r} is neither"
             f"{did_you_mean(str(value), known)}"

@@ -13,6 +13,7 @@ from reducelower.files import all_graphs
 from reducelower.model.document import Document
 from reducelower.model.inference import skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS, first_version, is_runtime_name
+from reducelower.model.suggestions import did_you_mean, operator_names
 from reducelower.model.validate import what_is_wrong_with_calls
 
 __all__ = ["contradicts_itself", "what_is_wrong", "what_is_wrong_with_source"]
@@ -116,8 +117,6 @@ def _unknown_operator(operator: str, opset: int) -> str:
         return f"it imports opset {opset}, and there is no such opset; correct opset_import"
     if known := versions(operator):
         return f"{operator} does not exist at opset {opset}; it came with opset {known[0]}"
-    from reducelower.model.suggestions import did_you_mean, operator_names
-
     return f"ONNX has no operator {operator!r}{did_you_mean(operator, operator_names())}"
 
 

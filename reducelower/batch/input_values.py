@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from onnx import ModelProto
 
 from reducelower.failures import SettingError
+from reducelower.model.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.options import Settings
@@ -80,6 +81,4 @@ def read_inputs(files: Mapping[str, str], model: ModelProto) -> dict[str, Any]:
 def _known(given: Iterable[str], names: list[str], what: str) -> None:
     for name in given:
         if name not in names:
-            from reducelower.model.suggestions import did_you_mean
-
             raise SettingError(f"there is no {what} {name!r}{did_you_mean(name, names)}")

@@ -8,6 +8,7 @@ import click
 
 from reducelower.cli.console import problem, result
 from reducelower.cli.types import FOLDER, OPERATOR, RULES, RUNTIME
+from reducelower.model.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule, RuleBook
@@ -72,8 +73,6 @@ def rules(operator: str | None, book_name: str, folder: str | None) -> int:
 def _rules_for(book: RuleBook, operator: str) -> tuple[Rule, ...]:
     found = book.rules(operator)
     if not found:
-        from reducelower.model.suggestions import did_you_mean
-
         raise click.UsageError(
             f"the rule book {book.name!r} has no rule for {operator}{did_you_mean(operator, book.operators)}"
         )

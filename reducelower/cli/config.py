@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from reducelower.failures import SettingError
+from reducelower.model.suggestions import did_you_mean
 
 __all__ = ["defaults", "find"]
 
@@ -89,8 +90,6 @@ def _set(
         assert option.name is not None
         found[name][option.name] = _value(value, option)
     if not known:
-        from reducelower.model.suggestions import did_you_mean
-
         flags = {flag.removeprefix("--") for _, option in _options(commands) for flag in option.opts}
         raise SettingError(f"{path}: there is no option {place!r}{did_you_mean(key, flags)}")
 

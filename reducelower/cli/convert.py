@@ -21,6 +21,7 @@ from reducelower.cli.options import (
     verification_options,
 )
 from reducelower.cli.types import FILE, OPERATOR, OPSET, RULES
+from reducelower.model.suggestions import did_you_mean
 
 __all__ = ["convert", "expand", "raise_", "repair"]
 
@@ -140,7 +141,6 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
       reducelower raise expanded.onnx -o model.onnx --op LayerNormalization
     """
     from reducelower.cli.conversion import convert_all
-    from reducelower.model.suggestions import did_you_mean
     from reducelower.options import Target
     from reducelower.recompose import known_operators
 

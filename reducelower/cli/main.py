@@ -13,6 +13,7 @@ from click.shell_completion import get_completion_class
 
 from reducelower.cli import console
 from reducelower.failures import BAD_USAGE, INTERRUPTED, SettingError, describe, wants_trace
+from reducelower.model.suggestions import did_you_mean
 
 __all__ = ["app", "completion", "main", "run"]
 
@@ -50,8 +51,6 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from reducelower.model.suggestions import did_you_mean
-
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], _COMMANDS)}")
         return super().resolve_command(ctx, args)
 
@@ -189,8 +188,6 @@ def _sentence(error: click.UsageError) -> str:
     """What is wrong with the usage; of an option that there is not, the nearest that there is."""
     if not isinstance(error, click.NoSuchOption):
         return error.format_message().rstrip(".")
-    from reducelower.model.suggestions import did_you_mean
-
     if (meant := _MEANT.get(error.option_name)) is not None:
         return f"there is no option {error.option_name!r}; {meant}"
     known = [flag for option in error.ctx.command.params for flag in option.opts] if error.ctx is not None else []

@@ -22,6 +22,7 @@ from reducelower.cli.types import (
     Pairs,
     ParamType,
 )
+from reducelower.model.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.options import Settings, Target
@@ -105,8 +106,6 @@ def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, 
         from reducelower.verification.foreign import ADAPTERS, is_foreign, why_unusable
 
         if not is_foreign(name):
-            from reducelower.model.suggestions import did_you_mean
-
             known = sorted({"onnxruntime", "reference", *ADAPTERS})
             raise click.UsageError(
                 f"no runtime is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}", ctx

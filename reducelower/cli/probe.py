@@ -14,6 +14,7 @@ import click
 from reducelower.cli.console import message, result
 from reducelower.cli.types import OPERATOR
 from reducelower.failures import DONE, SettingError
+from reducelower.model.suggestions import did_you_mean
 from reducelower.model.text import counted
 
 if TYPE_CHECKING:
@@ -128,7 +129,6 @@ def _show(probed: Probed, distilled: Distilled, output: Path) -> None:
 def _subject(options: Mapping[str, Any]) -> Subject:
     from reducelower.conformance.process import Subject
     from reducelower.conformance.runtimes import RUNTIMES
-    from reducelower.model.suggestions import did_you_mean
 
     given = [name for name in ("runtime", "function", "template") if options[name]]
     if len(given) != 1:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from reducelower.model.suggestions import did_you_mean, operator_names
+
 __all__ = [
     "ELEMENT_TYPE",
     "FILE",
@@ -63,8 +65,6 @@ class _Rules(_Name):
 
         known = sorted(shipped_books())
         if value not in known and not Path(value).is_dir():
-            from reducelower.model.suggestions import did_you_mean
-
             near = did_you_mean(value, known)
             self.fail(f"{value!r} is neither a rule book ({', '.join(known)}) nor a folder of rules{near}", param, ctx)
         return str(value)
@@ -102,14 +102,10 @@ class _Operator(ParamType):
         from reducelower.model.schemas import versions
 
         if not versions(value):
-            from reducelower.model.suggestions import did_you_mean, operator_names
-
             self.fail(f"ONNX has no operator {value!r}{did_you_mean(value, operator_names())}", param, ctx)
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from reducelower.model.suggestions import operator_names
-
         return _starting(incomplete, operator_names())
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from onnx import AttributeProto, FunctionProto, TensorProto, helper
 
+from reducelower.model.suggestions import did_you_mean
 from reducelower.rulebook.bindings import AXES, BINDINGS, binding_type
 from reducelower.rulebook.element_types import ANY, Claim, claim_of, type_name
 from reducelower.rulebook.errors import RuleError
@@ -326,8 +327,6 @@ def _load_shipped(name: str) -> RuleBook:
 
 def _load_folder(path: Path) -> RuleBook:
     if not path.is_dir():
-        from reducelower.model.suggestions import did_you_mean
-
         known = sorted(shipped_books())
         near = did_you_mean(str(path), known)
         raise RuleError(f"neither a folder of rules nor a shipped book ({', '.join(known)}){near}", path)
