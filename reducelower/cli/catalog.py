@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reducelower.cli.console import problem, result
+from reducelower.cli.text import columns
 from reducelower.cli.types import FOLDER, OPERATOR, RULES, RUNTIME
 from reducelower.model.suggestions import did_you_mean
 
@@ -51,7 +52,6 @@ def rules(operator: str | None, book_name: str, folder: str | None) -> int:
     Where a rule is tried, each line says on how many results, and by how many units in the last place (ULP) of the
     larger of result and largest input they were off at most; in integers by how much.
     """
-    from reducelower.cli.text import columns
     from reducelower.rulebook import load_book
 
     book = load_book(folder or book_name)
@@ -81,7 +81,6 @@ def _rules_for(book: RuleBook, operator: str) -> tuple[Rule, ...]:
 
 def _try(book: RuleBook, operator: str | None) -> int:
     """Run rules and say for each element type how far they were off; 1 where a result was wrong."""
-    from reducelower.cli.text import columns
     from reducelower.rulebook.trial import test_rules
 
     if operator is not None:
@@ -105,7 +104,6 @@ def targets(runtime: Any) -> int:
       reducelower targets
       reducelower targets openvino
     """
-    from reducelower.cli.text import columns
     from reducelower.runtimes import load_runtime, shipped_names
 
     if runtime is None:

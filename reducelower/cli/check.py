@@ -22,6 +22,7 @@ from reducelower.cli.options import (
     target_of,
     workers_options,
 )
+from reducelower.cli.text import check_text, github_annotations, paragraph
 from reducelower.cli.types import FILE, OPERATOR, OPSET
 from reducelower.failures import BAD_USAGE, DONE, REFUSED
 
@@ -118,7 +119,6 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
 
 def _answer(form: str, models: Sequence[ModelReport], *, verbose: bool) -> str:
     """What `check` says about models, in one of its forms."""
-    from reducelower.cli.text import check_text, github_annotations
     from reducelower.report import Report, render
 
     if form == "text":
@@ -185,8 +185,6 @@ def inspect_all(models: Sequence[str], *, as_json: bool = False, short: bool = F
 
 def full_text(found: Inspected) -> str:
     """Everything about a model."""
-    from reducelower.cli.text import paragraph
-
     names = list(found.operators)
     operators = [f"{name} {found.operators[name]}" for name in names[:_MOST_OPERATORS]]
     if len(names) > _MOST_OPERATORS:
@@ -220,8 +218,6 @@ def short_text(found: Inspected) -> str:
 
 
 def _where(found: Inspected, most: int = _MOST_FAULTS) -> list[str]:
-    from reducelower.cli.text import paragraph
-
     if found.problem:
         return paragraph("not valid", found.problem)
     lines = paragraph("reaches", f"opsets {_ranges(found.reaches)}" if found.reaches else "no other opset")

@@ -11,6 +11,7 @@ import click
 from reducelower.cli import console
 from reducelower.cli.console import shown
 from reducelower.cli.options import JSON_OPTION, Command, report_option, settings_of, verification_options
+from reducelower.cli.text import paragraph
 from reducelower.cli.types import FILE
 from reducelower.failures import DONE, REFUSED
 
@@ -199,8 +200,6 @@ def _read(path: str) -> ModelProto:
 
 
 def _lines(names: Sequence[str], found: Difference) -> Iterator[str]:
-    from reducelower.cli.text import paragraph
-
     yield f"{shown(names[0])} -> {shown(names[1])}: {found.sentence}"
     for fact in found.facts:
         yield from paragraph(fact.kind, f"{fact.what}: {fact.before or 'none'} -> {fact.after or 'none'}")
@@ -211,8 +210,6 @@ def _lines(names: Sequence[str], found: Difference) -> Iterator[str]:
 
 
 def _change(change: Change) -> Iterator[str]:
-    from reducelower.cli.text import paragraph
-
     graph, node = change.nodes[0]
     more = f" and {len(change.nodes) - 1} more like it" if len(change.nodes) > 1 else ""
     yield from paragraph(change.kind.partition(" ")[0], f"{graph}: {node!r}{more}")

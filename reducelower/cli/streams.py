@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from reducelower.batch.conversion import Outcome
 from reducelower.cli import console
+
+if TYPE_CHECKING:
+    from reducelower.batch.conversion import Outcome
 
 __all__ = ["STREAM", "Staged", "at_hand", "on_standard_output", "staged"]
 

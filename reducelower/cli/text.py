@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from reducelower.batch.conversion import Outcome
 from reducelower.cli.console import result, shown, width
 from reducelower.failures import DONE, REFUSED
 from reducelower.model.text import counted
 from reducelower.plan import Plan, Site
 
 if TYPE_CHECKING:
+    from reducelower.batch.conversion import Outcome
     from reducelower.report import ModelReport
 
 __all__ = [
