@@ -225,11 +225,12 @@ def takes_empty(nodes: Iterable[NodeProto]) -> bool:
 
 
 def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
-    """Whether a window of a model looks at nothing on inputs of these shapes, so that a value inside has no elements.
+    """Whether a window of a model looks at nothing on inputs of these shapes, so that its result has no elements.
 
     Some of onnxruntime's kernels end the process on such values.
     """
-    if all(_window(node) == 1 for node in all_nodes(model)):
+    seen = {name for node in all_nodes(model) if _window(node) > 1 for name in node.output}
+    if not seen:
         return False
     try:
         graph = shape_inference.infer_shapes(_as_fed(model, feeds), data_prop=True).graph
@@ -238,6 +239,7 @@ def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     return any(
         dim.HasField("dim_value") and dim.dim_value <= 0
         for value in (*graph.value_info, *graph.output)
+        if value.name in seen
         for dim in value.type.tensor_type.shape.dim
     )
 

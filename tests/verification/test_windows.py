@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from reducelower.verification import verify
 from reducelower.verification.limits import is_ruled_out, leaves_nothing
 
 from .models import model
@@ -25,6 +26,17 @@ def test_a_window_needs_as_much_as_it_is_large(size: int, expected: bool) -> Non
 def test_a_model_without_windows_is_not_looked_into() -> None:
     given = model("g (float[N] x) => (float[N] y) { y = Neg (x) }")
     assert not leaves_nothing(given, {"x": np.zeros(0, np.float32)})
+
+
+def test_parts_without_elements_that_no_window_left_are_no_reason() -> None:
+    """As of a roll by nothing, which exporters write as two slices that are put together."""
+    given = model(
+        "g (float[1, 2, 6, 6] x) => (float[a, b, c, d] y) <int64[1] z = {0}, int64[1] e = {6}, int64[1] k = {2}> "
+        "{ m = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)  p = Slice (m, z, z, k)  q = Slice (m, z, e, k) "
+        " y = Concat <axis = 2> (q, p) }"
+    )
+    assert not leaves_nothing(given, {"x": np.zeros((1, 2, 6, 6), np.float32)})
+    assert verify(given, given).verdict == "equivalent"
 
 
 def test_a_normalization_behind_a_window_is_verified_and_survives() -> None:
