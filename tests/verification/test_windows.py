@@ -32,8 +32,8 @@ def test_parts_without_elements_that_no_window_left_are_no_reason() -> None:
     """As of a roll by nothing, which exporters write as two slices that are put together."""
     given = model(
         "g (float[1, 2, 6, 6] x) => (float[a, b, c, d] y) <int64[1] z = {0}, int64[1] e = {6}, int64[1] k = {2}> "
-        "{ m = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)  p = Slice (m, z, z, k)  q = Slice (m, z, e, k) "
-        " y = Concat <axis = 2> (q, p) }"
+        "{ m = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)  p = Slice (m, z, z, k)  "
+        "q = Slice (m, z, e, k)  y = Concat <axis = 2> (q, p) }"
     )
     assert not leaves_nothing(given, {"x": np.zeros((1, 2, 6, 6), np.float32)})
     assert verify(given, given).verdict == "equivalent"
