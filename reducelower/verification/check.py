@@ -14,15 +14,15 @@ from reducelower.numerics.measure import Array, element_type_of, identical, is_f
 from reducelower.numerics.tolerance import Tolerance, element_type_name, tolerance_for
 from reducelower.plan import CHOSEN
 from reducelower.verification.battery import Case
-from reducelower.verification.bounded import RANDOM
+from reducelower.verification.bounded import RANDOM, moved
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import Move, moved_by
 from reducelower.verification.doubts import is_slight, no_evidence, old_in_reference
-from reducelower.verification.feeding import is_large
+from reducelower.verification.feeding import is_large, reads_every_row
 from reducelower.verification.judge import Sight, judge, judge_raised
 from reducelower.verification.limits import Limits, is_ruled_out, limits_of
 from reducelower.verification.oracle import Reduction, evaluate
-from reducelower.verification.pairs import Pair, small_models
+from reducelower.verification.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.places import Dims
 from reducelower.verification.result import INFINITE, SiteStatus, SiteVerification
 from reducelower.verification.runtimes import Session, runtime_named
@@ -47,6 +47,7 @@ _OF_RANGE = ("improved", "overflow", "loses range")
 _BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
+_TAKING = frozenset({"ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND"})
 _SHOWN = 400  # characters of inputs in a finding
 
 
@@ -115,9 +116,27 @@ def check(
         return _finding(pair, _Tally("not run", reason, runtime=tally.runtime))
     if tally.status == "equal" and not tally.values:
         return _finding(pair, _Tally("not run", "it ran on inputs of which nothing is left", runtime=tally.runtime))
+    if tally.status == "equal" and (table := _other_table(pair)):
+        reason = f"the table {table!r} has other values, of which it was not seen that all were taken"
+        return _finding(pair, replace(tally, status="not run", reason=reason))
     if declared:
         tally.notes.setdefault("The replacement rests on the declared sizes, and was run with these only.")
     return _finding(pair, tally)
+
+
+def _other_table(pair: Pair) -> str:
+    """A large constant whose rows are taken by computed indices, and which the other side holds with other values."""
+    limits = limits_of(pair)
+    seen = moved(pair.nodes, [spec.name for spec in input_specs_of(pair) if reads_every_row(spec, limits)])
+    left, right = pair.constants
+    for node in walk(pair.nodes):
+        table = left.get(node.input[0]) if node.op_type in _TAKING else None
+        if table is None or table.size <= SMALL_CONSTANT or node.input[1] in seen:
+            continue
+        alike = [other for other in right.values() if (other.shape, other.dtype) == (table.shape, table.dtype)]
+        if alike and not any(identical(table, other) for other in alike):
+            return node.input[0]
+    return ""
 
 
 def _sizes(pair: Pair) -> list[Dims | None]:

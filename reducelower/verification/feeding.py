@@ -19,13 +19,14 @@ from reducelower.verification.filling import Filling
 from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, bindings, random_array
 from reducelower.verification.limits import FED, Limits
 
-__all__ = ["Accepts", "fed", "is_large"]
+__all__ = ["Accepts", "fed", "is_large", "reads_every_row"]
 
 _LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 _MAXIMUM = 1_000_000
 _MANY = 1000  # values along all free dimensions
 _RANKS = (2, 3, 1, 4, 0)  # of inputs of which it is not known
 _OF_CARRIED = 3  # sizes
+_MOST_PARTS = 1000  # of the rows of a table
 _TRUTHS = 3  # bool inputs of which every combination is tried
 
 Accepts = Callable[[Mapping[str, Any]], bool]
@@ -118,6 +119,7 @@ def _fed(
         if is_first:
             yield from _truths(feeder, where)
             yield from _special_alone(feeder, where)
+            yield from _every_row(feeder, given, accepts)
         if once or (limits.is_carried and tried == _OF_CARRIED):
             return
 
@@ -172,13 +174,15 @@ class _Feeder:
             if spec.name in self.limits.inferring and sizes.size and sizes.all() and rng.random() < 0.5:
                 sizes[rng.integers(sizes.size)] = -1
             return sizes
-        data, axis, signed = self.limits.indexes.get(spec.name, ("", 0, False))
+        data, axis, op_type = self.limits.indexes.get(spec.name, ("", 0, ""))
         indexed = self.shapes.get(data) or self.limits.held.get(data)
         if indexed and values == "random" and spec.element_type in (TensorProto.INT32, TensorProto.INT64):
             length = indexed[axis]
             dtype = helper.tensor_dtype_to_np_dtype(spec.element_type)
             if length:
-                return rng.integers(-length if signed else 0, length, self.shapes[spec.name]).astype(dtype)
+                return rng.integers(
+                    -length * (op_type != "ArrayFeatureExtractor"), length, self.shapes[spec.name]
+                ).astype(dtype)
         return random_array(spec.element_type, self.shapes[spec.name], values, rng)
 
 
@@ -254,6 +258,38 @@ def _kinds(fillings: Mapping[str, Filling], *, small: bool, few: bool) -> list[s
     every = dict.fromkeys(kind for filling in fillings.values() for kind in filling.kinds)
     chosen = _AT_OTHER_SIZES if not small else _FEW if few else every
     return [kind for kind in chosen if kind in every]
+
+
+def _every_row(feeder: _Feeder, sizes: Mapping[str, int], accepts: Accepts) -> Iterator[Case]:
+    """Every index of the tables that the region holds, as many at a time as an input takes."""
+    for spec in feeder.specs:
+        free = [dim or f"axis {at}" for at, dim in enumerate(spec.dims or ()) if not isinstance(dim, int)][:1]
+        for rows in _parts(spec, feeder.limits):
+            each = prod(dim for dim in spec.dims or () if isinstance(dim, int))
+            fitting = {**dict.fromkeys(sizes, 1), **dict.fromkeys(free, -(-len(rows) // each))}
+            shapes = {other.name: _shape(other, fitting) for other in feeder.specs}
+            found = replace(feeder, shapes=shapes).fitting(accepts)
+            if found is None:
+                break
+            filled = np.resize(rows, shapes[spec.name]).astype(helper.tensor_dtype_to_np_dtype(spec.element_type))
+            yield Case(f"indices from {rows[0]}", {**found[1], spec.name: filled})
+
+
+def _parts(spec: InputSpec, limits: Limits) -> list[range]:
+    """The rows of a table, as many at a time as an input names; nothing where that takes too many runs."""
+    table = limits.table(spec.name)
+    each = prod(dim for dim in spec.dims or () if isinstance(dim, int))
+    if table is None or not each:
+        return []
+    is_free = any(not isinstance(dim, int) for dim in spec.dims or ())
+    step = max(_LARGE // each, 1) * each if is_free else each
+    parts = range(0, table, step)
+    return [range(start, min(start + step, table)) for start in parts] if len(parts) <= _MOST_PARTS else []
+
+
+def reads_every_row(spec: InputSpec, limits: Limits) -> bool:
+    """Whether an input of a region is fed every index of a table that the region holds."""
+    return bool(_parts(spec, limits))
 
 
 def _truths(feeder: _Feeder, where: Mapping[str, Values]) -> Iterator[Case]:

@@ -114,7 +114,7 @@ class Limits:
         not_negative: inputs of which what computes them gives nothing below zero.
         where: inputs that are indices, axes, shapes, sizes or counts, or become such.
         divisors: inputs by which integers are divided, or what becomes an integer, so that zero is no value for them.
-        indexes: by input, the value whose axis it indexes, which axis that is, and whether it may count from the end.
+        indexes: by input, the value whose axis it indexes, which axis that is, and by which operator.
         held: the shapes of constants, by name.
         shapes: by input, the value that is given this shape.
         inferring: those of them that may leave one size to be inferred.
@@ -138,7 +138,7 @@ class Limits:
     where: set[str] = field(default_factory=set)
     not_negative: set[str] = field(default_factory=set)
     divisors: set[str] = field(default_factory=set)
-    indexes: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
+    indexes: dict[str, tuple[str, int, str]] = field(default_factory=dict)
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
     shapes: dict[str, str] = field(default_factory=dict)
     inferring: set[str] = field(default_factory=set)
@@ -155,6 +155,11 @@ class Limits:
     bounds: tuple[int, ...] = ()
     only_moves: bool = False
     are_apart: bool = False
+
+    def table(self, name: str) -> int | None:
+        """How many rows a constant table has of which an input says which are taken; None for other inputs."""
+        data, axis, op_type = self.indexes.get(name, ("", 0, ""))
+        return self.held[data][axis] if data in self.held and op_type != "GatherElements" else None
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -271,7 +276,7 @@ def _as_fed(model: ModelProto, feeds: Mapping[str, Any]) -> ModelProto:
 def _note(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= node.op_type in _STEPS
     if node.op_type == "ArrayFeatureExtractor":
-        limits.indexes[node.input[1]] = node.input[0], -1, False
+        limits.indexes[node.input[1]] = node.input[0], -1, node.op_type
     if node.domain not in DEFAULT_DOMAINS:
         return
     limits.least = max(limits.least, _window(node))
@@ -284,7 +289,7 @@ def _note(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= limits.rounds_to_integers
     if node.op_type in ("Gather", "GatherElements"):
         axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
-        limits.indexes[node.input[1]] = node.input[0], axis, True
+        limits.indexes[node.input[1]] = node.input[0], axis, node.op_type
     if node.op_type in _HANDING_ON and node.output[0] in limits.indexes:
         limits.indexes[node.input[0]] = limits.indexes[node.output[0]]
     if node.op_type in ("Reshape", "Expand") and len(node.input) > 1:

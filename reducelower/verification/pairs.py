@@ -31,7 +31,7 @@ from reducelower.verification.oracle import REDUCTIONS
 from reducelower.verification.places import Dims, Place
 from reducelower.verification.source import CannotRunError, plainly_spelled
 
-__all__ = ["FreeInput", "Pair", "cut", "keyed", "small_models"]
+__all__ = ["SMALL_CONSTANT", "FreeInput", "Pair", "cut", "keyed", "small_models"]
 
 SMALL_CONSTANT = 64  # elements; larger ones are weights, and random values do as well
 _REPLACEMENT_LIMIT = 400  # nodes
