@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reducelower.api import check
+from reducelower.api import check, legalize
 from reducelower.batch.diagnosis import what_is_wrong
 from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model
@@ -83,7 +83,6 @@ def _check_here(path: str, settings: Settings) -> Checked:
 
 def _details(source: LoadedModel, plan: Plan, settings: Settings) -> Details:
     """What the converted model would look like: it is made for the report and not kept."""
-    from reducelower.api import legalize
     from reducelower.report.details import describe_models
 
     if plan.refusals or not plan.sites:

@@ -12,7 +12,7 @@ from reducelower.batch.stand_ins import states_every_shape, with_every_shape_sta
 from reducelower.files import all_graphs
 from reducelower.model.document import Document
 from reducelower.model.inference import skeleton
-from reducelower.model.schemas import DEFAULT_DOMAINS, first_version, is_runtime_name
+from reducelower.model.schemas import DEFAULT_DOMAINS, first_version, is_runtime_name, versions
 from reducelower.model.suggestions import did_you_mean, operator_names
 from reducelower.model.validate import what_is_wrong_with_calls
 
@@ -111,8 +111,6 @@ def _plainly(text: str, model: ModelProto) -> str:
 
 
 def _unknown_operator(operator: str, opset: int) -> str:
-    from reducelower.model.schemas import versions
-
     if opset < 1:
         return f"it imports opset {opset}, and there is no such opset; correct opset_import"
     if known := versions(operator):

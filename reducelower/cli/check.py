@@ -24,6 +24,7 @@ from reducelower.cli.options import (
 )
 from reducelower.cli.text import check_text, github_annotations, paragraph
 from reducelower.cli.types import FILE, OPERATOR, OPSET
+from reducelower.errors import UnreadableModelError
 from reducelower.failures import BAD_USAGE, DONE, REFUSED
 
 if TYPE_CHECKING:
@@ -163,7 +164,6 @@ def inspect_all(models: Sequence[str], *, as_json: bool = False, short: bool = F
     from reducelower.batch.inputs import find_models
     from reducelower.batch.inspection import inspect_file
     from reducelower.cli.streams import staged
-    from reducelower.errors import UnreadableModelError
 
     status = DONE
     with staged(models, None) as files:

@@ -14,12 +14,12 @@ from reducelower.cli.options import JSON_OPTION, Command, report_option, setting
 from reducelower.cli.text import paragraph
 from reducelower.cli.types import FILE
 from reducelower.failures import DONE, REFUSED
+from reducelower.options import Settings, Target
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from reducelower.files import LoadedModel
-    from reducelower.options import Settings
     from reducelower.report.facts import Verdict
     from reducelower.verification import RuntimeComparison, Verification
     from reducelower.verification.difference import Change, Difference
@@ -70,7 +70,6 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
     from reducelower.batch.verifying import require_runtimes, verify_models
     from reducelower.cli.progress import steps
     from reducelower.files import read_model
-    from reducelower.options import Target
 
     after = names[1] if len(names) > 1 else ""
     reports = options["reports"]

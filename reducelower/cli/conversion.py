@@ -14,7 +14,7 @@ from reducelower.batch.task import Task
 from reducelower.cli import console
 from reducelower.cli.progress import progress, steps
 from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
-from reducelower.cli.text import show, show_summary
+from reducelower.cli.text import github_annotations, show, show_summary
 from reducelower.failures import SettingError
 from reducelower.options import Settings
 
@@ -113,11 +113,8 @@ def _report(command: ConversionCommand, outcomes: Sequence[Outcome], reports: Se
     from reducelower.cli.reports import of_conversion, write_reports
 
     facts = [of_conversion(outcome) for outcome in outcomes]
-    if form == "github":
-        from reducelower.cli.text import github_annotations
-
-        if text := github_annotations(facts):
-            console.data_result(text)
+    if form == "github" and (text := github_annotations(facts)):
+        console.data_result(text)
     write_reports(command, facts, reports)
 
 

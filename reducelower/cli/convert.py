@@ -22,6 +22,7 @@ from reducelower.cli.options import (
 )
 from reducelower.cli.types import FILE, OPERATOR, OPSET, RULES
 from reducelower.model.suggestions import did_you_mean
+from reducelower.options import Target
 
 __all__ = ["convert", "expand", "raise_", "repair"]
 
@@ -97,7 +98,6 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
       reducelower expand model.onnx -o expanded.onnx --op LayerNormalization --rules stable --without-type float
     """
     from reducelower.cli.conversion import convert_all
-    from reducelower.options import Target
     from reducelower.rulebook import load_book
 
     names = operators or load_book(options["rules"]).reductions
@@ -141,7 +141,6 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
       reducelower raise expanded.onnx -o model.onnx --op LayerNormalization
     """
     from reducelower.cli.conversion import convert_all
-    from reducelower.options import Target
     from reducelower.recompose import known_operators
 
     known = known_operators((options["rules"],))
@@ -172,7 +171,6 @@ def repair(models: tuple[str, ...], **options: Any) -> int:
       reducelower repair models/ --output-dir repaired/
     """
     from reducelower.cli.conversion import convert_all
-    from reducelower.options import Target
 
     settings = replace(settings_of(Target(), options), ir_version="keep", repair=True)
     return convert_all("repair", models, settings, options)

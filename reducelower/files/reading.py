@@ -15,6 +15,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.files.external import ExternalFile, external_files
 from reducelower.files.formats import LARGEST_MESSAGE, is_binary, parse
 from reducelower.model.document import Document
+from reducelower.model.wire import MalformedError
 
 if TYPE_CHECKING:
     from reducelower.files.inline import InlineWeights
@@ -98,7 +99,6 @@ def _read_whole(path: Path) -> LoadedModel:
 def _read_without_weights(path: Path) -> LoadedModel:
     """Read a model and leave its large tensors in the file."""
     from reducelower.files.inline import InlineWeights, lift  # most models are small and need none of this
-    from reducelower.model.wire import MalformedError
 
     inline = InlineWeights(Path(os.path.realpath(path)), FileIO(path))
     try:

@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from reducelower.errors import UnreadableModelError
+from reducelower.files.external import locations
+from reducelower.files.formats import parse
 
 __all__ = ["fetch_model", "find", "holds_the_same", "put", "read_bytes", "remote_size", "write_bytes"]
 
@@ -53,9 +55,6 @@ def fetch_model(url: str, folder: Path) -> str:
     Raises:
         UnreadableModelError: it cannot be fetched, or is no ONNX model.
     """
-    from reducelower.files.external import locations
-    from reducelower.files.formats import parse
-
     system, path = _opened(url)
     local = folder / PurePosixPath(path.partition("?")[0]).name
     folder.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from reducelower.files.pending import PendingFile
 from reducelower.files.reading import LoadedModel
 from reducelower.files.transfer import Appender, OnCopied, fill
 from reducelower.model.document import Document
+from reducelower.model.wire import Window
 
 if TYPE_CHECKING:
     from reducelower.files.inline import InlineWeights
@@ -153,7 +154,6 @@ def _content(document: Document, destination: str | os.PathLike[str], inline: In
     if inline is None:
         return [serialize(document, destination)]
     from reducelower.files.splicing import length_of, splice  # most models are small and need none of this
-    from reducelower.model.wire import Window
 
     pieces = splice(document.data, inline)
     if length_of(pieces) > LARGEST_MESSAGE:

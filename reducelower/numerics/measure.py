@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from reducelower.numerics.tolerance import Tolerance
+from reducelower.numerics.tolerance import Tolerance, element_type_name
 
 __all__ = [
     "Array",
@@ -103,8 +103,6 @@ def ulp_distance(before: Array, after: Array) -> npt.NDArray[np.uint64]:
 def element_type_of(value: Array) -> str:
     """The ONNX element type that a numpy array stands for."""
     from onnx import helper
-
-    from reducelower.numerics.tolerance import element_type_name
 
     if value.dtype.kind in "OSUT":
         return "string"
