@@ -307,13 +307,14 @@ def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result:
     from reducelower.batch.axes import what_is_wrong_with_an_axis
 
     if already := what_is_wrong(source.document, external=source.is_partial, full=True):
-        return _refused(task, already)
+        return _refused(task, already + _what_would_help(source, settings))
     if odd := what_is_odd(source.model):
         return _refused(task, odd)
     if of_source := what_is_wrong_with_an_axis(source.model):
         return _refused(task, of_source)
     if not what_is_wrong(result, external=source.is_partial) and contradicts_itself(result.message):
-        return _refused(task, f"the shapes it states do not fit what its nodes yield ({wrong})")
+        wrong = f"the shapes it states do not fit what its nodes yield ({wrong})"
+        return _refused(task, wrong + _what_would_help(source, settings))
     if isinstance(settings.ir_version, int):
         return _refused(task, f"at IR version {settings.ir_version} the result is not valid: {wrong}")
     problem = f"{task.source}: reducelower itself failed: its result is not valid ({wrong}); please report this"

@@ -218,3 +218,17 @@ def test_names_that_are_not_utf8_are_refused(cli: Callable[..., Any], tmp_path: 
     assert ran.status == 1
     assert "UTF-8" in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("wrong", ["an output", "an output, which only newer inference finds"])
+def test_a_wrong_shape_is_refused_with_what_mends_it(cli: Callable[..., Any], tmp_path: Path, wrong: str) -> None:
+    plain = "y = Neg (x)", "float[5]"
+    behind = "c = Cast <to = 7> (s)  e = Reshape (x, c)  f = Reshape (e, k)  y = Neg (f)", "float[6]"
+    nodes, stated = plain if wrong == "an output" else behind
+    head = f"g (float[6] x, float[1] s) => ({stated} y) <int64[2] k = {{2, 3}}>"
+    (tmp_path / "m.onnx").write_bytes(text(f"{head} {{ {nodes} }}", opset=13))
+    asked = ("convert", tmp_path / "m.onnx", "-o", tmp_path / "out.onnx", "--opset", 14)
+    ran = cli(*asked)
+    assert ran.status == 1
+    assert "--repair fixes that: it would have corrected the types it states of its outputs 'y'" in ran.err
+    assert cli(*asked, "--repair").status == 0
