@@ -37,6 +37,7 @@ QUANTIZED = {
     "operators": "QOperator",
     "dynamic": "dynamic",
     "16 bits": "QDQ, 16 bits",
+    "4 bits": "QDQ, 4-bit weights",
 }
 FUSED = ("Bert", "Roberta", "Electra", "DistilBert", "ViT", "GPT2")
 
@@ -72,7 +73,7 @@ def sources(folder: Path) -> Iterator[Source]:
         yield from _tried(_fused, name, 14, folder)
     for kind in QUANTIZED:
         for opset in (13, 17, 21):
-            if opset == 21 or "16" not in kind:
+            if opset == 21 or "bits" not in kind:
                 yield from _tried(_quantized, kind, opset, folder)
 
 

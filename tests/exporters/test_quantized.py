@@ -60,6 +60,8 @@ def quantized(kind: str, opset: int, folder: Path) -> ModelProto:
         quantization.quantize_dynamic(before, after)
         return onnx.load(after)
     wide = {"activation_type": quantization.QuantType.QUInt16} if "16" in kind else {}
+    if "4" in kind:
+        wide = {"weight_type": quantization.QuantType.QInt4}
     form = quantization.QuantFormat.QOperator if kind == "operators" else quantization.QuantFormat.QDQ
     quantization.quantize_static(before, after, Calibration(), quant_format=form, per_channel="channel" in kind, **wide)
     return onnx.load(after)
@@ -74,7 +76,15 @@ def run(model: ModelProto, *, optimized: bool) -> Any:
     return session.run(None, {"x": DATA})[0]
 
 
-KINDS = [("tensors", 13), ("channels", 13), ("channels", 17), ("operators", 13), ("dynamic", 13), ("16 bits", 21)]
+KINDS = [
+    ("tensors", 13),
+    ("channels", 13),
+    ("channels", 17),
+    ("operators", 13),
+    ("dynamic", 13),
+    ("16 bits", 21),
+    ("4 bits", 21),
+]
 
 
 @pytest.mark.parametrize(("kind", "opset"), KINDS)
