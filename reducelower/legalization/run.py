@@ -20,7 +20,7 @@ from reducelower.legalization.memo import Memo, Memory
 from reducelower.legalization.memo.memory import kept
 from reducelower.model.declared import undefined
 from reducelower.model.document import Document
-from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, subgraphs
 from reducelower.model.inference import ContradictionError, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema, versions
@@ -74,9 +74,19 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
 
 def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
     """Whether what is stated inside of loops contradicts what inference finds at the new opset version only."""
-    if plan.refusals or plan.source_opset == plan.target.opset or not any(map(draft.may_hold, ("Loop", "Scan"))):
+    if plan.refusals or plan.source_opset == plan.target.opset or not _may_loop(draft):
         return False
     return contradicts_inference(source.message, draft.document().message) != ""
+
+
+def _may_loop(draft: Draft) -> bool:
+    """Whether there may be a Loop or Scan anywhere; most models are cleared by the operators of their main graph."""
+    kinds = ("Loop", "Scan")
+    if any(node.op_type in kinds for node in all_nodes(draft.model)):
+        return True  # in a function, or anywhere where the model was not at hand as bytes
+    if draft.census is None or (draft.census.is_even and HOLDING_GRAPHS.isdisjoint(draft.census.operators)):
+        return False
+    return any(map(draft.may_hold, kinds))
 
 
 def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
