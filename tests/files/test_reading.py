@@ -63,7 +63,7 @@ BAD_ENTRIES = {
     "folder": ({"location": "."}, "not a regular file"),
     "negative offset": ({"location": "weights.bin", "offset": -1}, "negative"),
     "negative length": ({"location": "weights.bin", "length": -1}, "negative"),
-    "no number": ({"location": "weights.bin", "offset": "many"}, "no number"),
+    "no number": ({"location": "weights.bin", "offset": "many"}, "not a number"),
     "past the end": ({"location": "weights.bin", "offset": 1, "length": 24}, "cut short"),
     "huge": ({"location": "weights.bin", "length": 1 << 70}, "cut short"),
 }
