@@ -121,6 +121,7 @@ def not_negative(nodes: Sequence[NodeProto], constants: Mapping[str, Array]) -> 
             continue
         operands = _NOT_NEGATIVE_OF.get(node.op_type)
         passes = operands is not None and found.issuperset(node.input[operands])
-        if passes or node.op_type in _NOT_NEGATIVE:
+        is_square = node.op_type == "Mul" and len(set(node.input)) == 1
+        if passes or is_square or node.op_type in _NOT_NEGATIVE:
             found.update(node.output)
     return found

@@ -34,6 +34,7 @@ def test_arithmetic_bounds_only_what_is_bounded_before(body: str, is_bounded: bo
     ("body", "is_not_negative"),
     [
         ("y = Sqrt (x)", True),
+        ("y = Mul (x, x)", True),
         ("s = Relu (x)  y = Add (s, k)", True),
         ("s = Relu (x)  y = Sub (s, k)", False),
         ("s = Exp (x)  y = Mul (s, x)", False),
