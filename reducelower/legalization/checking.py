@@ -1,4 +1,4 @@
-"""Whether what was written is valid: each distinct rewrite by itself, and the whole model only where one is in doubt.
+"""Whether what was written is valid: the nodes of each distinct rewrite, and the whole model where one is in doubt.
 
 To run onnx's checker over a whole model takes several times as long as to convert it. What no rule touched is as valid
 as it was, and like nodes are written alike, so a look at each distinct rewrite tells what to look into.
@@ -6,16 +6,14 @@ as it was, and like nodes are written alike, so a look at each distinct rewrite 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from onnx import ModelProto, TypeProto, ValueInfoProto, checker, shape_inference
+from onnx import ModelProto, checker, shape_inference
 
 from reducelower.legalization.memo import Outcome
-from reducelower.model.graph import read_from_outside, subgraphs
+from reducelower.model.graph import subgraphs
 from reducelower.model.inference import skeleton
 from reducelower.model.text import one_line
 
-__all__ = ["contradicts_inference", "is_in_doubt", "objection", "wrong_node"]
+__all__ = ["contradicts_inference", "objection", "wrong_node"]
 
 _IR_VERSION = 10
 """An IR version whose models may hold whatever a rule writes."""
@@ -39,36 +37,6 @@ def wrong_node(outcome: Outcome, opset: int) -> str:
         except checker.ValidationError as error:
             return str(error).splitlines()[0]
     return ""
-
-
-def is_in_doubt(outcome: Outcome, opset: int, types: Mapping[str, TypeProto]) -> bool:
-    """Whether strict shape inference objects to the nodes of an outcome, standing alone.
-
-    Args:
-        outcome: what became of a node.
-        opset: opset version of the target.
-        types: the types of the operands, by the blanks that stand for them; where one is missing there is no telling.
-    """
-    model = ModelProto(ir_version=_IR_VERSION)
-    model.opset_import.add(version=opset)
-    graph = model.graph
-    graph.name = "added"
-    known: set[str] = set()
-    for name, added in outcome.added:
-        if added.attribute is not None:
-            return False
-        graph.initializer.append(added.tensor)
-        graph.initializer[-1].name = name
-        known.add(name)
-    for node in outcome.nodes or ():
-        read = read_from_outside(node) - known
-        if node.domain or not types.keys() >= read:
-            return False
-        graph.input.extend(ValueInfoProto(name=name, type=types[name]) for name in sorted(read))
-        known |= read.union(node.output)
-        graph.node.append(node)
-        graph.value_info.extend(ValueInfoProto(name=name, type=types[name]) for name in node.output if name in types)
-    return objection(model) != ""
 
 
 def contradicts_inference(before: ModelProto, after: ModelProto) -> str:

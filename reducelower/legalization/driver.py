@@ -8,7 +8,6 @@ only in the element types an operator takes is decided last, and only for the ty
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -16,7 +15,7 @@ from onnx import FunctionProto, NodeProto
 
 from reducelower.adapters import constants, reductions
 from reducelower.errors import Refusal, RefusedError
-from reducelower.legalization.checking import is_in_doubt, wrong_node
+from reducelower.legalization.checking import wrong_node
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.legality import Treatment
@@ -208,24 +207,21 @@ class Legalizer:
                 outcome = Outcome.of(scope, op_type, label, [node], in_place=True)
             else:
                 outcome = Outcome.of(scope, op_type, "", None, in_place=True)
-            outcome = self._checked(outcome, scope)
+            self._check(outcome)
         except RefusedError as refused:
             # Kept without its traceback, which holds on to the model.
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason, refused.hint))
         self._memo.learn(stage, edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
 
-    def _checked(self, outcome: Outcome, scope: NodeScope) -> Outcome:
-        """What was written for a kind of node, with whether it is in doubt; what is, is looked into at the end.
+    def _check(self, outcome: Outcome) -> None:
+        """Look at what was written for a kind of node.
 
         Raises:
             RefusedError: a node is not one that the target's opset version has.
         """
-        if not self._checks or not outcome.nodes:
-            return outcome
-        if wrong := wrong_node(outcome, self.goal):
+        if self._checks and (wrong := wrong_node(outcome, self.goal)):
             raise RefusedError(f"what would take its place is not valid at opset {self.goal}: {wrong}")
-        return replace(outcome, is_in_doubt=True) if is_in_doubt(outcome, self.goal, scope.types_at_hand()) else outcome
 
     def _walk_inside(self, edit: Edit, index: int) -> None:
         """Make the graphs inside a node legal."""

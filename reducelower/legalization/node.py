@@ -152,10 +152,6 @@ class Settler:
                 settled.extend(self.fit(node, scope, strict=node.op_type in table.dropped) or [node])
             else:
                 settled.append(node)
-        is_outermost = not isinstance(around, InnerScope) and scope.node_scope.graph.is_graph
-        if is_outermost and all(map(around.states_type, sorted(scope.read()))):
-            # Where the model states types, it is to state those of new values.
-            scope.note_types()
         return settled
 
     def _settle_subgraphs(self, node: NodeProto, scope: BodyScope, *, mistyped: bool = False) -> None:

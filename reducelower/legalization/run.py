@@ -252,7 +252,8 @@ def _run(
     sites = legalizer.splice(report=report)
     for entry in imports:
         entry.version = goal.opset
-    in_doubt, hint = memo.in_doubt, "state the types of what it reads and yields"
+    in_doubt = memo.doubts[0] if memo.doubts and settings.validate else ""
+    hint = "state the types of what it reads and yields"
     if not in_doubt and goal.opset < _BRANCHES_MAY_DIFFER <= opset and draft.may_hold("If"):
         # Branches may turn out to give different shapes now that more is constant than before.
         in_doubt, hint = "If", f"opset {_BRANCHES_MAY_DIFFER} is the oldest whose branches may give different shapes"

@@ -13,6 +13,7 @@ from onnx import (
     NodeProto,
     TensorProto,
     TypeProto,
+    ValueInfoProto,
     defs,
     shape_inference,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "function_key",
     "infer",
     "infer_body",
+    "infer_strictly",
     "skeleton",
     "weight_bytes",
 ]
@@ -326,6 +328,28 @@ def infer(model: ModelProto, *, lenient: bool = True) -> ModelProto:
     return found
 
 
+def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
+    """The types in a model that is only there for them, and what strict inference objects to; empty if nothing."""
+    from reducelower.model.infer_ranks import complete
+
+    try:
+        found = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except Exception as error:  # inference has several kinds of its own
+        objection = " ".join(str(error).split()) or type(error).__name__
+        try:
+            return infer(model), objection
+        except Exception:
+            return model, objection
+    if any(map(_has_open_size, found.graph.value_info)):
+        found = _with_data(model, found)
+    complete(found, is_inferred=True)
+    return found, ""
+
+
+def _has_open_size(value: ValueInfoProto) -> bool:
+    return any(dim.WhichOneof("value") is None for dim in value.type.tensor_type.shape.dim)
+
+
 def infer_shapes(model: ModelProto, *, lenient: bool) -> tuple[ModelProto, bool]:
     """What onnx's inference finds, or the model as it is where that gives up, and whether it went through."""
     _ease(model.graph, set())
@@ -345,6 +369,11 @@ def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto | None:
             inferred = shape_inference.infer_shapes(model)
         except shape_inference.InferenceError:
             return None
+    return _with_data(model, inferred)
+
+
+def _with_data(model: ModelProto, inferred: ModelProto) -> ModelProto:
+    """The types that inference finds once it follows the values of shapes, given those that it found without."""
     # Data propagation keeps a record for every element of a vector of integers, however many there are.
     if _has_long_vector(inferred.graph):
         return inferred

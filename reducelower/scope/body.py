@@ -133,10 +133,6 @@ class _Inside(Scope):
         """Whether a value is an input of the function around."""
         return self.parent.is_handed_by_callers(name)
 
-    def states_type(self, name: str) -> bool:
-        """Whether the model states the type of a value."""
-        return self.parent.states_type(name)
-
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of a node."""
         return self.parent.type_inside(node, number, name)
@@ -239,11 +235,6 @@ class BodyScope(_Inside):
         """Whether a value is an input of the function around."""
         return not self.defines(name) and self.parent.is_handed_by_callers(name)
 
-    def states_type(self, name: str) -> bool:
-        """Whether the model states the type of a value."""
-        node = self.producer(name)
-        return (node is not None and _is_constant(node)) or self.parent.states_type(name)
-
     # Types
 
     def type_string(self, name: str) -> str | None:
@@ -267,21 +258,12 @@ class BodyScope(_Inside):
         """The type that inference over the nodes finds."""
         return self._types.get(name)
 
-    def note_types(self) -> None:
-        """Keep the types of the new values among what the nodes compute, for the graph to state."""
-        for name in filter(self.node_scope.is_new, self._producers):
-            self.state_type(name)
-
     def state_type(self, name: str) -> None:
         """Let the graph around state the type of a value, which may be one that the nodes bring in."""
         if not self.node_scope.is_new(name):
             self.parent.state_type(name)
         elif (found := self.type(name)) is not None:
             self.node_scope.types[name] = without_made_up_symbols(found)
-
-    def read(self) -> set[str]:
-        """The values that the nodes read and do not define themselves; not what graphs inside them read."""
-        return {name for node in self.nodes for name in node.input if name} - self._producers.keys()
 
     def types_inside(self, node: NodeProto, number: int) -> list[ValueInfoProto]:
         """The types of what a subgraph of one of the nodes, by its number among them, takes and computes."""

@@ -294,8 +294,8 @@ class GraphScope:
 
     def type_bytes(self, name: str) -> bytes | None:
         """The type of a value, serialized; None if unknown."""
-        found = self.type(name)
-        return None if found is None else found.SerializeToString()
+        found = self._known_type(name)
+        return None if found is None else found.data
 
     def type_string(self, name: str) -> str | None:
         """The type of a value as schemas spell it, such as ``tensor(float)``; None if unknown."""

@@ -110,7 +110,7 @@ class NodeScope(Scope):
         stated: types that the graph is to state of operands, by their numbers.
         adopted: tensors that operands become, by their numbers.
         derived: new names, in order: stem, tail, name.
-        types: types of new values, where they are known.
+        types: types of new values that a rule wants stated.
     """
 
     is_made = False
@@ -241,10 +241,6 @@ class NodeScope(Scope):
         """Whether a value is an input of the function around."""
         return not self._is_own(name) and bool(self._ask(GraphScope.is_handed_by_callers, name))
 
-    def states_type(self, name: str) -> bool:
-        """Whether the model states the type of a value."""
-        return name in self.added or (name not in self._made and bool(self._ask(GraphScope.states_type, name)))
-
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of the node; such nodes use the names of the model."""
         return self.graph.type_inside(node, number, name)
@@ -336,12 +332,6 @@ class NodeScope(Scope):
             self.graph.release(name)
         else:
             self.released.append(self._number(name))
-
-    def types_at_hand(self) -> dict[str, TypeProto]:
-        """The types of the operands that are known without inference; rules do not see this, so it is not recorded."""
-        graph, operands = self.graph, self._operands or {}
-        at_hand = {name: graph.type(real) for name, (_, real) in operands.items() if graph.has_type_at_hand(real)}
-        return {name: found for name, found in at_hand.items() if found is not None}
 
     def is_new(self, name: str) -> bool:
         """Whether a value was brought in by a rule."""

@@ -114,10 +114,6 @@ class Scope(ABC):
         """Whether a value is an input of the function around."""
 
     @abstractmethod
-    def states_type(self, name: str) -> bool:
-        """Whether the model states the type of a value, or its value, which tells it."""
-
-    @abstractmethod
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of a node, by its number among them."""
 

@@ -17,6 +17,7 @@ class KnownType(NamedTuple):
 
     Attributes:
         proto: the type, without symbols that inference made up.
+        data: its bytes.
         is_whole: whether it leaves nothing to be inferred: neither what it is nor, of a tensor, the shape.
         element_type: the element type of a tensor; None if it does not say, or is not of a tensor.
         shape: the shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown.
@@ -24,6 +25,7 @@ class KnownType(NamedTuple):
     """
 
     proto: TypeProto
+    data: bytes
     is_whole: bool
     element_type: int | None
     shape: tuple[int | None, ...] | None
@@ -40,6 +42,7 @@ def known_type(found: TypeProto) -> KnownType:
     proto = without_made_up_symbols(found)
     return KnownType(
         proto,
+        proto.SerializeToString(),
         type_string(found) is not None and (has_shape or not is_tensor),
         found.tensor_type.elem_type or None if is_tensor else None,
         sizes if has_shape else None,

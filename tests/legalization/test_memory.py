@@ -10,8 +10,9 @@ from onnx import NodeProto, parser
 
 import reducelower
 from reducelower import Target
-from reducelower.legalization import driver, run
-from reducelower.legalization.memo import memory
+from reducelower.legalization import run
+from reducelower.legalization.memo import memory, outcome
+from reducelower.legalization.memo.alone import Alone
 from reducelower.legalization.node import Settler
 from tests.legalization.memo_graphs import converted
 
@@ -105,13 +106,12 @@ def test_a_custom_operator_leaves_types_open_in_every_model(memo: bool) -> None:
     assert "element type of 'y' is not known" in str(said[0])
 
 
-def test_what_is_in_doubt_once_is_looked_into_in_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_in_doubt_is_looked_into_in_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
-    monkeypatch.setattr(driver, "is_in_doubt", lambda outcome, *_: outcome.op_type == "ReduceMax")
+    monkeypatch.setattr(outcome, "alone", lambda *_: Alone("it is odd", {}))
     monkeypatch.setattr(run, "contradicts_inference", lambda *_: looks.append("") or "it is not as it should be")
-    said = [
-        converted(parser.parse_model(text).SerializeToString(), Target(13), memo=True) for text in (_TEXT, _RENAMED)
-    ]
+    models = map(parser.parse_model, (_TEXT, _RENAMED))
+    said = [converted(model.SerializeToString(), Target(13), memo=True) for model in models]
     assert len(looks) == 2
     assert said[0] == said[1]
     assert "it is not as it should be" in str(said[1])

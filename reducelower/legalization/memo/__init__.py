@@ -58,7 +58,7 @@ class Memo:
     """What becomes of nodes, in one run over one model.
 
     Attributes:
-        in_doubt: operator of the first rewrite that has to be looked into as a part of the whole model.
+        doubts: operators of rewrites that have to be looked into as a part of the whole model.
         foreign: domain and operator of the nodes met that are of other domains than the default one.
     """
 
@@ -69,7 +69,7 @@ class Memo:
             memory: what runs of this kind learned before.
             remembers: whether what is learned is kept; without that every node is worked out by itself.
         """
-        self.in_doubt = ""
+        self.doubts: list[str] = []
         self.foreign: set[tuple[str, str]] = set()
         self._remembers = remembers
         self._memory = memory
@@ -177,9 +177,7 @@ class Memo:
         writings = self._writings.setdefault(edit.scope, {})
         writing = writings.get(outcome)
         if writing is None:
-            if outcome.is_in_doubt:
-                self.in_doubt = self.in_doubt or outcome.op_type
-            writing = writings[outcome] = Writing(outcome, edit.scope, read)
+            writing = writings[outcome] = Writing(outcome, edit.scope, read, self.doubts)
         writing.put(edit, index, read)
 
 

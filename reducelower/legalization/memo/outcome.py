@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto, TensorProto, TypeProto
 
+from reducelower.legalization.memo.alone import Alone, alone, operands_of
 from reducelower.model.census import INPUT, NAME, OUTPUT
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.scope.node import NodeScope, blank
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["MARKS", "NAME_BLANK", "NOTHING", "Outcome", "Parts", "fill", "in_blanks", "is_in_blanks", "scope_of"]
 
 _BLANK = re.compile(r"⟦\w+⟧")
+
+_TYPES_KEPT = 256
+"""Types of operands for which the types of new values are kept, of each outcome."""
 
 NAME_BLANK = blank("n")
 """What stands for the node's own name."""
@@ -63,8 +67,7 @@ class Outcome:
         stated: types to be stated of operands, by number.
         adopted: tensors that operands become, by number.
         derived: new names, in order: stem, tail, name.
-        types: types of new values, to be stated, in the order of the nodes.
-        is_in_doubt: whether the nodes have to be looked into as a part of the whole model.
+        types: types of new values that inference may not find, and that a rule wants stated.
     """
 
     op_type: str
@@ -79,12 +82,38 @@ class Outcome:
     adopted: Sequence[tuple[int, TensorProto]] = ()
     derived: Sequence[tuple[str, str, str]] = ()
     types: Sequence[tuple[str, bytes]] = ()
-    is_in_doubt: bool = False
+    _alone: dict[tuple[bytes | None, ...], Alone] = field(default_factory=dict, repr=False)
 
     @cached_property
     def parts(self) -> Sequence[Parts | None]:
         """The nodes taken apart, where that can be done."""
         return [_parts(node) for node in self.nodes or ()]
+
+    @cached_property
+    def reads(self) -> Sequence[int]:
+        """The numbers of the operands that the nodes read."""
+        return sorted(map(_number, operands_of(self.nodes or (), self.added)))
+
+    @cached_property
+    def new_values(self) -> Sequence[str]:
+        """What the nodes compute beside operands."""
+        derived = {name for _, _, name in self.derived}
+        return [name for node in self.nodes or () for name in node.output if name in derived]
+
+    def alone(self, opset: int, given: tuple[bytes | None, ...]) -> Alone:
+        """What inference says of the nodes by themselves, see `alone`.
+
+        Args:
+            opset: opset version of the target.
+            given: the types of the operands, serialized; None for one that is not known.
+        """
+        found = self._alone.get(given)
+        if found is None:
+            if len(self._alone) >= _TYPES_KEPT:
+                self._alone.clear()
+            types = {blank(number): TypeProto.FromString(each) for number, each in enumerate(given) if each is not None}
+            found = self._alone[given] = alone(self.nodes or (), self.added, opset, types, self.types)
+        return found
 
     @classmethod
     def of(
@@ -122,6 +151,11 @@ class Outcome:
         )
 
 
+def _number(operand: str) -> int:
+    """The number of an operand, by the blank that stands for it."""
+    return int(operand[1:-1])
+
+
 def _parts(node: NodeProto) -> Parts | None:
     """A node taken apart; None where graphs stand inside it, which have names of their own."""
     if any(True for _ in subgraphs(node)):
@@ -130,8 +164,8 @@ def _parts(node: NodeProto) -> Parts | None:
     names = [(bytes([tag]), name) for tag, named in fields for name in named]
     head = NodeProto(op_type=node.op_type, attribute=node.attribute)
     behind = NodeProto.FromString(node.SerializeToString())
-    for field in ("input", "output", "name", "op_type", "attribute", "doc_string"):
-        behind.ClearField(field)
+    for cleared in ("input", "output", "name", "op_type", "attribute", "doc_string"):
+        behind.ClearField(cleared)
     return Parts(names, head.SerializeToString(), node.doc_string == MARKS, behind.SerializeToString())
 
 

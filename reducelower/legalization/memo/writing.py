@@ -6,7 +6,7 @@ What is written is bytes, so that thousands of nodes are written as one format t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from onnx import GraphProto, NodeProto
 
 from reducelower.legalization.edits import Edit
+from reducelower.legalization.memo.alone import alone, operands_of
 from reducelower.legalization.memo.outcome import MARKS, NAME_BLANK, Outcome, Parts, fill, is_in_blanks
 from reducelower.legalization.memo.reading import ReadNode
 from reducelower.model.census import field_head
@@ -35,6 +36,7 @@ _Apart: TypeAlias = "tuple[int, list[_Piece]]"
 """A node in pieces: how many bytes those take that are bytes, and these as a format has them."""
 
 _NONE: Mapping[str, str] = {}
+_NOTHING: Mapping[str, bytes] = {}
 
 _Text: TypeAlias = tuple[bytes, Callable[[tuple[bytes, ...]], Any]]
 """A format, and what picks out of names and marks what goes into it."""
@@ -56,15 +58,22 @@ def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> Non
 
 def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     """Do to a node what an outcome says that knows the node by the names of the model, not by blanks."""
-    graph = edit.scope
+    graph, nodes = edit.scope, outcome.nodes or ()
+    types = dict(outcome.types)
+    if graph.is_graph:
+        known = {name: graph.type(name) for name in operands_of(nodes, outcome.added) if graph.states_type(name)}
+        given = {name: found for name, found in known.items() if found is not None}
+        types = {**alone(nodes, outcome.added, graph.ground.opset, given, outcome.types).types, **types}
+    kept = set(graph.node_list[index].output)
+    made = [name for node in nodes for name in node.output if name in types and name not in kept]
     added = {name: _add(each, graph, {}) for name, each in outcome.added}
-    for node in outcome.nodes or ():
+    for node in nodes:
         if added:
             _rename(node, added)
     if not outcome.in_place:
-        edit.replaced[index] = list(outcome.nodes or ())
-    if outcome.types:
-        edit.types[index] = b"".join([entry(name.encode(), value_type) for name, value_type in outcome.types])
+        edit.replaced[index] = list(nodes)
+    if made:
+        edit.types[index] = b"".join([entry(name.encode(), types[name]) for name in made])
     if outcome.label:
         edit.tell(index, (outcome.op_type, outcome.label))
 
@@ -80,15 +89,18 @@ def _add(added: Added, graph: GraphScope, real: Mapping[str, str]) -> str:
 class Writing:
     """What one outcome writes in one graph."""
 
-    def __init__(self, outcome: Outcome, graph: GraphScope, read: ReadNode) -> None:
+    def __init__(self, outcome: Outcome, graph: GraphScope, read: ReadNode, doubts: list[str]) -> None:
         """Prepare to write, and add what the nodes read to the graph.
 
         Args:
             outcome: what became of a node.
             graph: where the nodes stand that it is written for.
             read: the first of them.
+            doubts: where its operator is noted if inference objects to what is written.
         """
         self.outcome = outcome
+        self._graph = graph
+        self._doubts = doubts
         self._site = outcome.op_type, outcome.label
         self._names = graph.ground.names
         self._name_at = len(read.names) - 1
@@ -101,6 +113,8 @@ class Writing:
         self._families: dict[int, tuple[str, frozenset[bytes]]] | None = self._find_families()
         self._pieces: list[_Apart] | None = self._take_apart()
         self._texts: dict[tuple[int, ...], _Text] = {}
+        if outcome.nodes:
+            self._inferred(read, graph.has_type_at_hand)
 
     # New names
 
@@ -152,8 +166,8 @@ class Writing:
                 graph.node_list.overwrite(index, text % pick(given))
             else:
                 edit.replaced[index] = text % pick(given)
-        if outcome.types:
-            edit.types[index] = self.types(read.names, names)
+        if outcome.new_values and graph.is_graph:
+            self._state_types(edit, index, read, names)
         if outcome.label:
             edit.tell(index, self._site)
         for number in outcome.released:
@@ -163,10 +177,31 @@ class Writing:
         for number, tensor in outcome.adopted:
             graph.adopt_constant(read.names[number].decode(), tensor)
 
-    def types(self, names: Sequence[bytes], new: Mapping[str, str] | None) -> bytes:
+    def _inferred(self, read: ReadNode, is_known: Callable[[str], bool]) -> Mapping[str, bytes]:
+        """The types of new values, where those of all that they are computed from are known; else nothing."""
+        outcome, graph = self.outcome, self._graph
+        operands = (name.decode() for name in read.names[: self._name_at])
+        given = tuple([graph.type_bytes(name) if is_known(name) else None for name in operands])
+        if any(given[number] is None for number in outcome.reads):
+            return _NOTHING
+        found = outcome.alone(graph.ground.opset, given)
+        if found.objection:
+            self._doubts.append(outcome.op_type)
+        return found.types
+
+    def _state_types(self, edit: Edit, index: int, read: ReadNode, new: Mapping[str, str] | None) -> None:
+        """Let the graph state the types of new values, where it states those of what they are computed from."""
+        types = {**self._inferred(read, self._graph.states_type), **dict(self.outcome.types)}
+        named = [(name, types[name]) for name in self.outcome.new_values if name in types]
+        if named:
+            edit.types[index] = self._entries(named, read.names, new)
+
+    def _entries(
+        self, types: Iterable[tuple[str, bytes]], names: Sequence[bytes], new: Mapping[str, str] | None
+    ) -> bytes:
         """What the graph is to state of new values, as bytes of a GraphProto."""
         stated = []
-        for name, value_type in self.outcome.types:
+        for name, value_type in types:
             if new is None:
                 number, tail = self._tails[name]
                 stated.append(entry(names[number] + tail.encode(), value_type))

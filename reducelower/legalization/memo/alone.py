@@ -1,0 +1,88 @@
+"""What takes the place of a node, by itself: what inference objects to, and the types of what it computes.
+
+To run inference over a whole model takes longer than to convert it. What no rule touched is as valid as it was, so a
+look at what is written tells enough, once for all nodes whose operands have the same types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
+
+from reducelower.model.graph import read_from_outside
+from reducelower.model.inference import infer_strictly
+from reducelower.model.value_info import without_made_up_symbols
+
+if TYPE_CHECKING:
+    from reducelower.scope.node import Added
+
+__all__ = ["Alone", "alone", "operands_of"]
+
+_IR_VERSION = 10
+"""An IR version whose models may hold whatever a rule writes."""
+
+
+class Alone(NamedTuple):
+    """What inference says of nodes that stand alone.
+
+    Attributes:
+        objection: what strict inference objects to; empty if nothing.
+        types: the types of what the nodes compute, serialized, by name.
+    """
+
+    objection: str
+    types: Mapping[str, bytes]
+
+
+_NOTHING = Alone("", {})
+
+
+def operands_of(nodes: Iterable[NodeProto], added: Sequence[tuple[str, Added]]) -> set[str]:
+    """What nodes read, they and graphs inside them, that neither they compute nor is added for them."""
+    known = {name for name, _ in added}
+    read: set[str] = set()
+    for node in nodes:
+        read |= read_from_outside(node) - known
+        known.update(node.output)
+    return read
+
+
+def alone(
+    nodes: Sequence[NodeProto],
+    added: Sequence[tuple[str, Added]],
+    opset: int,
+    types: Mapping[str, TypeProto],
+    stated: Iterable[tuple[str, bytes]] = (),
+) -> Alone:
+    """Infer the types of nodes that stand alone.
+
+    Args:
+        nodes: the nodes.
+        added: constants and references that they read, by name.
+        opset: opset version they are written for.
+        types: the types of what they read, and of what else is known.
+        stated: types of what they compute that inference may not find, serialized.
+
+    Returns:
+        What was found; nothing where there is no telling.
+    """
+    read = operands_of(nodes, added)
+    if not types.keys() >= read or any(node.domain for node in nodes) or any(each.attribute for _, each in added):
+        return _NOTHING
+    model = ModelProto(ir_version=_IR_VERSION)
+    model.opset_import.add(version=opset)
+    graph = model.graph
+    graph.name = "added"
+    for name, each in added:
+        graph.initializer.append(each.tensor)
+        graph.initializer[-1].name = name
+    graph.input.extend(ValueInfoProto(name=name, type=types[name]) for name in sorted(read))
+    graph.node.extend(nodes)
+    computed = [name for node in nodes for name in node.output]
+    graph.value_info.extend(ValueInfoProto(name=name, type=types[name]) for name in computed if name in types)
+    graph.value_info.extend(ValueInfoProto(name=name, type=TypeProto.FromString(found)) for name, found in stated)
+    inferred, objection = infer_strictly(model)
+    found = {value.name: without_made_up_symbols(value.type) for value in inferred.graph.value_info}
+    return Alone(objection, {name: value_type.SerializeToString() for name, value_type in found.items()})
