@@ -25,6 +25,7 @@ from reducelower.model.inference import infer_body
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.value_info import without_made_up_symbols
 from reducelower.scope.fold import Folding
+from reducelower.scope.graph import LARGEST_SHAPE
 from reducelower.scope.node import NodeScope
 from reducelower.scope.scope import Scope
 
@@ -37,9 +38,6 @@ __all__ = ["AnyScope", "BodyScope", "InnerScope"]
 
 AnyScope: TypeAlias = "NodeScope | BodyScope | InnerScope"
 """Where a node stands that is to be made legal: in the model, or among those that replace one of it."""
-
-# Inference reads shapes and axes, which are smaller still.
-_LARGEST_SHAPE = 64
 
 
 class _Inside(Scope):
@@ -329,7 +327,7 @@ class BodyScope(_Inside):
         for name, found in known.items():
             if found.tensor_type.elem_type in (TensorProto.INT32, TensorProto.INT64):
                 value = self.parent.constant(name)
-                if value is not None and value.size <= _LARGEST_SHAPE:
+                if value is not None and value.size <= LARGEST_SHAPE:
                     constant = NodeProto(op_type="Constant", output=[name])
                     tensor = numpy_helper.from_array(value)
                     constant.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import count
 from math import prod
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from onnx import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-__all__ = ["GraphScope", "as_doubles", "constant_nodes", "tensor_type"]
+__all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "constant_nodes", "tensor_type"]
 
 _CONSTANT_TAKES_ALL = 9
 """Opset version from which on Constant takes every element type; below it takes floats only."""
@@ -85,6 +85,24 @@ def tensor_type(tensor: TensorProto) -> TypeProto:
     for size in tensor.dims:
         shape.dim.add(dim_value=size)
     return found
+
+
+class Described(NamedTuple):
+    """What inference is told of a value.
+
+    Attributes:
+        type: its type, serialized.
+        number: the number of its value (see `Values`), if that is known; else 0.
+    """
+
+    type: bytes
+    number: int
+
+
+_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
+
+LARGEST_SHAPE = 64
+"""How many elements a vector of integers has at most of which inference is told the value, for it may be a shape."""
 
 
 class GraphScope:
@@ -296,6 +314,16 @@ class GraphScope:
         """The type of a value, serialized; None if unknown."""
         found = self._known_type(name)
         return None if found is None else found.data
+
+    def described(self, name: str) -> Described | None:
+        """What inference is to be told of a value: its type and, of integers that may be a shape, their value."""
+        found = self._known_type(name)
+        if found is None:
+            return None
+        sizes = found.shape
+        may_be_shape = found.element_type in _INTEGERS and sizes is not None and len(sizes) < 2 and None not in sizes
+        is_small = may_be_shape and prod(size or 0 for size in sizes or ()) <= LARGEST_SHAPE
+        return Described(found.data, self.constant_number(name) if is_small else 0)
 
     def type_string(self, name: str) -> str | None:
         """The type of a value as schemas spell it, such as ``tensor(float)``; None if unknown."""

@@ -9,14 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    numpy_helper,
+)
 
 from reducelower.model.graph import read_from_outside
 from reducelower.model.inference import infer_strictly
 from reducelower.model.value_info import without_made_up_symbols
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from reducelower.scope.node import Added
+
+    Array = NDArray[np.generic]
 
 __all__ = ["Alone", "alone", "operands_of"]
 
@@ -53,7 +67,7 @@ def alone(
     nodes: Sequence[NodeProto],
     added: Sequence[tuple[str, Added]],
     opset: int,
-    types: Mapping[str, TypeProto],
+    known: Mapping[str, tuple[TypeProto, Array | None]],
     stated: Iterable[tuple[str, bytes]] = (),
 ) -> Alone:
     """Infer the types of nodes that stand alone.
@@ -62,27 +76,37 @@ def alone(
         nodes: the nodes.
         added: constants and references that they read, by name.
         opset: opset version they are written for.
-        types: the types of what they read, and of what else is known.
+        known: the types of what they read, and of what else is known, with the values of shapes and axes.
         stated: types of what they compute that inference may not find, serialized.
 
     Returns:
         What was found; nothing where there is no telling.
     """
     read = operands_of(nodes, added)
-    if not types.keys() >= read or any(node.domain for node in nodes) or any(each.attribute for _, each in added):
+    if not known.keys() >= read or any(node.domain for node in nodes) or any(each.attribute for _, each in added):
         return _NOTHING
     model = ModelProto(ir_version=_IR_VERSION)
     model.opset_import.add(version=opset)
     graph = model.graph
     graph.name = "added"
     for name, each in added:
-        graph.initializer.append(each.tensor)
-        graph.initializer[-1].name = name
-    graph.input.extend(ValueInfoProto(name=name, type=types[name]) for name in sorted(read))
+        _add_constant(graph, name, each.tensor)
+    for name in sorted(read):
+        found, value = known[name]
+        if value is None:
+            graph.input.append(ValueInfoProto(name=name, type=found))
+        else:
+            _add_constant(graph, name, numpy_helper.from_array(value))
     graph.node.extend(nodes)
     computed = [name for node in nodes for name in node.output]
-    graph.value_info.extend(ValueInfoProto(name=name, type=types[name]) for name in computed if name in types)
-    graph.value_info.extend(ValueInfoProto(name=name, type=TypeProto.FromString(found)) for name, found in stated)
+    graph.value_info.extend(ValueInfoProto(name=name, type=known[name][0]) for name in computed if name in known)
+    graph.value_info.extend(ValueInfoProto(name=name, type=TypeProto.FromString(data)) for name, data in stated)
     inferred, objection = infer_strictly(model)
-    found = {value.name: without_made_up_symbols(value.type) for value in inferred.graph.value_info}
-    return Alone(objection, {name: value_type.SerializeToString() for name, value_type in found.items()})
+    types = {value.name: without_made_up_symbols(value.type) for value in inferred.graph.value_info}
+    return Alone(objection, {name: value_type.SerializeToString() for name, value_type in types.items()})
+
+
+def _add_constant(graph: GraphProto, name: str, tensor: TensorProto) -> None:
+    # Inference follows the values of Constant nodes further than those of initializers.
+    node = graph.node.add(op_type="Constant", output=[name])
+    node.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)

@@ -18,8 +18,9 @@ from reducelower.scope.node import NodeScope, blank
 if TYPE_CHECKING:
     from reducelower.errors import RefusedError
     from reducelower.legalization.memo.reading import ReadNode
-    from reducelower.scope.graph import GraphScope
+    from reducelower.scope.graph import Described, GraphScope
     from reducelower.scope.node import Added
+    from reducelower.scope.values import Values
 
 __all__ = ["MARKS", "NAME_BLANK", "NOTHING", "Outcome", "Parts", "fill", "in_blanks", "is_in_blanks", "scope_of"]
 
@@ -82,7 +83,7 @@ class Outcome:
     adopted: Sequence[tuple[int, TensorProto]] = ()
     derived: Sequence[tuple[str, str, str]] = ()
     types: Sequence[tuple[str, bytes]] = ()
-    _alone: dict[tuple[bytes | None, ...], Alone] = field(default_factory=dict, repr=False)
+    _alone: dict[tuple[Described | None, ...], Alone] = field(default_factory=dict, repr=False)
 
     @cached_property
     def parts(self) -> Sequence[Parts | None]:
@@ -100,19 +101,24 @@ class Outcome:
         derived = {name for _, _, name in self.derived}
         return [name for node in self.nodes or () for name in node.output if name in derived]
 
-    def alone(self, opset: int, given: tuple[bytes | None, ...]) -> Alone:
+    def alone(self, opset: int, given: tuple[Described | None, ...], values: Values) -> Alone:
         """What inference says of the nodes by themselves, see `alone`.
 
         Args:
             opset: opset version of the target.
-            given: the types of the operands, serialized; None for one that is not known.
+            given: what is known of the operands; None for one of which nothing is.
+            values: the values that have numbers there.
         """
         found = self._alone.get(given)
         if found is None:
             if len(self._alone) >= _TYPES_KEPT:
                 self._alone.clear()
-            types = {blank(number): TypeProto.FromString(each) for number, each in enumerate(given) if each is not None}
-            found = self._alone[given] = alone(self.nodes or (), self.added, opset, types, self.types)
+            known = {
+                blank(number): (TypeProto.FromString(each.type), values[each.number])
+                for number, each in enumerate(given)
+                if each is not None
+            }
+            found = self._alone[given] = alone(self.nodes or (), self.added, opset, known, self.types)
         return found
 
     @classmethod

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto, NodeProto, TypeProto
 
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.alone import alone, operands_of
@@ -61,9 +61,14 @@ def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     graph, nodes = edit.scope, outcome.nodes or ()
     types = dict(outcome.types)
     if graph.is_graph:
-        known = {name: graph.type(name) for name in operands_of(nodes, outcome.added) if graph.states_type(name)}
-        given = {name: found for name, found in known.items() if found is not None}
-        types = {**alone(nodes, outcome.added, graph.ground.opset, given, outcome.types).types, **types}
+        operands = {name for name in operands_of(nodes, outcome.added) if graph.states_type(name)}
+        described = ((name, graph.described(name)) for name in operands)
+        known = {
+            name: (TypeProto.FromString(found.type), graph.ground.values[found.number])
+            for name, found in described
+            if found is not None
+        }
+        types = {**alone(nodes, outcome.added, graph.ground.opset, known, outcome.types).types, **types}
     kept = set(graph.node_list[index].output)
     made = [name for node in nodes for name in node.output if name in types and name not in kept]
     added = {name: _add(each, graph, {}) for name, each in outcome.added}
@@ -181,10 +186,10 @@ class Writing:
         """The types of new values, where those of all that they are computed from are known; else nothing."""
         outcome, graph = self.outcome, self._graph
         operands = (name.decode() for name in read.names[: self._name_at])
-        given = tuple([graph.type_bytes(name) if is_known(name) else None for name in operands])
+        given = tuple([graph.described(name) if is_known(name) else None for name in operands])
         if any(given[number] is None for number in outcome.reads):
             return _NOTHING
-        found = outcome.alone(graph.ground.opset, given)
+        found = outcome.alone(graph.ground.opset, given, graph.ground.values)
         if found.objection:
             self._doubts.append(outcome.op_type)
         return found.types
