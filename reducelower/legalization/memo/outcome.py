@@ -26,7 +26,7 @@ __all__ = ["MARKS", "NAME_BLANK", "NOTHING", "Outcome", "Parts", "fill", "in_bla
 
 _BLANK = re.compile(r"⟦\w+⟧")
 
-_TYPES_KEPT = 256
+_TYPES_KEPT = 64
 """Types of operands for which the types of new values are kept, of each outcome."""
 
 NAME_BLANK = blank("n")
