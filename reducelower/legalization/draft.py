@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from onnx import ModelProto, NodeProto
 
 from reducelower.model.census import Census, graph_field, graph_head
 from reducelower.model.document import Document
+from reducelower.model.graph import all_nodes
 from reducelower.model.inference import skeleton
 from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
 
@@ -63,11 +66,12 @@ class Draft:
         return self.census.serialized + skeleton(self.model).SerializeToString()
 
     def may_hold(self, op_type: str) -> bool:
-        """Whether nodes of an operator may stand anywhere in the model, found without putting it together."""
-        if self._serialized is None or self.model.functions:
-            return True
+        """Whether nodes of an operator stand anywhere in the model; told from bytes, so that there may also be none."""
+        if self._serialized is None:
+            return any(node.op_type == op_type for node in all_nodes(self.model))
         field = NodeProto(op_type=op_type).SerializeToString()
-        return any(field in piece for piece in self._serialized.pieces())
+        functions = (function.SerializeToString() for function in self.model.functions)
+        return any(field in piece for piece in chain(self._serialized.pieces(), functions))
 
     def document(self) -> Document:
         """The whole model; after editing."""

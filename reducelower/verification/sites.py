@@ -35,10 +35,12 @@ class Regions:
     Attributes:
         findings: one per distinct region, in graph order of the first of each.
         alignment: what the models have in common.
+        evens_out: whether a region differs by itself, and a larger one that it is part of does not.
     """
 
     findings: tuple[SiteVerification, ...]
     alignment: Alignment
+    evens_out: bool = False
 
     @property
     def hold(self) -> bool:
@@ -128,7 +130,7 @@ def verify_regions(
             }
             if all(finding.ok for finding in found.findings):
                 zeros, hidden = _told_by_zeros(judged, checker), _hidden(dropped.values(), alignment, checker)
-                return replace(found, findings=(*found.findings, *zeros, *hidden))
+                return replace(found, findings=(*found.findings, *zeros, *hidden), evens_out=bool(dropped))
             if not failing.keys() - dropped.keys():
                 break
             dropped |= failing

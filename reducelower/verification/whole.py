@@ -89,9 +89,10 @@ class _Question:
 
     @property
     def hides(self) -> bool:
-        """Whether a region differs by itself, and not on the values that its surroundings gave it."""
-        return self.regions is not None and any(
-            item.status == "not run" and item.cases for item in self.regions.findings
+        """Whether a region differs by itself, and neither on what its surroundings gave it nor in a larger one."""
+        regions = self.regions
+        return regions is not None and (
+            regions.evens_out or any(item.status == "not run" and item.cases for item in regions.findings)
         )
 
     @property
