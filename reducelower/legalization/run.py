@@ -53,7 +53,7 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
         ValueError: the target makes no sense.
     """
     draft, plan = _without_stale(source, target, settings, report=report)
-    if _has_too_narrow(source.message, plan, settings):
+    if plan.refusals and _has_too_narrow(source.message, plan, settings):
         from reducelower.legalization.widening import hold_in_wider, told_of_source
 
         wide = ModelProto()
@@ -133,7 +133,7 @@ def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, r
     bare = skeleton(model)
     source = Document.of_message(bare)
     plan = _run(Draft.of_document(source), source, target, settings)
-    if _has_too_narrow(model, plan, settings):
+    if plan.refusals and _has_too_narrow(model, plan, settings):
         return _held_in_place(model, plan.target, settings, report=report)
     is_last_attempt = bool(_in_functions(plan))
     if is_last_attempt:
@@ -165,11 +165,9 @@ def _held_in_place(model: ModelProto, target: Target, settings: Settings, *, rep
 
 def _has_too_narrow(model: ModelProto, plan: Plan, settings: Settings) -> bool:
     """Whether what was refused may be legal once narrow integers are held in wider types, and they can be."""
-    if not plan.refusals or plan.target.opset is None:
-        return False
     from reducelower.legalization.widening import can_be_held
 
-    return can_be_held(model, plan.target.opset, _folder(settings))
+    return plan.target.opset is not None and can_be_held(model, plan.target.opset, _folder(settings))
 
 
 def _folder(settings: Settings) -> Path | None:

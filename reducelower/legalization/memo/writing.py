@@ -185,7 +185,10 @@ class Writing:
     def _inferred(self, read: ReadNode, is_known: Callable[[str], bool]) -> Mapping[str, bytes]:
         """The types of new values, where those of all that they are computed from are known; else nothing."""
         outcome, graph = self.outcome, self._graph
-        operands = (name.decode() for name in read.names[: self._name_at])
+        operands = [name.decode() for name in read.names[: self._name_at]]
+        for number in outcome.reads:
+            if not is_known(operands[number]):
+                return _NOTHING
         given = tuple([graph.described(name) if is_known(name) else None for name in operands])
         if any(given[number] is None for number in outcome.reads):
             return _NOTHING
@@ -196,7 +199,11 @@ class Writing:
 
     def _state_types(self, edit: Edit, index: int, read: ReadNode, new: Mapping[str, str] | None) -> None:
         """Let the graph state the types of new values, where it states those of what they are computed from."""
-        types = {**self._inferred(read, self._graph.states_type), **dict(self.outcome.types)}
+        types = self._inferred(read, self._graph.states_type)
+        if self.outcome.types:
+            types = {**types, **dict(self.outcome.types)}
+        if not types:
+            return
         named = [(name, types[name]) for name in self.outcome.new_values if name in types]
         if named:
             edit.types[index] = self._entries(named, read.names, new)
