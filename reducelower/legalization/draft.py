@@ -14,8 +14,8 @@ from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
 
 __all__ = ["Draft"]
 
-_HEAVY = 1 << 20
-"""Bytes of a model, its nodes apart, from which on it pays to search it without weights."""
+_HEAVY = 2048
+"""Bytes for each value that a model states or holds from which on it pays to search it without weights."""
 
 
 class Draft:
@@ -61,7 +61,8 @@ class Draft:
         """
         if self.census is None or self._source is None:
             return None
-        if len(self.census.rest) < _HEAVY:
+        graph = self.model.graph
+        if len(self.census.rest) < _HEAVY * (len(graph.initializer) + len(graph.value_info) + 1):
             return self._source
         return self.census.serialized + skeleton(self.model).SerializeToString()
 
