@@ -40,6 +40,7 @@ __all__ = ["attempt", "attempt_in_place", "refusing", "source_opset"]
 
 _BRANCHES_MAY_DIFFER = 11
 _CASTS_TELL_TYPES = 6
+_LOOPS = ("Loop", "Scan")
 
 
 def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
@@ -81,12 +82,10 @@ def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
 
 def _may_loop(draft: Draft) -> bool:
     """Whether there may be a Loop or Scan anywhere; most models are cleared by the operators of their main graph."""
-    kinds = ("Loop", "Scan")
-    if any(node.op_type in kinds for node in all_nodes(draft.model)):
-        return True  # in a function, or anywhere where the model was not at hand as bytes
-    if draft.census is None or (draft.census.is_even and HOLDING_GRAPHS.isdisjoint(draft.census.operators)):
-        return False
-    return any(map(draft.may_hold, kinds))
+    census = draft.census
+    if census is not None and census.is_even and HOLDING_GRAPHS.isdisjoint(census.operators):
+        return any(node.op_type in _LOOPS for node in all_nodes(draft.model))  # which has its functions alone
+    return any(map(draft.may_hold, _LOOPS))
 
 
 def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:

@@ -19,6 +19,7 @@ from onnx import (
     numpy_helper,
 )
 
+from reducelower.model.build import make_node
 from reducelower.model.element_types import Told, follow, told_by
 from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.inference import infer_body
@@ -328,10 +329,7 @@ class BodyScope(_Inside):
             if found.tensor_type.elem_type in (TensorProto.INT32, TensorProto.INT64):
                 value = self.parent.constant(name)
                 if value is not None and value.size <= LARGEST_SHAPE:
-                    constant = NodeProto(op_type="Constant", output=[name])
-                    tensor = numpy_helper.from_array(value)
-                    constant.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
-                    yield constant
+                    yield make_node("Constant", [], [name], value=numpy_helper.from_array(value))
 
 
 class InnerScope(_Inside):

@@ -26,6 +26,7 @@ from onnx import (
 )
 
 from reducelower.errors import RefusedError
+from reducelower.model.build import make_node
 from reducelower.model.element_types import follow, told_by
 from reducelower.model.graph import read_by
 from reducelower.model.inference import GraphKey
@@ -609,14 +610,15 @@ def constant_nodes(name: str, tensor: TensorProto, opset: int, names: Names) -> 
     An element type that Constant does not take is cast from doubles that hold the same values.
     """
     if constant_takes(tensor.data_type, opset):
-        return [_constant_node(name, tensor)]
+        return [make_node("Constant", [], [name], value=tensor)]
     doubles = as_doubles(tensor, opset)
     if doubles is None:
         return None
     source = names.fresh("", f"{name}_double")
-    cast = NodeProto(op_type="Cast", name=name, input=[source], output=[name])
-    cast.attribute.add(name="to", type=AttributeProto.INT, i=tensor.data_type)
-    return [_constant_node(source, doubles), cast]
+    return [
+        make_node("Constant", [], [source], value=doubles),
+        make_node("Cast", [source], [name], to=tensor.data_type),
+    ]
 
 
 def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> dict[str, int]:
@@ -636,10 +638,3 @@ def as_doubles(tensor: TensorProto, opset: int) -> TensorProto | None:
         return None
     doubles = value.astype(np.float64)
     return numpy_helper.from_array(doubles) if (np.abs(doubles) <= _EXACT_IN_DOUBLE).all() else None
-
-
-def _constant_node(name: str, tensor: TensorProto) -> NodeProto:
-    """The Constant node that yields a tensor."""
-    node = NodeProto(op_type="Constant", name=name, output=[name])
-    node.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
-    return node

@@ -9,28 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from onnx import (
-    AttributeProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    TypeProto,
-    ValueInfoProto,
-    numpy_helper,
-)
+from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, numpy_helper
 
+from reducelower.model.build import make_node
 from reducelower.model.graph import read_from_outside
 from reducelower.model.inference import infer_strictly
 from reducelower.model.value_info import without_made_up_symbols
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from reducelower.scope.graph import Described
     from reducelower.scope.node import Added
-
-    Array = NDArray[np.generic]
+    from reducelower.scope.values import Values
 
 __all__ = ["Alone", "alone", "operands_of"]
 
@@ -67,7 +56,8 @@ def alone(
     nodes: Sequence[NodeProto],
     added: Sequence[tuple[str, Added]],
     opset: int,
-    known: Mapping[str, tuple[TypeProto, Array | None]],
+    known: Mapping[str, Described],
+    values: Values,
     stated: Iterable[tuple[str, bytes]] = (),
 ) -> Alone:
     """Infer the types of nodes that stand alone.
@@ -76,7 +66,8 @@ def alone(
         nodes: the nodes.
         added: constants and references that they read, by name.
         opset: opset version they are written for.
-        known: the types of what they read, and of what else is known, with the values of shapes and axes.
+        known: what is known of what they read, and of what they compute.
+        values: the values that have numbers there.
         stated: types of what they compute that inference may not find, serialized.
 
     Returns:
@@ -89,24 +80,22 @@ def alone(
     model.opset_import.add(version=opset)
     graph = model.graph
     graph.name = "added"
-    for name, each in added:
-        _add_constant(graph, name, each.tensor)
+    # Inference follows the values of Constant nodes further than those of initializers.
+    graph.node.extend(make_node("Constant", [], [name], value=each.tensor) for name, each in added)
     for name in sorted(read):
-        found, value = known[name]
+        value = values[known[name].number]
         if value is None:
-            graph.input.append(ValueInfoProto(name=name, type=found))
+            graph.input.append(_value_info(name, known[name].type))
         else:
-            _add_constant(graph, name, numpy_helper.from_array(value))
+            graph.node.append(make_node("Constant", [], [name], value=numpy_helper.from_array(value)))
     graph.node.extend(nodes)
     computed = [name for node in nodes for name in node.output]
-    graph.value_info.extend(ValueInfoProto(name=name, type=known[name][0]) for name in computed if name in known)
-    graph.value_info.extend(ValueInfoProto(name=name, type=TypeProto.FromString(data)) for name, data in stated)
+    graph.value_info.extend(_value_info(name, known[name].type) for name in computed if name in known)
+    graph.value_info.extend(_value_info(name, data) for name, data in stated)
     inferred, objection = infer_strictly(model)
     types = {value.name: without_made_up_symbols(value.type) for value in inferred.graph.value_info}
     return Alone(objection, {name: value_type.SerializeToString() for name, value_type in types.items()})
 
 
-def _add_constant(graph: GraphProto, name: str, tensor: TensorProto) -> None:
-    # Inference follows the values of Constant nodes further than those of initializers.
-    node = graph.node.add(op_type="Constant", output=[name])
-    node.attribute.add(name="value", type=AttributeProto.TENSOR, t=tensor)
+def _value_info(name: str, value_type: bytes) -> ValueInfoProto:
+    return ValueInfoProto(name=name, type=TypeProto.FromString(value_type))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from onnx import NodeProto, TensorProto, TypeProto
+from onnx import NodeProto, TensorProto
 
 from reducelower.legalization.memo.alone import Alone, alone, operands_of
 from reducelower.model.census import INPUT, NAME, OUTPUT
@@ -113,12 +113,8 @@ class Outcome:
         if found is None:
             if len(self._alone) >= _TYPES_KEPT:
                 self._alone.clear()
-            known = {
-                blank(number): (TypeProto.FromString(each.type), values[each.number])
-                for number, each in enumerate(given)
-                if each is not None
-            }
-            found = self._alone[given] = alone(self.nodes or (), self.added, opset, known, self.types)
+            known = {blank(number): each for number, each in enumerate(given) if each is not None}
+            found = self._alone[given] = alone(self.nodes or (), self.added, opset, known, values, self.types)
         return found
 
     @classmethod

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from onnx import GraphProto, NodeProto, TypeProto
+from onnx import GraphProto, NodeProto
 
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.alone import alone, operands_of
@@ -59,26 +59,24 @@ def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> Non
 def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
     """Do to a node what an outcome says that knows the node by the names of the model, not by blanks."""
     graph, nodes = edit.scope, outcome.nodes or ()
-    types = dict(outcome.types)
-    if graph.is_graph:
-        operands = {name for name in operands_of(nodes, outcome.added) if graph.states_type(name)}
-        described = ((name, graph.described(name)) for name in operands)
-        known = {
-            name: (TypeProto.FromString(found.type), graph.ground.values[found.number])
-            for name, found in described
-            if found is not None
-        }
-        types = {**alone(nodes, outcome.added, graph.ground.opset, known, outcome.types).types, **types}
     kept = set(graph.node_list[index].output)
-    made = [name for node in nodes for name in node.output if name in types and name not in kept]
+    made = [name for node in nodes for name in node.output if name not in kept]
+    types = dict(outcome.types)
+    if made and graph.is_graph:
+        stated = filter(graph.states_type, operands_of(nodes, outcome.added))
+        known = {name: found for name in stated if (found := graph.described(name)) is not None}
+        types = {
+            **alone(nodes, outcome.added, graph.ground.opset, known, graph.ground.values, types.items()).types,
+            **types,
+        }
     added = {name: _add(each, graph, {}) for name, each in outcome.added}
     for node in nodes:
         if added:
             _rename(node, added)
     if not outcome.in_place:
         edit.replaced[index] = list(nodes)
-    if made:
-        edit.types[index] = b"".join([entry(name.encode(), types[name]) for name in made])
+    if types:
+        edit.types[index] = b"".join([entry(name.encode(), types[name]) for name in made if name in types])
     if outcome.label:
         edit.tell(index, (outcome.op_type, outcome.label))
 
