@@ -7,6 +7,7 @@ import pytest
 from onnx import ModelProto, defs, helper, parser
 
 import reducelower
+from reducelower.runtimes import kernels
 from reducelower.runtimes.kernels import cannot_run
 
 NOISE = """<ir_version: 8, opset_import: ["": 17]> g (float[3] x) => (float[3] y) {
@@ -44,6 +45,21 @@ def test_operators_of_one_tensor_of_floats_load_where_nothing_is_said(opset: int
     for found in kinds:
         model = unary(found.name, opset)
         assert loads(model) == (cannot_run(model, 6, opset) == ""), found.name
+
+
+@pytest.mark.parametrize("opset", range(7, 22))
+def test_all_operators_of_opsets_that_are_not_asked_about_have_kernels(opset: int) -> None:
+    assert set(kernels._missing({found.name for found in schemas(opset)}, opset)) <= {"ImageDecoder"}
+
+
+def test_to_an_opset_that_runs_whole_onnxruntime_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> None:
+        raise AssertionError("onnxruntime was asked")
+
+    monkeypatch.setattr(kernels, "_kernels", asked)
+    assert not reducelower.legalize(parser.parse_model(NOISE), reducelower.Target(21)).plan.notes
+    with pytest.raises(AssertionError, match="was asked"):
+        reducelower.legalize(parser.parse_model(NOISE), reducelower.Target(22))
 
 
 def schemas(opset: int) -> list[defs.OpSchema]:
