@@ -30,6 +30,16 @@ class Block:
     line: int
 
 
+def imported(name: str) -> Any:
+    """A script beside the pages, imported from its file: their folder is no package."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def blocks(text: str) -> list[Block]:
     """The blocks of a page, in order."""
     return [

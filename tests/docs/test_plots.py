@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .shown import DOCS
+from .shown import DOCS, imported
 
 
 def script() -> Any:
-    """The script, imported from its file: the folder of the pages is no package."""
     pytest.importorskip("matplotlib")
-    spec = importlib.util.spec_from_file_location("plots", DOCS / "plots.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return imported("plots")
 
 
 def test_every_plot_that_the_page_shows_is_there_and_small() -> None:

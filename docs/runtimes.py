@@ -1,6 +1,6 @@
 """The page about runtimes, made from the target files: who gets which operator wrong, and what is written instead.
 
-python -m reducelower.conformance.page > docs/runtimes.md
+python docs/runtimes.py > docs/runtimes.md
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.reading import load_runtime, shipped_names, shipped_versions
 from reducelower.runtimes.runtime import Runtime
 
-__all__ = ["page"]
-
 _MARKS: dict[Is, str] = {"wrong": "✗", "overflows": "∞", "refused": "–", "absent": "∅"}
 """The mark of each outcome, the worst first: an answer that is not right is worse than none."""
 
@@ -42,7 +40,7 @@ MEASURED = Path(__file__).parent / "measured.json"
 """What ``python -m tests.conformance.proof --keep`` found: the suite before and after ``--for``, by runtime."""
 
 _HEAD = """\
-<!-- Made by `python -m reducelower.conformance.page > docs/runtimes.md`; change rules/targets/*.toml instead. -->
+<!-- Made by `python docs/runtimes.py > docs/runtimes.md`; change rules/targets/*.toml instead. -->
 
 # My runtime, my version: what is wrong, and what to run
 
