@@ -117,3 +117,22 @@ def test_the_default_optimizer_does_not_quantize_anew_what_was_by_channel(target
     )
     found = run(reducelower.convert_version(model, target), optimized=True)
     assert np.abs(found - expected).max() <= step * 1.001
+
+
+NORMALIZED = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2,4,9,9] x) => (float[2,4,9,9] y)
+<float[9] w = {1, -2, 0.5, 3, 1, 1.5, -1, 2, 0.1}, float step = {0.0003}, uint16 zero = {32768}>
+{
+    n = LayerNormalization(x, w, w)
+    q = QuantizeLinear(n, step, zero)
+    y = DequantizeLinear(q, step, zero)
+}
+"""
+
+
+@pytest.mark.parametrize("target", [9, 11, 13, 17, 20])
+def test_a_normalization_before_a_quantizer_is_the_runtimes_own_kernel_under_its_default_optimizer(target: int) -> None:
+    model = parser.parse_model(NORMALIZED)
+    converted = reducelower.convert_version(model, target)
+    np.testing.assert_array_equal(run(converted, optimized=True), run(model, optimized=True))
