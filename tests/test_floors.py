@@ -13,7 +13,7 @@ import reducelower
 
 PACKAGE = Path(reducelower.__file__).parent
 DESIGN = Path(__file__).parents[1] / "docs" / "design.md"
-SHARED = {"options", "plan", "errors", "arguments", "failures", "notebook", "versions", "__init__", "__main__"}
+SHARED = {"options", "plan", "outcome", "errors", "arguments", "failures", "notebook", "versions", "__init__", "__main__"}
 
 
 def rooms() -> list[str]:

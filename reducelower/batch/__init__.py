@@ -9,18 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reducelower.batch.checking import Checked, check_file
-    from reducelower.batch.conversion import Outcome
+    from reducelower.batch.checking import check_file
     from reducelower.batch.many import check_files, convert_file, convert_files
     from reducelower.batch.task import Task
     from reducelower.options import Settings
+    from reducelower.outcome import Outcome
 
-__all__ = ["Checked", "Outcome", "Settings", "Task", "check_file", "check_files", "convert_file", "convert_files"]
+__all__ = ["Outcome", "Settings", "Task", "check_file", "check_files", "convert_file", "convert_files"]
 
 _HOME = {
-    **dict.fromkeys(("Checked", "check_file"), "batch.checking"),
+    "check_file": "batch.checking",
     **dict.fromkeys(("check_files", "convert_file", "convert_files"), "batch.many"),
-    "Outcome": "batch.conversion",
+    "Outcome": "outcome",
     "Task": "batch.task",
     "Settings": "options",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,58 +11,20 @@ from typing import TYPE_CHECKING, Any
 from reducelower.api import check, legalized
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
 from reducelower.batch.task import OnStep, Step, Task
-from reducelower.errors import ConversionError, Refusal
-from reducelower.failures import DONE, FAULT, REFUSED, describe, trace_lines, wants_trace
+from reducelower.errors import ConversionError
+from reducelower.failures import FAULT, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.model.document import Document
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Book, Settings, Target
+from reducelower.outcome import Outcome, Verdict, stopped
 from reducelower.plan import CHOSEN, Plan
 
 if TYPE_CHECKING:
     from reducelower.legalization.repair import Repaired
-    from reducelower.report.details import Details
     from reducelower.verification import TestDataSet, Verification
 
-__all__ = ["Outcome", "convert_here", "failed"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of one model.
-
-    Attributes:
-        source: the input as the user named it.
-        status: exit status for this model alone.
-        output: the file that was written; empty when there is none.
-        plan: what was done; None when it did not come to that.
-        refusals: what could not be converted, node by node.
-        verification: how the two models compare; None when they were not compared.
-        external: names of files with external data that the output refers to but that were not brought along.
-        problems: sentences that say why there is no output.
-        details: what a report shows of the models themselves; None when none was asked for.
-        kept: the output is that of an earlier run, and nothing was done.
-        seconds: how long it took.
-    """
-
-    source: str
-    status: int = DONE
-    output: str = ""
-    plan: Plan | None = None
-    refusals: tuple[Refusal, ...] = ()
-    verification: Verification | None = None
-    external: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    details: Details | None = None
-    kept: bool = False
-    seconds: float = 0.0
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a reader must not miss though there is an output."""
-        if self.verification is not None:
-            return self.verification.warnings
-        return self.plan.losses if self.plan is not None else ()
+__all__ = ["convert_here", "failed", "refused"]
 
 
 def _nobody(step: Step, done: int, total: int) -> None:
@@ -93,19 +55,30 @@ def convert_here(
         source = read_model(task.source)
         return _convert(task, settings, source, begin, on_complete)
     except Exception as error:
-        outcome = failed(task, error)
-        if outcome.status == FAULT and source is not None and (odd := what_is_odd(source.model)):
-            return _refused(task, odd)
+        outcome = failed(task.source, error, source)
         return _with_details(outcome, settings, source) if source is not None and outcome.refusals else outcome
 
 
-def failed(task: Task, error: Exception) -> Outcome:
-    """The outcome of a model that an exception stopped; to be called where it is handled."""
-    problems, status = describe(error, task.source)
+def failed(source: str, error: Exception, model: LoadedModel | None = None) -> Outcome:
+    """The outcome of a model that an exception stopped; to be called where it is handled.
+
+    Args:
+        source: the model as the user named it.
+        error: what was raised.
+        model: the model as far as it was read: what is odd about it explains what would seem a fault of ours.
+    """
+    problems, status = describe(error, source)
+    if status == FAULT and model is not None and (odd := what_is_odd(model.model)):
+        return refused(source, odd)
     if status == FAULT and wants_trace():
         problems += trace_lines()
     refusals = error.refusals if isinstance(error, ConversionError) else ()
-    return Outcome(task.source, status, refusals=refusals, problems=problems)
+    return Outcome(source, stopped(status), refusals=refusals, problems=problems)
+
+
+def refused(source: str, reason: str) -> Outcome:
+    """The outcome of a model of which nothing can come."""
+    return Outcome(source, "refused", problems=(f"{source}: {reason}",))
 
 
 def _convert(
@@ -134,7 +107,7 @@ def _convert(
 
         source, notes = _repaired(source, repair(source.model))
     if wrong := what_is_wrong_with_source(source.document, external=external):
-        return _refused(task, wrong + _what_would_help(source, settings))
+        return refused(task.source, wrong + _what_would_help(source, settings))
     on_step("rewrite", 0, 0)
     made, plan = _legalized(source, settings)
     on_step("check", 0, 0)
@@ -166,7 +139,8 @@ def _convert(
     if verification is not None and _stops(verification, strict=settings.strict):
         what = "does not compute the same" if verification.verdict == "different" else _SHORT_OF[verification.verdict]
         problem = f"{task.source}: the converted model {what}, so it was not written: {verification}"
-        return replace(outcome, status=REFUSED, problems=(problem,))
+        verdict: Verdict = "different" if verification.verdict == "different" else "not shown"
+        return replace(outcome, verdict=verdict, problems=(problem,))
     on_step("write", 0, 0)
     if settings.backup:
         from reducelower.batch.backup import keep_backup
@@ -298,24 +272,20 @@ def _with_details(
     )
 
 
-def _refused(task: Task, reason: str) -> Outcome:
-    return Outcome(task.source, REFUSED, problems=(f"{task.source}: {reason}",))
-
-
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: Document, wrong: str) -> Outcome:
     """Say whose fault an invalid result is: the input's, that of an option, or ours."""
     from reducelower.batch.axes import what_is_wrong_with_an_axis
 
     if already := what_is_wrong(source.document, external=source.is_partial, full=True):
-        return _refused(task, already + _what_would_help(source, settings))
+        return refused(task.source, already + _what_would_help(source, settings))
     if odd := what_is_odd(source.model):
-        return _refused(task, odd)
+        return refused(task.source, odd)
     if of_source := what_is_wrong_with_an_axis(source.model):
-        return _refused(task, of_source)
+        return refused(task.source, of_source)
     if not what_is_wrong(result, external=source.is_partial) and contradicts_itself(result.message):
         wrong = f"the shapes it states do not fit what its nodes yield ({wrong})"
-        return _refused(task, wrong + _what_would_help(source, settings))
+        return refused(task.source, wrong + _what_would_help(source, settings))
     if isinstance(settings.ir_version, int):
-        return _refused(task, f"at IR version {settings.ir_version} the result is not valid: {wrong}")
+        return refused(task.source, f"at IR version {settings.ir_version} the result is not valid: {wrong}")
     problem = f"{task.source}: reducelower itself failed: its result is not valid ({wrong}); please report this"
-    return Outcome(task.source, FAULT, problems=(problem,))
+    return Outcome(task.source, "failed", problems=(problem,))

@@ -10,28 +10,26 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reducelower.batch.conversion import Outcome, convert_here
+from reducelower.batch.conversion import convert_here
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.batch.running import run_all
-from reducelower.failures import FAULT
 from reducelower.files.pending import sync_folder
 from reducelower.files.urls import is_url
 from reducelower.options import Settings, Target
+from reducelower.outcome import Outcome
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from reducelower.batch.checking import Checked
     from reducelower.batch.task import OnStep, Task
 
 __all__ = [
     "CRASHED",
-    "check_crashed",
     "check_files",
-    "conversion_crashed",
     "convert_file",
     "convert_files",
     "converter",
+    "crashed",
     "with_names_on_disk",
 ]
 
@@ -103,7 +101,7 @@ def convert_files(
         found, output=None, output_dir=folder, in_place=False, resume=resume, external_data=told.external_data
     )
     work = converter(told)
-    return with_names_on_disk(run_all(work, tasks, jobs, conversion_crashed, executor=executor), tasks)
+    return with_names_on_disk(run_all(work, tasks, jobs, crashed, executor=executor), tasks)
 
 
 def check_files(
@@ -113,15 +111,13 @@ def check_files(
     jobs: int = 1,
     executor: Executor | None = None,
     **settings: Any,
-) -> Iterator[Checked]:
+) -> Iterator[Outcome]:
     """Say what a conversion of model files would do; see `convert_files` for the arguments."""
     from reducelower.batch.checking import check_file
 
     goal = target if isinstance(target, Target) else Target(target)
     files = [model.path for model in find_models(os.fspath(path) for path in paths)]
-    return run_all(
-        partial(check_file, settings=Settings(goal, **settings)), files, jobs, check_crashed, executor=executor
-    )
+    return run_all(partial(check_file, settings=Settings(goal, **settings)), files, jobs, crashed, executor=executor)
 
 
 def with_names_on_disk(outcomes: Iterator[Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
@@ -143,13 +139,7 @@ def _sync_folders(tasks: Iterable[Task]) -> None:
         sync_folder(folder)
 
 
-def conversion_crashed(task: Task, why: str = CRASHED) -> Outcome:
-    """The outcome of a model that took its process down."""
-    return Outcome(task.source, FAULT, problems=(f"{task.source}: {why}",))
-
-
-def check_crashed(path: str, why: str = CRASHED) -> Checked:
-    """As `conversion_crashed`, for a check."""
-    from reducelower.batch.checking import Checked
-
-    return Checked(path, FAULT, problems=(f"{path}: {why}",))
+def crashed(job: Task | str, why: str = CRASHED) -> Outcome:
+    """The outcome of a model, to be converted or checked, that took its process down."""
+    source = job if isinstance(job, str) else job.source
+    return Outcome(source, "failed", problems=(f"{source}: {why}",))

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from reducelower.batch.conversion import Outcome, convert_here, failed
+from reducelower.batch.conversion import convert_here, failed
 from reducelower.batch.records import Content, Record, content_of, external_facts, origin_of, read_record, write_record
 from reducelower.batch.task import OnStep, Task
 from reducelower.errors import UnreadableModelError
 from reducelower.files import LoadedModel
 from reducelower.files.writing import is_there
 from reducelower.options import Settings
+from reducelower.outcome import Outcome
 
 __all__ = ["convert_unless_done"]
 
@@ -29,7 +30,7 @@ def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | Non
     try:
         return _convert_unless_done(task, settings, on_step)
     except Exception as error:
-        return failed(task, error)
+        return failed(task.source, error)
 
 
 def _convert_unless_done(task: Task, settings: Settings, on_step: OnStep | None) -> Outcome:
@@ -39,7 +40,7 @@ def _convert_unless_done(task: Task, settings: Settings, on_step: OnStep | None)
         and (earlier.origin, earlier.output) == (origin, found)
         and _has_weights(task, earlier, settings)
     ):
-        return Outcome(task.source, output=task.output, kept=True)
+        return Outcome(task.source, "kept", task.output)
     recorded = earlier is not None and found in (earlier.output, earlier.replaces)
 
     def record(descriptor: int, source: LoadedModel) -> None:

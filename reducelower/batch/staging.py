@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from reducelower.batch.conversion import Outcome, convert_here, failed
+from reducelower.batch.conversion import convert_here, failed
 from reducelower.batch.records import Record, content_of, external_facts, origin_of, read_record, write_record
 from reducelower.batch.resuming import convert_unless_done
 from reducelower.batch.task import OnStep, Task
@@ -19,6 +19,7 @@ from reducelower.files import read_model
 from reducelower.files.remote import fetch_model, holds_the_same, put, remote_size
 from reducelower.files.urls import beside, is_url
 from reducelower.options import Settings
+from reducelower.outcome import Outcome
 
 __all__ = ["at_hand", "convert_staged", "renamed"]
 
@@ -60,7 +61,7 @@ def convert_staged(task: Task, settings: Settings, *, on_step: OnStep | None = N
                 outcome = convert(replace(task, source=source), settings, on_step=on_step)
             return replace(outcome, source=task.source, problems=renamed(outcome.problems, source, task.source))
     except Exception as error:
-        return failed(task, error)
+        return failed(task.source, error)
 
 
 def _convert_to_url(task: Task, source: str, settings: Settings, on_step: OnStep | None) -> Outcome:
@@ -70,7 +71,7 @@ def _convert_to_url(task: Task, source: str, settings: Settings, on_step: OnStep
     # What is behind a URL is not read again as long as its size is right.
     recorded = earlier is not None and earlier.output.size == size
     if earlier is not None and recorded and earlier.origin == origin and _has_weights(source, earlier, task, settings):
-        return Outcome(task.source, output=task.output, kept=True)
+        return Outcome(task.source, "kept", task.output)
     replaceable = recorded or settings.overwrite or (settings.in_place and task.output == task.source)
     occupied = UnreadableModelError(f"{task.output} exists already; --force replaces it")
     if size is not None and not replaceable and not task.record:

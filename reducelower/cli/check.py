@@ -30,7 +30,7 @@ from reducelower.failures import BAD_USAGE, DONE, REFUSED
 if TYPE_CHECKING:
     from reducelower.batch.inspection import Inspected
     from reducelower.options import Settings
-    from reducelower.report import ModelReport
+    from reducelower.outcome import Outcome
 
 __all__ = ["check", "inspect"]
 
@@ -88,37 +88,28 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
     """Check every model that the command line names, report, and return the exit status."""
     from reducelower.batch.checking import check_file
     from reducelower.batch.inputs import find_models
-    from reducelower.batch.many import check_crashed
-    from reducelower.batch.running import run_all, workers
-    from reducelower.cli.progress import progress
-    from reducelower.cli.reports import check_report_paths, of_check, write_reports
+    from reducelower.cli.conversion import outcomes_of
+    from reducelower.cli.reports import check_report_paths, write_reports
 
-    scheduler: str | None = options["scheduler"]
-    if scheduler:
+    if options["scheduler"]:
         from reducelower.batch.cluster import anchored, anchored_settings
 
         models, settings = anchored(models), anchored_settings(settings)
     paths = [model.path for model in find_models(models, exclude=options["exclude"])]
     check_report_paths(options["reports"], paths)
-    checked = []
-    work, jobs = partial(check_file, settings=settings), options["jobs"]
-    with workers(scheduler, jobs) as executor, progress("models", len(paths), quiet=options["quiet"]) as advance:
-        for found in run_all(work, paths, jobs, check_crashed, executor=executor):
-            checked.append(found)
-            advance(len(checked), len(paths))
+    checked = list(outcomes_of(partial(check_file, settings=settings), paths, options))
     if options["form"] == "text":
         for problem in (problem for found in checked for problem in found.problems):
             console.problem(problem)
-    facts = [of_check(found) for found in checked]
     if not options["quiet"]:
-        text = _answer(options["form"], facts, verbose=options["verbose"])
+        text = _answer(options["form"], checked, verbose=options["verbose"])
         if text:
             (console.result if options["form"] == "text" else console.data_result)(text)
-    write_reports("check", facts, options["reports"])
+    write_reports("check", checked, options["reports"])
     return max(found.status for found in checked)
 
 
-def _answer(form: str, models: Sequence[ModelReport], *, verbose: bool) -> str:
+def _answer(form: str, models: Sequence[Outcome], *, verbose: bool) -> str:
     """What `check` says about models, in one of its forms."""
     from reducelower.report import Report, render
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +13,14 @@ from reducelower.cli.console import shown
 from reducelower.cli.options import JSON_OPTION, Command, report_option, settings_of, verification_options
 from reducelower.cli.text import paragraph
 from reducelower.cli.types import FILE
-from reducelower.failures import DONE, REFUSED
 from reducelower.options import Settings, Target
+from reducelower.outcome import Outcome, Verdict
+from reducelower.report.writing import Command as ReportedCommand
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from reducelower.files import LoadedModel
-    from reducelower.report.facts import Verdict
     from reducelower.verification import RuntimeComparison, Verification
     from reducelower.verification.difference import Change, Difference
 
@@ -69,20 +69,16 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
     from reducelower.batch.input_values import read_data_sets
     from reducelower.batch.verifying import require_runtimes, verify_models
     from reducelower.cli.progress import steps
+    from reducelower.cli.reports import check_report_paths
     from reducelower.files import read_model
 
-    after = names[1] if len(names) > 1 else ""
-    reports = options["reports"]
-    if reports:
-        from reducelower.cli.reports import check_report_paths
-
-        check_report_paths(reports, names)
+    check_report_paths(options["reports"], names)
     settings = settings_of(Target(), options)
     require_runtimes(settings)
     source = read_model(paths[0])
     found: Verification | None = None
     comparisons: list[RuntimeComparison] = []
-    if not after:
+    if len(paths) == 1:
         comparisons = _in_runtimes(source, settings, options["seed"])
         same, complete = all(item.agrees for item in comparisons), all(item.ran for item in comparisons)
         complete = complete or not settings.strict
@@ -97,21 +93,23 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
         same, complete = found.verdict != "different", found.equivalent
         if settings.strict:
             complete = complete and not (found.departing or found.departs)
-    if not options["quiet"] and not options["as_json"]:
-        for item in [found] if found is not None else comparisons:
-            console.result(console.shown(str(item)))
-    if reports or options["as_json"]:
-        from reducelower.cli.reports import write_reports
-        from reducelower.report import ModelReport
-        from reducelower.report.plain import json_line
+    unproven: Verdict = "not verified" if options["allow_not_shown"] else "not shown"
+    verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
+    outcome = Outcome(names[0], verdict, "".join(names[1:]), verification=found, comparisons=tuple(comparisons))
+    return _tell("verify", outcome, [shown(str(item)) for item in ([found] if found else comparisons)], options)
 
-        unproven: Verdict = "not verified" if options["allow_not_shown"] else "not shown"
-        verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
-        model = ModelReport(names[0], verdict, after, verification=found, comparisons=tuple(comparisons))
-        if options["as_json"]:
-            console.data_result(json_line(model))
-        write_reports("verify", [model], reports)
-    return DONE if same and (complete or options["allow_not_shown"]) else REFUSED
+
+def _tell(command: ReportedCommand, outcome: Outcome, lines: Iterable[str], options: Mapping[str, Any]) -> int:
+    """Print what came of a comparison, write the reports, and return the exit status."""
+    from reducelower.cli.reports import write_reports
+    from reducelower.report.plain import json_line
+
+    if options["as_json"]:
+        console.data_result(json_line(outcome))
+    elif not options["quiet"]:
+        console.result("\n".join(lines))
+    write_reports(command, [outcome], options["reports"])
+    return outcome.status
 
 
 def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[RuntimeComparison]:
@@ -166,26 +164,19 @@ def diff(before: str, after: str, **options: Any) -> int:
 
 
 def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
-    from reducelower.cli.reports import check_report_paths, write_reports
-    from reducelower.report import ModelReport
+    from reducelower.cli.reports import check_report_paths
     from reducelower.verification.difference import difference
 
     check_report_paths(options["reports"], names)
     before, after = map(_read, paths)
     found = difference(before, after)
-    if not options["quiet"] and not options["as_json"]:
-        console.result("\n".join(_lines(names, found)))
-    if options["reports"] or options["as_json"]:
+    details = None
+    if options["reports"]:
         from reducelower.report.details import describe_difference
-        from reducelower.report.plain import json_line
 
-        details = describe_difference(before, after, found) if options["reports"] else None
-        verdict: Verdict = "same" if found.same else "differs"
-        model = ModelReport(names[0], verdict, names[1], difference=found, details=details)
-        if options["as_json"]:
-            console.data_result(json_line(model))
-        write_reports("diff", [model], options["reports"])
-    return DONE if found.same else REFUSED
+        details = describe_difference(before, after, found)
+    outcome = Outcome(names[0], "same" if found.same else "differs", names[1], difference=found, details=details)
+    return _tell("diff", outcome, _lines(names, found), options)
 
 
 def _read(path: str) -> ModelProto:

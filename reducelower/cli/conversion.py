@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
-from reducelower.batch.conversion import Outcome
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.batch.many import conversion_crashed, convert_file, converter, with_names_on_disk
+from reducelower.batch.many import convert_file, converter, crashed, with_names_on_disk
 from reducelower.batch.running import run_all, workers
 from reducelower.batch.task import Task
 from reducelower.cli import console
@@ -17,8 +16,9 @@ from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
 from reducelower.cli.text import github_annotations, show, show_summary
 from reducelower.failures import SettingError
 from reducelower.options import Settings
+from reducelower.outcome import Outcome
 
-__all__ = ["convert_all"]
+__all__ = ["convert_all", "outcomes_of"]
 
 ConversionCommand: TypeAlias = Literal["convert", "expand", "raise", "repair"]
 
@@ -60,11 +60,12 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
         check_report_paths(reports, [path for task in tasks for path in (task.source, task.output)])
     as_text = options["form"] == "text"
     outcomes: list[Outcome] = []
-    results = _outcomes(tasks, settings, options["jobs"], options["scheduler"], quiet=quiet)
-    for outcome in map(files.named, with_names_on_disk(results, tasks)):
+    for outcome in map(files.named, with_names_on_disk(_outcomes(tasks, settings, options), tasks)):
         outcomes.append(outcome)
         if as_json:
-            _print_json(outcome)
+            from reducelower.report.plain import json_line
+
+            console.data_result(json_line(outcome))
         if as_text:
             for problem in outcome.problems:
                 console.problem(problem)
@@ -76,15 +77,12 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
     if as_text and len(tasks) > 1 and not quiet and not as_json:
         show_summary(outcomes)
     if reports or not as_text:
-        _report(command, outcomes, reports, options["form"])
+        from reducelower.cli.reports import write_reports
+
+        if options["form"] == "github" and (text := github_annotations(outcomes)):
+            console.data_result(text)
+        write_reports(command, outcomes, reports)
     return max(outcome.status for outcome in outcomes)
-
-
-def _print_json(outcome: Outcome) -> None:
-    from reducelower.cli.reports import of_conversion
-    from reducelower.report.plain import json_line
-
-    console.data_result(json_line(of_conversion(outcome)))
 
 
 def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
@@ -109,30 +107,19 @@ def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> t
     return tasks, settings
 
 
-def _report(command: ConversionCommand, outcomes: Sequence[Outcome], reports: Sequence[str], form: str) -> None:
-    from reducelower.cli.reports import of_conversion, write_reports
-
-    facts = [of_conversion(outcome) for outcome in outcomes]
-    if form == "github" and (text := github_annotations(facts)):
-        console.data_result(text)
-    write_reports(command, facts, reports)
-
-
-def _outcomes(
-    tasks: Sequence[Task], settings: Settings, jobs: int, scheduler: str | None, *, quiet: bool
-) -> Iterator[Outcome]:
+def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, Any]) -> Iterator[Outcome]:
     """What came of each model, with a bar for many of them, or the steps of the only one."""
-    if len(tasks) == 1 and not scheduler:
-        yield _convert_one(tasks[0], settings, quiet=quiet)
-        return
-    with workers(scheduler, jobs) as executor, progress("models", len(tasks), quiet=quiet) as advance:
-        outcomes = run_all(converter(settings), tasks, jobs, conversion_crashed, executor=executor)
-        for done, outcome in enumerate(outcomes, 1):
-            advance(done, len(tasks))
+    if len(tasks) == 1 and not options["scheduler"]:
+        with steps(quiet=options["quiet"]) as on_step:
+            yield convert_file(tasks[0], settings, on_step=on_step)
+    else:
+        yield from outcomes_of(converter(settings), tasks, options)
+
+
+def outcomes_of(work: Callable[[Any], Outcome], jobs: Sequence[Any], options: Mapping[str, Any]) -> Iterator[Outcome]:
+    """What came of each job, done by whom the options name, with a bar."""
+    scheduler, processes, quiet = options["scheduler"], options["jobs"], options["quiet"]
+    with workers(scheduler, processes) as executor, progress("models", len(jobs), quiet=quiet) as advance:
+        for done, outcome in enumerate(run_all(work, jobs, processes, crashed, executor=executor), 1):
+            advance(done, len(jobs))
             yield outcome
-
-
-def _convert_one(task: Task, settings: Settings, *, quiet: bool) -> Outcome:
-    """Convert the only model, and show on a terminal which step of the work takes how long."""
-    with steps(quiet=quiet) as on_step:
-        return convert_file(task, settings, on_step=on_step)

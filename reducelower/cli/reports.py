@@ -1,4 +1,4 @@
-"""From what a run found to the report files that the command line asks for."""
+"""The report files that the command line asks for."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pathlib import Path
 
 import click
 
-from reducelower.batch import Checked, Outcome
 from reducelower.cli import console
 from reducelower.cli.streams import STREAM
-from reducelower.failures import DONE, FAULT, REFUSED, SettingError
-from reducelower.report import FORMATS, ModelReport, Report, render, write_report
-from reducelower.report.facts import Command, Verdict
+from reducelower.failures import SettingError
+from reducelower.report import FORMATS, Outcome, Report, render, write_report
+from reducelower.report.writing import Command
 
-__all__ = ["check_place", "check_report_paths", "of_check", "of_conversion", "write_reports"]
+__all__ = ["check_place", "check_report_paths", "write_reports"]
 
 
 def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
@@ -51,7 +50,7 @@ def check_place(path: str) -> None:
         raise SettingError(f"{path} is a folder")
 
 
-def write_reports(command: Command, models: Sequence[ModelReport], paths: Sequence[str]) -> None:
+def write_reports(command: Command, models: Sequence[Outcome], paths: Sequence[str]) -> None:
     """Write every report.
 
     Raises:
@@ -75,51 +74,3 @@ def _run_facts() -> tuple[tuple[str, str], ...]:
     line = shlex.join(["reducelower", *(click.get_current_context().find_root().obj or ())])
     made = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     return (("Date", made), ("Command", line), ("Versions", ", ".join(versions().splitlines())))
-
-
-def of_conversion(outcome: Outcome) -> ModelReport:
-    """The section about a converted model."""
-    checked = outcome.verification
-    verdict: Verdict = _stopped(outcome.status)
-    if checked is not None and outcome.status == REFUSED:
-        verdict = "different" if checked.verdict == "different" else "not shown"
-    if outcome.status == DONE:
-        verdict = "kept" if outcome.kept else "converted"
-    return ModelReport(
-        outcome.source,
-        verdict,
-        outcome.output,
-        _without_path(outcome.problems, outcome.source),
-        outcome.plan,
-        outcome.refusals,
-        checked,
-        details=outcome.details,
-        seconds=outcome.seconds,
-    )
-
-
-def of_check(found: Checked) -> ModelReport:
-    """The section about a checked model."""
-    verdict: Verdict = _stopped(found.status)
-    refusals = found.plan.refusals if found.plan is not None else ()
-    if found.plan is not None:
-        verdict = "refused" if refusals else "legal" if found.plan.changes_nothing else "rewrite"
-    return ModelReport(
-        found.path,
-        verdict,
-        problems=_without_path(found.problems, found.path),
-        plan=found.plan,
-        refusals=refusals,
-        details=found.details,
-        seconds=found.seconds,
-    )
-
-
-def _without_path(problems: Sequence[str], path: str) -> tuple[str, ...]:
-    """The sentences as they stand under the model's name."""
-    return tuple(problem.removeprefix(f"{path}: ") for problem in problems)
-
-
-def _stopped(status: int) -> Verdict:
-    """The verdict on a model of which nothing came."""
-    return "refused" if status == REFUSED else "failed" if status == FAULT else "unreadable"

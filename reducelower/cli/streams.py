@@ -14,7 +14,7 @@ import click
 from reducelower.cli import console
 
 if TYPE_CHECKING:
-    from reducelower.batch.conversion import Outcome
+    from reducelower.outcome import Outcome
 
 __all__ = ["STREAM", "Staged", "at_hand", "on_standard_output", "staged"]
 

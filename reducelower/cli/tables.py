@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from reducelower.batch.conversion import Outcome
 from reducelower.cli.console import shown
 from reducelower.failures import DONE, REFUSED
+from reducelower.outcome import Outcome
 from reducelower.verification import Verification
 
 __all__ = ["findings", "models"]

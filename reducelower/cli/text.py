@@ -13,8 +13,7 @@ from reducelower.model.text import counted
 from reducelower.plan import Plan, Site
 
 if TYPE_CHECKING:
-    from reducelower.batch.conversion import Outcome
-    from reducelower.report import ModelReport
+    from reducelower.outcome import Outcome
 
 __all__ = [
     "check_text",
@@ -144,24 +143,24 @@ def _counts(plan: Plan) -> list[str]:
     return columns((str(count), operator, rule) for (operator, rule), count in sorted(plan.rewritten.items()))
 
 
-def check_text(models: Sequence[ModelReport], *, verbose: bool) -> str:
+def check_text(models: Sequence[Outcome], *, verbose: bool) -> str:
     """What a check found, for people; with `verbose`, every node that would be rewritten."""
     lines: list[str] = []
     for model in models:
         if model.plan is None:
             continue
-        lines.append(f"{shown(model.path)}: {model.sentence}")
+        lines.append(f"{shown(model.source)}: {model.sentence}")
         sites = verbose and not model.refusals
         lines += [f"  {line}" for line in (site_lines(model.plan.sites) if sites else _details(model))]
     return "\n".join(lines)
 
 
-def github_annotations(models: Sequence[ModelReport]) -> str:
+def github_annotations(models: Sequence[Outcome]) -> str:
     """Workflow commands as documented: ``::error file=...,title=...::message``, special characters escaped."""
     lines = []
     for model in models:
-        place = _escaped_property(model.path)
-        for warning in model.caveats:
+        place = _escaped_property(model.source)
+        for warning in model.warnings:
             lines.append(f"::warning file={place},title=reducelower::{_escaped(shown(warning))}")
         if model.passed:
             continue
@@ -171,7 +170,7 @@ def github_annotations(models: Sequence[ModelReport]) -> str:
     return "\n".join(lines)
 
 
-def _details(model: ModelReport) -> list[str]:
+def _details(model: Outcome) -> list[str]:
     """A line per refusal, or else per operator and rule."""
     if model.refusals:
         return [shown(str(refusal)) for refusal in model.refusals]

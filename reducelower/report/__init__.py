@@ -6,7 +6,7 @@ are imported when one is written.
 
 from __future__ import annotations
 
-from reducelower.report.facts import ModelReport, Report
-from reducelower.report.writing import FORMATS, render, write_report
+from reducelower.outcome import Outcome
+from reducelower.report.writing import FORMATS, Report, render, write_report
 
-__all__ = ["FORMATS", "ModelReport", "Report", "render", "write_report"]
+__all__ = ["FORMATS", "Outcome", "Report", "render", "write_report"]

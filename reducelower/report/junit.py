@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
 from reducelower.model.text import shown, xml_text
-from reducelower.report.facts import ModelReport, Report
+from reducelower.outcome import Outcome
+from reducelower.report.writing import Report
 
 if TYPE_CHECKING:
     from reducelower.verification import OutputComparison, SiteVerification
@@ -43,7 +44,9 @@ def render(report: Report) -> str:
     if report.command == "check":
         suites = [("reducelower check", [_checked(model) for model in report.models])]
     else:
-        suites = [(model.path, [replace(case, model=model.path) for case in _cases(model)]) for model in report.models]
+        suites = [
+            (model.source, [replace(case, model=model.source) for case in _cases(model)]) for model in report.models
+        ]
     root = ElementTree.Element("testsuites", {"name": f"reducelower {report.command}"})
     for name, cases in suites:
         root.append(_suite(name, cases))
@@ -85,17 +88,17 @@ def _counts(cases: list[_Case], *, skipped: bool) -> dict[str, str]:
     return {name: str(count) for name, count in counts.items()}
 
 
-def _checked(model: ModelReport) -> _Case:
+def _checked(model: Outcome) -> _Case:
     if model.passed:
-        return _Case("check", "legal", seconds=model.seconds, model=model.path)
+        return _Case("check", "legal", seconds=model.seconds, model=model.source)
     lines = [str(refusal) for refusal in model.refusals]
     if not lines and model.plan is not None:
         lines = [f"{count} {kind} ({rule})" for (kind, rule), count in sorted(model.plan.rewritten.items())]
     outcome = _WRONG.get(model.verdict, "failure")
-    return _Case("check", "legal", outcome, model.verdict, model.sentence, tuple(lines), model.seconds, model.path)
+    return _Case("check", "legal", outcome, model.verdict, model.sentence, tuple(lines), model.seconds, model.source)
 
 
-def _cases(model: ModelReport) -> Iterator[_Case]:
+def _cases(model: Outcome) -> Iterator[_Case]:
     if model.difference is not None:
         yield from _differences(model, model.difference)
         return
@@ -105,9 +108,9 @@ def _cases(model: ModelReport) -> Iterator[_Case]:
     if not model.refusals:
         wrong = model.verdict in ("refused", "unreadable", "failed")
         outcome = _WRONG.get(model.verdict, "failure") if wrong else ""
-        yield _Case("conversion", "model", outcome, model.verdict, model.sentence, model.problems, model.seconds)
+        yield _Case("conversion", "model", outcome, model.verdict, model.sentence, model.reasons, model.seconds)
     verification = model.verification
-    for warning in model.caveats:
+    for warning in model.warnings:
         yield _Case(
             "verdict", "warning", "skipped", "not verified" if verification is None else verification.label, warning
         )
@@ -128,7 +131,7 @@ def _cases(model: ModelReport) -> Iterator[_Case]:
             yield _Case("output", comparison.runtime, "skipped", "not run", comparison.reason)
 
 
-def _differences(model: ModelReport, found: Difference) -> Iterator[_Case]:
+def _differences(model: Outcome, found: Difference) -> Iterator[_Case]:
     if found.same:
         yield _Case("structure", "model", seconds=model.seconds)
     for fact in found.facts:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from reducelower.model.text import short, shown
-from reducelower.report.facts import ModelReport, Report
+from reducelower.outcome import Outcome
+from reducelower.report.writing import Report
 
 if TYPE_CHECKING:
     from reducelower.verification import OutputComparison, SiteVerification
@@ -30,12 +31,12 @@ def render(report: Report) -> str:
     total = len(report.models)
     mark = "✅" if report.passed else "❌"
     if total == 1:
-        head = f"## {mark} {_code(report.models[0].path)}: {_verdict(report.models[0])}"
+        head = f"## {mark} {_code(report.models[0].source)}: {_verdict(report.models[0])}"
     else:
         head = f"## {mark} reducelower {report.command}: {passed} of {total} models pass"
     parts = [head]
     if total > 1:
-        rows = [(_code(model.path), model.verdict, _text(model.sentence)) for model in _worst_first(report.models)]
+        rows = [(_code(model.source), model.verdict, _text(model.sentence)) for model in _worst_first(report.models)]
         parts.append(_table(("model", "verdict", ""), rows))
     parts += [section for model in _worst_first(report.models) if (section := _section(model, alone=total == 1))]
     return _cut(parts)
@@ -50,15 +51,15 @@ def _cut(parts: Sequence[str]) -> str:
     return text.rstrip("\n") + "\n"
 
 
-def _worst_first(models: Iterable[ModelReport]) -> list[ModelReport]:
+def _worst_first(models: Iterable[Outcome]) -> list[Outcome]:
     return sorted(models, key=lambda model: model.passed)
 
 
-def _verdict(model: ModelReport) -> str:
+def _verdict(model: Outcome) -> str:
     return _text(model.sentence or model.verdict)
 
 
-def _section(model: ModelReport, *, alone: bool) -> str:
+def _section(model: Outcome, *, alone: bool) -> str:
     blocks = []
     if model.refusals:
         rows = [
@@ -71,8 +72,8 @@ def _section(model: ModelReport, *, alone: bool) -> str:
             for item in model.refusals
         ]
         blocks.append(_table(("refused", "in", "reason", "what helps"), rows))
-    elif model.problems and (model.verdict not in ("refused", "unreadable", "failed") or not alone):
-        blocks.append("\n".join(f"- {_text(problem)}" for problem in model.problems[:_MOST_ROWS]))
+    elif model.reasons and (model.verdict not in ("refused", "unreadable", "failed") or not alone):
+        blocks.append("\n".join(f"- {_text(problem)}" for problem in model.reasons[:_MOST_ROWS]))
     if model.difference is not None:
         blocks += _differences(model.difference)
     verification = model.verification
@@ -102,7 +103,7 @@ def _section(model: ModelReport, *, alone: bool) -> str:
     if not blocks:
         return ""
     body = "\n\n".join(blocks)
-    return body if alone else f"### {_code(model.path)}\n\n{body}"
+    return body if alone else f"### {_code(model.source)}\n\n{body}"
 
 
 def _differences(found: Difference) -> Iterator[str]:

@@ -14,9 +14,10 @@ from markupsafe import Markup
 
 from reducelower import __version__
 from reducelower.model.text import shown
+from reducelower.outcome import Outcome
 from reducelower.report import picture, plot
 from reducelower.report.details import Details, DistinctRewrite, Fate, NodeRow
-from reducelower.report.facts import ModelReport, Report
+from reducelower.report.writing import Report
 
 __all__ = ["render", "rendered", "shipped"]
 
@@ -52,7 +53,7 @@ class _Section:
     """One model, ready to show."""
 
     number: int
-    facts: ModelReport
+    facts: Outcome
     versions: str
     rewrites: tuple[_Rewrite, ...]
     rows: tuple[NodeRow, ...]
@@ -125,7 +126,7 @@ def _headline(report: Report) -> str:
 def _warnings(report: Report) -> list[str]:
     """What is to be said beside the headline, worst things of many models first; not more than fits there."""
     alone = len(report.models) == 1
-    found = [warning if alone else f"{model.path}: {warning}" for model in report.models for warning in model.warnings]
+    found = [warning if alone else f"{model.source}: {warning}" for model in report.models for warning in model.remarks]
     more = [f"and {len(found) - _MOST_WARNINGS} more"] if len(found) > _MOST_WARNINGS else []
     return [*found[:_MOST_WARNINGS], *more]
 

@@ -9,7 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 from reducelower import __version__
-from reducelower.report.facts import ModelReport, Report
+from reducelower.outcome import Outcome
+from reducelower.report.writing import Report
 
 __all__ = ["SCHEMA_VERSION", "as_plain", "json_line", "json_schema", "render"]
 
@@ -33,7 +34,7 @@ def as_plain(report: Report) -> dict[str, Any]:
     }
 
 
-def json_line(model: ModelReport) -> str:
+def json_line(model: Outcome) -> str:
     """What the report says of one model, as JSON on one line; ``$defs/model`` of the schema describes it."""
     return json.dumps(_model(model), allow_nan=False)
 
@@ -44,13 +45,13 @@ def json_schema() -> dict[str, Any]:
     return schema
 
 
-def _model(model: ModelReport) -> Mapping[str, Any]:
+def _model(model: Outcome) -> Mapping[str, Any]:
     plan = model.plan
     facts: dict[str, Any] = {
-        "path": model.path,
+        "path": model.source,
         "verdict": model.verdict,
         "output": model.output,
-        "problems": list(model.problems),
+        "problems": list(model.reasons),
         "opset": None,
         "ir_version": None,
         "without": [],
@@ -59,7 +60,7 @@ def _model(model: ModelReport) -> Mapping[str, Any]:
         "sites": [],
         "refusals": [asdict(refusal) for refusal in model.refusals],
         "notes": [],
-        "warnings": list(model.caveats),
+        "warnings": list(model.warnings),
         "verification": None if model.verification is None else model.verification.to_dict(),
         "comparisons": [comparison.to_dict() for comparison in model.comparisons],
         "difference": None if model.difference is None else model.difference.to_dict(),

@@ -1,16 +1,47 @@
-"""Writes a report in the format that the file's extension names."""
+"""A report on one run of a command, and writing it in the format that the file's extension names."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Literal
 
 from reducelower.files.pending import write_whole
-from reducelower.report.facts import Report
+from reducelower.outcome import Outcome, Verdict
 
-__all__ = ["FORMATS", "render", "write_report"]
+__all__ = ["FORMATS", "Command", "Report", "render", "write_report"]
+
+Command = Literal["convert", "expand", "check", "verify", "diff", "raise", "repair"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run of a command.
+
+    Attributes:
+        command: the command that ran.
+        models: one section per model, in the order they were named.
+        run: date, command line and versions, each with its name; empty where the report is not that of a command.
+    """
+
+    command: Command
+    models: tuple[Outcome, ...]
+    run: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing speaks against any model."""
+        return all(model.passed for model in self.models)
+
+    @property
+    def verdicts(self) -> Mapping[Verdict, int]:
+        """How many models have each verdict."""
+        return Counter(model.verdict for model in self.models)
+
 
 FORMATS: Mapping[str, str] = {
     ".json": "reducelower.report.plain",

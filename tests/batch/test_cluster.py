@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from reducelower.batch import Outcome, Settings, Task
-from reducelower.batch.many import conversion_crashed
+from reducelower.batch.many import crashed
 from reducelower.batch.running import run_all
 from reducelower.options import Target
 
@@ -113,7 +113,7 @@ def test_what_a_lost_worker_had_written_is_ours(folder: Path, tmp_path: Path) ->
         ) as cluster,
         dask_executor(cluster.scheduler_address) as executor,
     ):
-        outcomes = list(run_all(work, tasks, 1, conversion_crashed, executor=executor))
+        outcomes = list(run_all(work, tasks, 1, crashed, executor=executor))
     assert (tmp_path / "marker").exists()
     assert [(item.status, item.problems) for item in outcomes] == [(0, ())] * 7
     assert sum(item.kept for item in outcomes) >= 1
@@ -134,7 +134,7 @@ def test_a_model_that_kills_every_worker_is_the_only_one_lost(tmp_path: Path) ->
         dask_executor(cluster.scheduler_address) as executor,
     ):
         jobs = [Task(name) for name in ("good", "deadly", "fine")]
-        outcomes = list(run_all(_kills, jobs, 1, conversion_crashed, executor=executor))
+        outcomes = list(run_all(_kills, jobs, 1, crashed, executor=executor))
     assert [item.status for item in outcomes] == [0, 3, 0]
     assert "the executor gave up on it (KilledWorker: " in outcomes[1].problems[0]
 

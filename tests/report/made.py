@@ -8,9 +8,8 @@ import onnx
 from onnx import ModelProto
 
 from reducelower.batch import Settings, Task, check_file, convert_file
-from reducelower.cli.reports import of_check, of_conversion
 from reducelower.options import Target
-from reducelower.report import ModelReport, Report
+from reducelower.report import Outcome, Report
 
 HOSTILE = "</script><script>alert(1)</script>\x01\u202e\"'<img src=x onerror=alert(2)>|`@someone` #1 **b** ]]>&amp;"
 
@@ -33,20 +32,20 @@ def hostile() -> ModelProto:
 REFUSED = 'g (string[2] x) => (bool[2] y) { y = RegexFullMatch <pattern = "a+"> (x) }'
 
 
-def convert(path: Path, **settings: object) -> ModelReport:
+def convert(path: Path, **settings: object) -> Outcome:
     target = Target(13, frozenset({"ReduceL2", "ReduceLogSumExp"}))
     chosen = Settings(target, details=True, overwrite=True, **settings)  # type: ignore[arg-type]
-    return of_conversion(convert_file(Task(str(path), str(path.parent / "out.onnx")), chosen))
+    return convert_file(Task(str(path), str(path.parent / "out.onnx")), chosen)
 
 
-def converted(folder: Path, given: ModelProto, name: str = "model.onnx", **settings: object) -> ModelReport:
+def converted(folder: Path, given: ModelProto, name: str = "model.onnx", **settings: object) -> Outcome:
     onnx.save(given, folder / name)
     return convert(folder / name, **settings)
 
 
-def checked(folder: Path, given: ModelProto) -> ModelReport:
+def checked(folder: Path, given: ModelProto) -> Outcome:
     onnx.save(given, folder / "model.onnx")
-    return of_check(check_file(str(folder / "model.onnx"), Settings(Target(13), details=True)))
+    return check_file(str(folder / "model.onnx"), Settings(Target(13), details=True))
 
 
 def everything(folder: Path, models: Path) -> Report:

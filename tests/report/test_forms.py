@@ -140,7 +140,7 @@ def test_markdown_leads_with_the_verdict_and_what_went_wrong(report: Report) -> 
 
 
 def test_markdown_fits_a_comment(report: Report) -> None:
-    many = Report("convert", tuple(replace(report.models[4], path=f"model {at}.onnx") for at in range(2000)))
+    many = Report("convert", tuple(replace(report.models[4], source=f"model {at}.onnx") for at in range(2000)))
     text = render(many, ".md")
     assert len(text) < LONGEST + 200
     assert "do not fit" in text

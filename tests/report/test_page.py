@@ -10,7 +10,7 @@ import pytest
 
 from reducelower import Target
 from reducelower.api import legalize
-from reducelower.report import ModelReport, Report, render
+from reducelower.report import Outcome, Report, render
 from reducelower.report.details import describe_models
 
 from .made import HOSTILE, everything
@@ -71,11 +71,11 @@ def test_a_large_model_gives_a_small_page() -> None:
     given = chain(25_000)
     legalized = legalize(given, Target(13))
     details = describe_models(given, legalized.model, legalized.plan, (), None)
-    report = ModelReport("large.onnx", "converted", plan=legalized.plan, details=details)
+    report = Outcome("large.onnx", "converted", plan=legalized.plan, details=details)
     assert len(render(Report("convert", (report,)), ".html")) < 2_000_000
     many = render(Report("convert", (report,) * 200), ".html")
     assert len(many) < 10_000_000
 
 
 def test_an_empty_report_is_a_page_too() -> None:
-    assert "failed" in render(Report("check", (ModelReport("m.onnx", "failed", problems=("boom",)),)), ".html")
+    assert "failed" in render(Report("check", (Outcome("m.onnx", "failed", problems=("boom",)),)), ".html")

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from lxml import html
 
-from reducelower.report import ModelReport, Report, render
+from reducelower.report import Outcome, Report, render
 from reducelower.report.plot import draw
 from reducelower.verification import SiteVerification, Verification
 from reducelower.verification.result import INFINITE
@@ -70,7 +70,7 @@ def test_a_distance_stands_beside_the_limit_that_it_is_within() -> None:
     assert "6,644" in shown
     assert limit in shown
     found = Verification("equivalent", True, "onnxruntime", sites=(site,), cases=1)
-    markdown = render(Report("verify", (ModelReport("m.onnx", "equivalent", verification=found),)), ".md")
+    markdown = render(Report("verify", (Outcome("m.onnx", "equivalent", verification=found),)), ".md")
     assert f"6644 (within {limit})" in markdown
 
 

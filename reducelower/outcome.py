@@ -1,4 +1,4 @@
-"""What a report is about: one run, its models, and the outcome of each."""
+"""What came of one model, whatever was done with it: what batches yield and reports show."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from reducelower.errors import Refusal
+from reducelower.failures import BAD_USAGE, DONE, FAULT, REFUSED
 from reducelower.model.text import counted
 from reducelower.plan import Plan
 
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
     from reducelower.verification import RuntimeComparison, Verification
     from reducelower.verification.difference import Difference
 
-__all__ = ["Command", "ModelReport", "Report", "Verdict"]
-
-Command = Literal["convert", "expand", "check", "verify", "diff", "raise", "repair"]
+__all__ = ["Outcome", "Verdict", "stopped"]
 
 Verdict = Literal[
     "legal",
@@ -39,32 +38,43 @@ Verdict = Literal[
 _FINE = ("equal", "improved")
 """What verifying a rewrite may give without a word in the headline."""
 
-_PASSED: tuple[Verdict, ...] = ("legal", "converted", "kept", "equivalent", "same", "not verified")
+_STATUS: Mapping[Verdict, int] = {
+    **dict.fromkeys(("legal", "converted", "kept", "equivalent", "same", "not verified"), DONE),
+    **dict.fromkeys(("rewrite", "not shown", "different", "differs", "refused"), REFUSED),
+    "unreadable": BAD_USAGE,
+    "failed": FAULT,
+}
+
+
+def stopped(status: int) -> Verdict:
+    """The verdict on a model of which nothing came, by the exit status that goes with the reason."""
+    return "refused" if status == REFUSED else "failed" if status == FAULT else "unreadable"
 
 
 @dataclass(frozen=True)
-class ModelReport:
-    """One model and its outcome.
+class Outcome:
+    """What came of one model.
 
     Attributes:
-        path: the model as the user named it.
+        source: the model as the user named it.
         verdict: ``legal`` (nothing to do), ``rewrite`` (a check found work), ``converted``, ``kept`` (an earlier run
             converted it), ``equivalent``, ``not verified`` (not everything was seen to be the same), ``not shown``
             (the same, where that is a failure), ``different`` (it computes something else), ``same`` or ``differs`` (by
             structure), ``refused``, ``unreadable`` or ``failed`` (a fault of reducelower).
         output: the file that was written, or the second model of a comparison; empty when there is none.
-        problems: sentences that say why there is no output.
+        problems: sentences that say why there is no output, most with the model in front.
         plan: what was or would be done; None when it did not come to that.
         refusals: every node that cannot be converted, and why.
         verification: how the two models compare; None when they were not compared.
         comparisons: the model in other runtimes, compared with a trusted one.
         difference: what differs from the second model by structure; None where that was not asked for.
+        external: names of files with external data that the output refers to and that were not copied.
         details: the distinct rewrites as pictures and what happened to each node; None when there was no model.
         seconds: how long it took; 0 where that is not known.
     """
 
-    path: str
-    verdict: Verdict
+    source: str
+    verdict: Verdict = "converted"
     output: str = ""
     problems: tuple[str, ...] = ()
     plan: Plan | None = None
@@ -72,21 +82,37 @@ class ModelReport:
     verification: Verification | None = None
     comparisons: tuple[RuntimeComparison, ...] = ()
     difference: Difference | None = None
+    external: tuple[str, ...] = ()
     details: Details | None = None
     seconds: float = 0.0
 
     @property
+    def status(self) -> int:
+        """The exit status for this model alone."""
+        return _STATUS[self.verdict]
+
+    @property
+    def kept(self) -> bool:
+        """Whether the output is that of an earlier run, and nothing was done."""
+        return self.verdict == "kept"
+
+    @property
     def passed(self) -> bool:
         """Whether nothing speaks against the model."""
-        return self.verdict in _PASSED
+        return self.status == DONE
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The problems as they stand under the model's name."""
+        return tuple(problem.removeprefix(f"{self.source}: ") for problem in self.problems)
 
     @property
     def sentence(self) -> str:
         """The verdict in words, with what a reader must not miss."""
-        return "; ".join([self._verdict_in_words, *self.caveats])
+        return "; ".join([self._verdict_in_words, *self.warnings])
 
     @property
-    def caveats(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss, whatever the verdict."""
         if self.verification is not None:
             return self.verification.warnings
@@ -101,7 +127,7 @@ class ModelReport:
             goal = f" to opset {plan.target.opset}" if plan is not None else ""
             return f"cannot be converted{goal}: {counted(len(self.refusals), 'node')} refused"
         if self.verdict in ("refused", "unreadable", "failed"):
-            return "; ".join(self.problems)
+            return "; ".join(self.reasons)
         if self.verdict == "legal" and plan is not None:
             return f"legal as it is (opset {plan.source_opset})"
         if self.verdict == "rewrite" and plan is not None:
@@ -117,7 +143,7 @@ class ModelReport:
         return "gives the same numbers" if self.verdict == "equivalent" else "could not be verified"
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def remarks(self) -> tuple[str, ...]:
         """What somebody who only reads the headline should know of a model that passed."""
         if not self.passed:
             return ()
@@ -139,28 +165,3 @@ class ModelReport:
         """One paragraph of what the numbers say; empty when nothing was compared."""
         found = [] if self.verification is None else [str(self.verification)]
         return " ".join([*found, *map(str, self.comparisons)])
-
-
-@dataclass(frozen=True)
-class Report:
-    """One run of a command.
-
-    Attributes:
-        command: the command that ran.
-        models: one section per model, in the order they were named.
-        run: date, command line and versions, each with its name; empty where the report is not that of a command.
-    """
-
-    command: Command
-    models: tuple[ModelReport, ...]
-    run: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing speaks against any model."""
-        return all(model.passed for model in self.models)
-
-    @property
-    def verdicts(self) -> Mapping[Verdict, int]:
-        """How many models have each verdict."""
-        return Counter(model.verdict for model in self.models)
