@@ -13,7 +13,18 @@ import reducelower
 
 PACKAGE = Path(reducelower.__file__).parent
 DESIGN = Path(__file__).parents[1] / "docs" / "design.md"
-SHARED = {"options", "plan", "outcome", "errors", "arguments", "failures", "notebook", "versions", "__init__", "__main__"}
+SHARED = {
+    "__init__",
+    "__main__",
+    "arguments",
+    "errors",
+    "failures",
+    "notebook",
+    "options",
+    "outcome",
+    "plan",
+    "versions",
+}
 
 
 def rooms() -> list[str]:
