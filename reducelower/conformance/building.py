@@ -9,14 +9,21 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.conformance.case import Array, Case, Features
 from reducelower.legalization.ir_version import ir_version_of_opset
-from reducelower.model.schemas import element_type_name
+from reducelower.model.schemas import element_type_name, schema, taken_types
 
-__all__ = ["element_type_of", "make_case"]
+__all__ = ["element_type_of", "make_case", "takes"]
 
 
 def element_type_of(array: Array) -> str:
     """The element type of an array, as ONNX names it."""
     return element_type_name(helper.np_dtype_to_tensor_dtype(array.dtype))
+
+
+def takes(operator: str, opset: int, element_type: str) -> bool:
+    """Whether the first input of an operator may be of an element type at an opset version that has the operator."""
+    found = schema(operator, opset)
+    assert found is not None
+    return f"tensor({element_type})" in taken_types(found, found.inputs[0])
 
 
 def make_case(

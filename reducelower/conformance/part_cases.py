@@ -6,17 +6,21 @@ in double or in the integers' own type, rounded to the element type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import helper
 
-from reducelower.conformance.building import element_type_of, make_case
+from reducelower.conformance.building import element_type_of, make_case, takes
 from reducelower.conformance.case import Array, Case, Features
-from reducelower.model.schemas import parse_element_type, schema, taken_types
+from reducelower.model.schemas import parse_element_type, schema
 
 __all__ = ["PARTS", "part_cases"]
+
+_Sizes: TypeAlias = tuple[int, ...]
 
 _FLOATS = ("float", "float16", "double")
 _INTEGERS = ("int32", "int64")
@@ -110,186 +114,137 @@ def part_cases(operator: str, opset: int) -> Iterator[Case]:
     if operator in _ELEMENTWISE:
         yield from _elementwise(operator, opset, _ELEMENTWISE[operator])
     else:
-        yield from _OTHERS[operator](opset)
-
-
-def _elementwise(operator: str, opset: int, part: _Elementwise) -> Iterator[Case]:
-    for element_type in part.types:
-        if not _takes(operator, opset, element_type):
-            continue
-        values = [_typed(value, element_type) for value in part.values[: part.inputs]]
-        with np.errstate(all="ignore"):
-            expected = part.compute(*(_wide(value) for value in values))
-        kind = values[0].dtype if expected.dtype != np.bool_ else expected.dtype
-        yield _of_inputs(operator, opset, element_type, values, np.asarray(expected).astype(kind))
-        if part.inputs == 2 and element_type in ("float", "int64"):
-            row = values[1][1]
-            broadcast = part.compute(_wide(values[0]), _wide(row)).astype(kind)
-            yield _of_inputs(operator, opset, f"{element_type} broadcast", [values[0], row], broadcast)
-    if operator in ("Max", "Min") and _takes(operator, opset, "int64"):
-        values = [np.resize(_HALVES, 16), np.resize(_HALVES[::-1], 16)]
-        yield _of_inputs(operator, opset, "int64 huge", values, part.compute(*values), "huge")
-
-
-def _of_inputs(operator: str, opset: int, name: str, values: list[Array], expected: Array, tag: str = "") -> Case:
-    names = ["x", "y", "z"][: len(values)]
-    node = helper.make_node(operator, names, ["result"], name="part")
-    return _case(name, node, opset, dict(zip(names, values, strict=True)), expected, tag=tag)
+        yield from _OTHERS[operator](operator, opset)
 
 
 def _case(
     name: str,
-    node: NodeProto,
+    operator: str,
     opset: int,
     inputs: Mapping[str, Array],
     expected: Array,
-    initializers: Mapping[str, Array] | None = None,
+    constants: Mapping[str, Array] | None = None,
     tag: str = "",
+    **attributes: Any,
 ) -> Case:
-    known = {**(initializers or {}), **inputs}
-    first = known[node.input[0]] if node.input else expected
-    features = Features(
-        element_type_of(first),
-        first.ndim,
-        expected.ndim,
-        output_types=element_type_of(expected),
-        fed=any(each in inputs for each in node.input[1:]),
-    )
-    return make_case(name, [node], opset, features, inputs, [expected], initializers=initializers, tag=tag)
+    """A case of a node that reads what it is fed, then constants."""
+    known = {**inputs, **(constants or {})}
+    node = helper.make_node(operator, list(known), ["result"], name="part", **attributes)
+    first = next(iter(known.values()))
+    kinds = element_type_of(first), first.ndim, expected.ndim
+    features = Features(*kinds, output_types=element_type_of(expected), fed=len(inputs) > 1)
+    return make_case(name, [node], opset, features, inputs, [expected], initializers=constants, tag=tag)
 
 
-def _cast(opset: int) -> Iterator[Case]:
+def _elementwise(operator: str, opset: int, part: _Elementwise) -> Iterator[Case]:
+    for element_type in _taken(operator, opset, part.types):
+        values = [_typed(value, element_type) for value in part.values[: part.inputs]]
+        with np.errstate(all="ignore"):
+            expected = part.compute(*(_wide(value) for value in values))
+        kind = values[0].dtype if expected.dtype != np.bool_ else expected.dtype
+        inputs = dict(zip("xyz", values, strict=False))
+        yield _case(element_type, operator, opset, inputs, np.asarray(expected).astype(kind))
+        if part.inputs == 2 and element_type in ("float", "int64"):
+            row = values[1][1]
+            broadcast = part.compute(_wide(values[0]), _wide(row)).astype(kind)
+            yield _case(f"{element_type} broadcast", operator, opset, {"x": values[0], "y": row}, broadcast)
+    if operator in ("Max", "Min") and _taken(operator, opset, ("int64",)):
+        left, right = np.resize(_HALVES, 16), np.resize(_HALVES[::-1], 16)
+        yield _case("int64 huge", operator, opset, {"x": left, "y": right}, part.compute(left, right), tag="huge")
+
+
+def _cast(operator: str, opset: int) -> Iterator[Case]:
     for source, goal in _CASTS:
         values = _POSITIVE if goal.startswith("uint") or source.startswith("uint") else _MIXED
         data = _typed(_TRUTHS if source == "bool" else values, source)
-        number = parse_element_type(goal)
-        node = helper.make_node("Cast", ["x"], ["result"], name="part", to=number)
-        yield _case(f"{source} to {goal}", node, opset, {"x": data}, data.astype(_dtype(goal)))
+        expected = data.astype(_dtype(goal))
+        yield _case(f"{source} to {goal}", operator, opset, {"x": data}, expected, to=parse_element_type(goal))
 
 
-def _cast_like(opset: int) -> Iterator[Case]:
+def _cast_like(operator: str, opset: int) -> Iterator[Case]:
     for source, goal in (("float", "double"), ("double", "float"), ("float", "int64"), ("int64", "float")):
-        data = _typed(_MIXED, source)
-        node = helper.make_node("CastLike", ["x", "like"], ["result"], name="part")
-        like = _typed(np.asarray(1.0), goal)
-        yield _case(f"{source} to {goal}", node, opset, {"x": data}, data.astype(_dtype(goal)), {"like": like})
+        data, like = _typed(_MIXED, source), _typed(np.asarray(1.0), goal)
+        yield _case(f"{source} to {goal}", operator, opset, {"x": data}, data.astype(_dtype(goal)), {"like": like})
 
 
-def _where(opset: int) -> Iterator[Case]:
+def _where(operator: str, opset: int) -> Iterator[Case]:
     """Truth values are compared first: a runtime that is fed none may still pick by them."""
     for element_type in _NUMBERS:
         left, right = _typed(_MIXED, element_type), _typed(_OTHER, element_type)
         inputs = {"a": _typed(_MIXED, "float"), "b": _typed(_OTHER, "float"), "x": left, "y": right}
         nodes = [
             helper.make_node("Greater", ["a", "b"], ["condition"]),
-            helper.make_node("Where", ["condition", "x", "y"], ["result"], name="part"),
+            helper.make_node(operator, ["condition", "x", "y"], ["result"], name="part"),
         ]
         features = Features("bool", left.ndim, left.ndim, output_types=element_type, fed=True)
         expected = np.where(inputs["a"] > inputs["b"], left, right)
         yield make_case(element_type, nodes, opset, features, inputs, [expected])
 
 
-def _clip(opset: int) -> Iterator[Case]:
-    for element_type in _NUMBERS:
-        if not _takes("Clip", opset, element_type):
-            continue
+def _clip(operator: str, opset: int) -> Iterator[Case]:
+    for element_type in _taken(operator, opset, _NUMBERS):
         data, low, high = (_typed(np.asarray(value), element_type) for value in (_MIXED, -1.0, 2.0))
-        node = helper.make_node("Clip", ["x", "low", "high"], ["result"], name="part")
-        expected = np.clip(data, low, high)
-        yield _case(element_type, node, opset, {"x": data}, expected, {"low": low, "high": high})
-    if _takes("Clip", opset, "int64"):
+        yield _case(element_type, operator, opset, {"x": data}, np.clip(data, low, high), {"low": low, "high": high})
+    if _taken(operator, opset, ("int64",)):
         data, low, high = np.resize(_HALVES, 16), np.array(7), np.array(2**31 - 1)
-        node = helper.make_node("Clip", ["x", "low", "high"], ["result"], name="part")
-        expected = np.clip(data, low, high)
-        yield _case("int64 huge", node, opset, {"x": data}, expected, {"low": low, "high": high}, "huge")
+        limits = {"low": low, "high": high}
+        yield _case("int64 huge", operator, opset, {"x": data}, np.clip(data, low, high), limits, "huge")
 
 
-def _resizing(operator: str) -> Callable[[int], Iterator[Case]]:
+def _resizing(operator: str, opset: int) -> Iterator[Case]:
     """Squeeze and Unsqueeze, whose axes are an attribute below opset 13."""
-    before, axes, after = ((2, 1, 3), (1,), (2, 3)) if operator == "Squeeze" else ((2, 3), (1,), (2, 1, 3))
-
-    def cases(opset: int) -> Iterator[Case]:
-        for element_type in ("float", "double", "int32", "int64"):
-            data = _typed(_MIXED.ravel()[:6].reshape(before), element_type)
-            given = _with_axes(operator, opset, axes)
-            yield _case(element_type, given[0], opset, {"x": data}, data.reshape(after), given[1])
-        several, longer = np.asarray(_MIXED.ravel()[:6].reshape(2, 3), np.float32), (1, 2, 1, 3)
-        node, initializers = _with_axes(operator, opset, (0, 2))
-        data, expected = (
-            (several.reshape(longer), several) if operator == "Squeeze" else (several, several.reshape(longer))
-        )
-        yield _case("float several", node, opset, {"x": data}, expected, initializers)
-        data = _typed(np.asarray([1.5]), "float")
-        to_scalar = operator == "Squeeze"
-        node, initializers = _with_axes(operator, opset, (0,))
-        source = data if to_scalar else data.reshape(())
-        goal = data.reshape(() if to_scalar else (1,))
-        yield _case("float rank 0", node, opset, {"x": source}, goal, initializers)
-
-    return cases
+    six = _MIXED.ravel()[:6]
+    shapes: list[tuple[str, _Sizes, _Sizes, _Sizes]]
+    shapes = [(kind, (1,), (2, 1, 3), (2, 3)) for kind in ("float", "double", "int32", "int64")]
+    shapes += [("float several", (0, 2), (1, 2, 1, 3), (2, 3)), ("float rank 0", (0,), (1,), ())]
+    for name, axes, long, short in shapes:
+        before, after = (long, short) if operator == "Squeeze" else (short, long)
+        values = six if math.prod(long) == 6 else np.asarray([1.5])
+        data = _typed(values.reshape(before), name.partition(" ")[0])
+        given: dict[str, Any] = {"axes": axes} if opset < 13 else {"constants": {"axes": np.array(axes, np.int64)}}
+        yield _case(name, operator, opset, {"x": data}, data.reshape(after), **given)
 
 
-def _with_axes(operator: str, opset: int, axes: tuple[int, ...]) -> tuple[NodeProto, dict[str, Array]]:
-    if opset < 13:
-        return helper.make_node(operator, ["x"], ["result"], name="part", axes=axes), {}
-    node = helper.make_node(operator, ["x", "axes"], ["result"], name="part")
-    return node, {"axes": np.array(axes, np.int64)}
-
-
-def _shaped(operator: str, before: tuple[int, ...], shape: tuple[int, ...]) -> Callable[[int], Iterator[Case]]:
+def _shaped(operator: str, opset: int) -> Iterator[Case]:
     """Reshape and Expand, by a constant shape and by one that is fed."""
-
-    def cases(opset: int) -> Iterator[Case]:
-        for element_type in ("float", "double", "int32", "int64"):
-            data = _typed(_MIXED.ravel()[: int(np.prod(before))].reshape(before), element_type)
-            sizes = np.array(shape, np.int64)
-            expected = np.array(np.broadcast_to(data, shape)) if operator == "Expand" else data.reshape(shape)
-            node = helper.make_node(operator, ["x", "shape"], ["result"], name="part")
-            yield _case(f"{element_type} constant", node, opset, {"x": data}, expected, {"shape": sizes})
-            if element_type == "float":
-                yield _case(f"{element_type} fed", node, opset, {"x": data, "shape": sizes}, expected)
-
-    return cases
+    before, shape = ((3, 1), (2, 3, 4)) if operator == "Expand" else ((3, 4), (2, 6))
+    sizes = np.array(shape, np.int64)
+    for element_type in ("float", "double", "int32", "int64"):
+        data = _typed(_MIXED.ravel()[: math.prod(before)].reshape(before), element_type)
+        expected = np.array(np.broadcast_to(data, shape)) if operator == "Expand" else data.reshape(shape)
+        yield _case(f"{element_type} constant", operator, opset, {"x": data}, expected, {"shape": sizes})
+        if element_type == "float":
+            yield _case(f"{element_type} fed", operator, opset, {"x": data, "shape": sizes}, expected)
 
 
-def _measured(operator: str) -> Callable[[int], Iterator[Case]]:
+def _measured(operator: str, opset: int) -> Iterator[Case]:
     """Shape and Size."""
-
-    def cases(opset: int) -> Iterator[Case]:
-        for element_type in ("float", "int64"):
-            data = _typed(_MIXED, element_type)
-            expected = np.array(data.shape if operator == "Shape" else data.size, np.int64)
-            node = helper.make_node(operator, ["x"], ["result"], name="part")
-            yield _case(element_type, node, opset, {"x": data}, expected)
-
-    return cases
-
-
-def _gather(opset: int) -> Iterator[Case]:
+    expected = np.array(_MIXED.shape if operator == "Shape" else _MIXED.size, np.int64)
     for element_type in ("float", "int64"):
-        data, indices = _typed(_MIXED, element_type), np.array([2, 0], np.int64)
-        node = helper.make_node("Gather", ["x", "indices"], ["result"], name="part", axis=1)
-        yield _case(element_type, node, opset, {"x": data}, data[:, indices], {"indices": indices})
+        yield _case(element_type, operator, opset, {"x": _typed(_MIXED, element_type)}, expected)
 
 
-def _concat(opset: int) -> Iterator[Case]:
+def _gather(operator: str, opset: int) -> Iterator[Case]:
+    indices = np.array([2, 0], np.int64)
+    for element_type in ("float", "int64"):
+        data = _typed(_MIXED, element_type)
+        yield _case(element_type, operator, opset, {"x": data}, data[:, indices], {"indices": indices}, axis=1)
+
+
+def _concat(operator: str, opset: int) -> Iterator[Case]:
     for element_type in ("float", "int64"):
         left, right = _typed(_MIXED, element_type), _typed(_OTHER, element_type)
-        node = helper.make_node("Concat", ["x", "y"], ["result"], name="part", axis=0)
-        yield _case(element_type, node, opset, {"x": left, "y": right}, np.concatenate([left, right]))
+        yield _case(element_type, operator, opset, {"x": left, "y": right}, np.concatenate([left, right]), axis=0)
 
 
-_OTHERS: Mapping[str, Callable[[int], Iterator[Case]]] = {
+_OTHERS: Mapping[str, Callable[[str, int], Iterator[Case]]] = {
     "Cast": _cast,
     "CastLike": _cast_like,
     "Where": _where,
     "Clip": _clip,
-    "Squeeze": _resizing("Squeeze"),
-    "Unsqueeze": _resizing("Unsqueeze"),
-    "Reshape": _shaped("Reshape", (3, 4), (2, 6)),
-    "Expand": _shaped("Expand", (3, 1), (2, 3, 4)),
-    "Shape": _measured("Shape"),
-    "Size": _measured("Size"),
+    **dict.fromkeys(("Squeeze", "Unsqueeze"), _resizing),
+    **dict.fromkeys(("Reshape", "Expand"), _shaped),
+    **dict.fromkeys(("Shape", "Size"), _measured),
     "Gather": _gather,
     "Concat": _concat,
 }
@@ -298,10 +253,8 @@ PARTS = tuple(sorted((*_ELEMENTWISE, *_OTHERS)))
 """The operators, sorted."""
 
 
-def _takes(operator: str, opset: int, element_type: str) -> bool:
-    found = schema(operator, opset)
-    assert found is not None
-    return f"tensor({element_type})" in taken_types(found, found.inputs[0])
+def _taken(operator: str, opset: int, element_types: Sequence[str]) -> list[str]:
+    return [element_type for element_type in element_types if takes(operator, opset, element_type)]
 
 
 def _dtype(element_type: str) -> np.dtype[np.generic]:

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from onnx import helper, numpy_helper
 
-from reducelower.conformance.building import element_type_of, make_case
+from reducelower.conformance.building import element_type_of, make_case, takes
 from reducelower.conformance.case import Array, Case, Features
 from reducelower.conformance.reduce_forms import FORMS, RANKS, TYPED_FORMS, Form, brief
-from reducelower.model.schemas import parse_element_type, schema, taken_types
+from reducelower.model.schemas import parse_element_type, schema
 from reducelower.numerics.truth import reduce_floats, reduce_integers
 from reducelower.rulebook.specimens import Specimen
 
@@ -57,7 +57,7 @@ def reduce_cases(operator: str, opset: int, depth: Depth) -> Iterator[Case]:
         form = replace(form, axes=given) if form.values else form
         yield _case(operator, opset, _ordinary(operator, "float", shape), form)
     for element_type in _ELEMENT_TYPES if thorough else _USUAL_TYPES:
-        if _takes(operator, opset, element_type):
+        if takes(operator, opset, element_type):
             data = _ordinary(operator, element_type, _SHAPE)
             for form in TYPED_FORMS[takes_input][: None if thorough else 1]:
                 # The logarithm of the exponential of an integer is cut to the next lower one by any rounding.
@@ -113,12 +113,6 @@ def _attributes(operator: str, opset: int) -> frozenset[str]:
     found = schema(operator, opset)
     assert found is not None
     return frozenset(found.attributes)
-
-
-def _takes(operator: str, opset: int, element_type: str) -> bool:
-    found = schema(operator, opset)
-    assert found is not None
-    return f"tensor({element_type})" in taken_types(found, found.inputs[0])
 
 
 @cache

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.metadata
 import importlib.util
 import io
 import os
@@ -81,7 +82,16 @@ def _of_adapter(path: Path) -> tuple[Runner, str, float]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    return module.run, str(module.version()), float(getattr(module, "TOLERANCE", 0.0))
+    return module.run, _version(module), float(getattr(module, "TOLERANCE", 0.0))
+
+
+def _version(module: Any) -> str:
+    """Import the runtime of an adapter and say its version."""
+    if hasattr(module, "version"):
+        return str(module.version())
+    for name in module.MODULES:
+        importlib.import_module(name)
+    return importlib.metadata.version(module.PACKAGE)
 
 
 def _of_function(name: str) -> tuple[Runner, str]:

@@ -1,8 +1,8 @@
 """One module per runtime, loaded by its path in the Python that has the runtime, and never imported by reducelower.
 
-Each has ``version()``, which imports the runtime, so that what is missing is told and the time is spent before the
-first model, and ``run(model, inputs)``, from bytes and arrays by name to the list of outputs. They import nothing of
-reducelower; some need onnx.
+Each has ``run(model, inputs)``, from bytes and arrays by name to the list of outputs. Before the first model a runtime
+is imported, so that what is missing is told: the ``MODULES``, whose version is that of the ``PACKAGE``; or, where that
+takes more, by ``version()``. They import nothing of reducelower; some need onnx.
 """
 
 from __future__ import annotations

@@ -8,17 +8,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run", "version"]
+__all__ = ["MODULES", "PACKAGE", "run"]
 
-
-def version() -> str:
-    """The version installed."""
-    from importlib.metadata import version as installed
-
-    import iree.runtime  # noqa: F401
-    from iree.compiler.tools.import_onnx import __main__  # noqa: F401
-
-    return installed("iree-base-compiler")
+PACKAGE = "iree-base-compiler"
+MODULES = ("iree.runtime", "iree.compiler.tools.import_onnx.__main__")
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["run", "version"]
+__all__ = ["MODULES", "PACKAGE", "run"]
 
-
-def version() -> str:
-    """The version installed."""
-    from importlib.metadata import version as installed
-
-    import jax
-    from jaxonnxruntime import call_onnx  # noqa: F401
-
-    jax.config.update("jax_enable_x64", True)
-    return installed("jaxonnxruntime")
+PACKAGE = "jaxonnxruntime"
+MODULES = ("jax", "jaxonnxruntime.call_onnx")
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     """Convert and run a model."""
+    import jax
     import numpy as np
     import onnx
     from jaxonnxruntime import call_onnx
 
+    jax.config.update("jax_enable_x64", True)
     read = onnx.load_from_string(model)
     function, constants = call_onnx.call_onnx_model(read, inputs)
     results = function(constants, inputs)

@@ -7,20 +7,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run", "version"]
+__all__ = ["MODULES", "PACKAGE", "run"]
+
+PACKAGE = "ncnn"
+MODULES = ("ncnn", "pnnx")
 
 _WITH_BATCH = 233
 """What tells ncnn's Python binding to keep the first dimension, as the code that pnnx generates does."""
-
-
-def version() -> str:
-    """The version installed."""
-    from importlib.metadata import version as installed
-
-    import ncnn  # noqa: F401
-    import pnnx  # noqa: F401
-
-    return installed("ncnn")
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:

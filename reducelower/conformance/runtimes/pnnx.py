@@ -9,17 +9,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run", "version"]
+__all__ = ["MODULES", "PACKAGE", "run"]
 
-
-def version() -> str:
-    """The version installed."""
-    from importlib.metadata import version as installed
-
-    import pnnx  # noqa: F401
-    import torch  # noqa: F401
-
-    return installed("pnnx")
+PACKAGE = "pnnx"
+MODULES = ("pnnx", "torch")
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:

@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["TOLERANCE", "run", "version"]
+__all__ = ["MODULES", "PACKAGE", "TOLERANCE", "run"]
+
+PACKAGE = "rknn-toolkit2"
+MODULES = ("rknn.api",)
 
 TOLERANCE = 4e-3
 """It computes in float16."""
@@ -21,15 +24,6 @@ _PLATFORM = "rk3588"
 _NOT_LOWERED = re.compile(rb"No lowering found for: [^,]*, node type = (\w+)")
 """What the compiler says of an operator that the NPU's runtime lacks; it builds the model all the same, and the
 simulator, which computes everything on the PC, runs it."""
-
-
-def version() -> str:
-    """The version installed."""
-    from importlib.metadata import version as installed
-
-    from rknn.api import RKNN  # noqa: F401
-
-    return installed("rknn-toolkit2")
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:

@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-__all__ = ["run", "version"]
+__all__ = ["MODULES", "PACKAGE", "run"]
 
+PACKAGE = "tinygrad"
+MODULES = ("tinygrad.nn.onnx",)
 
-def version() -> str:
-    """The version installed."""
-    from importlib.metadata import version as installed
-
-    os.environ.setdefault("DEV", "CPU")
-    import tinygrad.nn.onnx  # noqa: F401
-
-    return installed("tinygrad")
+os.environ.setdefault("DEV", "CPU")
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["run", "version"]
+__all__ = ["MODULES", "PACKAGE", "run"]
 
-
-def version() -> str:
-    """The version installed."""
-    from importlib.metadata import version as installed
-
-    import tvm.relax.frontend.onnx  # noqa: F401
-
-    return installed("apache-tvm")
+PACKAGE = "apache-tvm"
+MODULES = ("tvm.relax.frontend.onnx",)
 
 
 def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
