@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,124 +76,112 @@ class _Rules(_Name):
         return _starting(incomplete, shipped_books()) or super().shell_complete(ctx, param, incomplete)
 
 
-class _Opset(ParamType):
-    """An opset version that the installed onnx knows."""
+class _Parsed(ParamType):
+    """What a function makes of the text, whose ValueError says what is wrong with it."""
 
-    name = "N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from reducelower.model.schemas import latest_opset
-
-        latest = latest_opset()
-        try:
-            number = int(value)
-        except ValueError:
-            self.fail(f"{value!r} is not an opset version; give a number from 1 to {latest}", param, ctx)
-        if not 1 <= number <= latest:
-            self.fail(f"there is no opset {number}; the onnx installed knows opsets 1 to {latest}", param, ctx)
-        return number
-
-
-class _Operator(ParamType):
-    """An operator of the default domain."""
-
-    name = "NAME"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from reducelower.model.schemas import versions
-
-        if not versions(value):
-            self.fail(f"ONNX has no operator {value!r}{did_you_mean(value, operator_names())}", param, ctx)
-        return str(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return _starting(incomplete, operator_names())
-
-
-class _Runtime(ParamType):
-    """A runtime target: the name of a shipped one, or a file."""
-
-    name = "NAME|FILE.toml"
+    def __init__(
+        self, name: str, parse: Callable[[str], Any], known: Callable[[], Iterable[str]] = tuple, *, file: bool = False
+    ) -> None:
+        """Say how help shows the value, what reads it, and what a shell offers: names that are known, or files."""
+        self.name = name
+        self._parse, self._known, self._file = parse, known, file
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
+        if not isinstance(value, str | int):
             return value
-        from reducelower.runtimes import TargetError, load_runtime
-
         try:
-            return load_runtime(value)
-        except TargetError as error:
-            self.fail(str(error), param, ctx)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from reducelower.runtimes import shipped_names
-
-        return _starting(incomplete, shipped_names()) or [CompletionItem(incomplete, type="file")]
-
-
-class _ElementType(ParamType):
-    """An ONNX element type, in ONNX's or numpy's spelling."""
-
-    name = "TYPE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from reducelower.model.schemas import element_type_name, parse_element_type
-
-        try:
-            return element_type_name(parse_element_type(value))
+            return self._parse(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from reducelower.model.schemas import element_type_names
+        files = [CompletionItem(incomplete, type="file")] if self._file else []
+        return _starting(incomplete, self._known()) or files
 
-        return _starting(incomplete, element_type_names())
+
+def _integer(text: str, otherwise: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} {otherwise}") from None
 
 
-class _Tolerance(ParamType):
+def _opset(text: str) -> int:
+    """An opset version that the installed onnx knows."""
+    from reducelower.model.schemas import latest_opset
+
+    latest = latest_opset()
+    number = _integer(text, f"is not an opset version; give a number from 1 to {latest}")
+    if not 1 <= number <= latest:
+        raise ValueError(f"there is no opset {number}; the onnx installed knows opsets 1 to {latest}")
+    return number
+
+
+def _operator(text: str) -> str:
+    """An operator of the default domain."""
+    from reducelower.model.schemas import versions
+
+    if not versions(text):
+        raise ValueError(f"ONNX has no operator {text!r}{did_you_mean(text, operator_names())}")
+    return text
+
+
+def _runtime(text: str) -> Any:
+    """A runtime target: the name of a shipped one, or a file."""
+    from reducelower.runtimes import load_runtime
+
+    return load_runtime(text)
+
+
+def _shipped_runtimes() -> Iterable[str]:
+    from reducelower.runtimes import shipped_names
+
+    return shipped_names()
+
+
+def _element_type(text: str) -> str:
+    """An ONNX element type, in ONNX's or numpy's spelling."""
+    from reducelower.model.schemas import element_type_name, parse_element_type
+
+    return element_type_name(parse_element_type(text))
+
+
+def _element_types() -> Iterable[str]:
+    from reducelower.model.schemas import element_type_names
+
+    return element_type_names()
+
+
+def _tolerance(text: str) -> Any:
     """How far values of an element type may be apart: ``16ulp``, ``1e-4`` (relative), ``0.01abs``, or several."""
+    from reducelower.verification import Tolerance
 
-    name = "TOLERANCE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from reducelower.verification import Tolerance
-
-        bounds: dict[str, Any] = {}
-        for part in str(value).split(","):
-            kind = next((kind for ending, kind in _BOUNDS.items() if part.endswith(ending)), "relative")
-            number = part.removesuffix({"ulp": "ulp", "absolute": "abs"}.get(kind, ""))
-            try:
-                bound = int(number) if kind == "ulp" else float(number)
-            except ValueError:
-                bound = -1
-            if not 0 <= bound < float("inf"):
-                self.fail(
-                    f"{value!r} is not a tolerance; write 16ulp, 1e-4 (relative), 0.01abs or 4ulp,1e-4", param, ctx
-                )
-            bounds[kind] = bound
-        return Tolerance(**bounds)
-
-
-_BOUNDS = {"ulp": "ulp", "abs": "absolute"}
-
-
-class _IrVersion(ParamType):
-    """``auto``, ``keep`` or a number."""
-
-    name = "auto|keep|N"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
-        if value in ("auto", "keep"):
-            return str(value)
-        from onnx import IR_VERSION
-
+    bounds: dict[str, Any] = {}
+    for part in text.split(","):
+        number, kind = _BOUND.fullmatch(part).groups()  # type: ignore[union-attr]  # it matches any text
         try:
-            number = int(value)
+            bound = int(number) if kind == "ulp" else float(number)
         except ValueError:
-            self.fail(f"{value!r} is neither 'auto' nor 'keep' nor a number", param, ctx)
-        if not 1 <= number <= IR_VERSION:
-            self.fail(f"there is no IR version {number}; the onnx installed knows 1 to {IR_VERSION}", param, ctx)
-        return number
+            bound = -1
+        if not 0 <= bound < float("inf"):
+            raise ValueError(f"{text!r} is not a tolerance; write 16ulp, 1e-4 (relative), 0.01abs or 4ulp,1e-4")
+        bounds[{"ulp": "ulp", "abs": "absolute"}.get(kind, "relative")] = bound
+    return Tolerance(**bounds)
+
+
+_BOUND = re.compile("(.*?)(ulp|abs)?", re.DOTALL)
+
+
+def _ir_version(text: str) -> str | int:
+    """``auto``, ``keep`` or a number."""
+    if text in ("auto", "keep"):
+        return text
+    from onnx import IR_VERSION
+
+    number = _integer(text, "is neither 'auto' nor 'keep' nor a number")
+    if not 1 <= number <= IR_VERSION:
+        raise ValueError(f"there is no IR version {number}; the onnx installed knows 1 to {IR_VERSION}")
+    return number
 
 
 class Pairs(ParamType):
@@ -228,12 +217,12 @@ class _InputFile(Pairs):
 
 
 INPUT_FILE = _InputFile()
-OPSET = _Opset()
-OPERATOR = _Operator()
-RUNTIME = _Runtime()
-ELEMENT_TYPE = _ElementType()
-IR_VERSION = _IrVersion()
-TOLERANCE = _Tolerance()
+OPSET = _Parsed("N", _opset)
+OPERATOR = _Parsed("NAME", _operator, operator_names)
+RUNTIME = _Parsed("NAME|FILE.toml", _runtime, _shipped_runtimes, file=True)
+ELEMENT_TYPE = _Parsed("TYPE", _element_type, _element_types)
+IR_VERSION = _Parsed("auto|keep|N", _ir_version)
+TOLERANCE = _Parsed("TOLERANCE", _tolerance)
 FILE = _Name("file")
 FOLDER = _Name("dir")
 RULES = _Rules("dir")

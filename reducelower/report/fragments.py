@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper, numpy_helper, shape_inference
+from onnx import AttributeProto, NodeProto, helper, numpy_helper
 
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
@@ -15,9 +15,8 @@ from reducelower.model.spelled import attribute_text, constant_text, input_name
 from reducelower.model.text import shape_text, short
 from reducelower.numerics.tolerance import element_type_name
 from reducelower.verification.changes import Region
-from reducelower.verification.inputs import tensor_dims
 from reducelower.verification.matching import Side
-from reducelower.verification.pairs import FreeInput, Pair
+from reducelower.verification.pairs import Pair
 from reducelower.verification.places import Dims, Place
 
 __all__ = ["Box", "Fragment", "Value", "fragments_of", "region_fragments"]
@@ -79,40 +78,43 @@ class Fragment:
 
 def fragments_of(pair: Pair) -> tuple[Fragment, Fragment]:
     """What stood in the source, and what stands in its place."""
-    node = _fragment(pair, [pair.node], pair.before, pair.constants[0])
-    nodes = _fragment(pair, pair.replacement, pair.after, pair.constants[1])
+    node = _fragment(pair.before, [pair.node], pair.node.output)
+    nodes = _fragment(pair.after, pair.replacement, pair.node.output)
     return (nodes, node) if pair.is_raised else (node, nodes)
 
 
 def region_fragments(region: Region) -> tuple[Fragment, Fragment]:
     """What stands in one model, and what stands in its place in the other."""
-    before, after = (_of_region(side, nodes) for side, nodes in zip(region.sides, region.nodes, strict=True))
+    before, after = (
+        _fragment(side.place, nodes, _results(side, nodes))
+        for side, nodes in zip(region.sides, region.nodes, strict=True)
+    )
     return before, after
 
 
-def _of_region(side: Side, nodes: Sequence[NodeProto]) -> Fragment:
+def _results(side: Side, nodes: Sequence[NodeProto]) -> list[str]:
+    """What others read of what nodes yield."""
     own = {id(node) for node in nodes}
-    constants: dict[str, Any] = {}
-    kinds: dict[str, str] = {}
-    for name in dict.fromkeys(name for node in nodes for name in (*node.input, *node.output) if name):
-        value = side.place.constant(name)
-        if isinstance(value, np.ndarray):
-            constants[name] = value
-        known = side.place.type_of(name)
-        if known is not None:
-            kinds[name] = f"{element_type_name(known[0])}{_known_shape(known[1])}"
-    results = [
+    return [
         name
         for node in nodes
         for name in node.output
         if name in side.outputs or any(id(side.nodes[reader]) not in own for reader, _ in side.readers.get(name, ()))
     ]
-    return _drawn(nodes, constants, kinds, results, side.place.opsets.get("", 1))
 
 
-def _fragment(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: Mapping[str, Any]) -> Fragment:
-    kinds = _kinds(pair, nodes, place, constants)
-    return _drawn(nodes, constants, kinds, pair.node.output, place.opsets.get("", 1))
+def _fragment(place: Place, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> Fragment:
+    """A picture of nodes that stand somewhere, and are there for some values."""
+    constants: dict[str, Any] = {}
+    kinds: dict[str, str] = {}
+    for name in dict.fromkeys(name for node in nodes for name in (*node.input, *node.output) if name):
+        value = place.constant(name)
+        if isinstance(value, np.ndarray):
+            constants[name] = value
+        known = place.type_of(name)
+        if known is not None:
+            kinds[name] = f"{element_type_name(known[0])}{_known_shape(known[1])}"
+    return _drawn(nodes, constants, kinds, wanted, place.opsets.get("", 1))
 
 
 def _drawn(
@@ -183,39 +185,6 @@ def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
         tuple(name for name in names if name and name not in held),
         tuple(name for name in node.output if name),
     )
-
-
-def _kinds(pair: Pair, nodes: Sequence[NodeProto], place: Place, constants: Mapping[str, Any]) -> dict[str, str]:
-    """Element types and shapes inside a site, from what is known of its inputs."""
-    model = ModelProto(ir_version=10)
-    model.graph.name = "site"
-    for item in pair.inputs:
-        if item.element_type:
-            model.graph.input.append(helper.make_tensor_value_info(item.name, item.element_type, item.dims))
-    model.graph.initializer.extend(
-        numpy_helper.from_array(value, name) for name, value in constants.items() if value.dtype != object
-    )
-    model.graph.node.extend(nodes)
-    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in pair.node.output if name)
-    model.opset_import.extend(helper.make_opsetid(*item) for item in place.opsets.items())
-    try:
-        graph = shape_inference.infer_shapes(model, data_prop=True).graph
-    except Exception:  # inference gives up in several ways on what it does not know; edges then have no types
-        graph = model.graph
-    known = {item.name: _free_kind(item) for item in pair.inputs if item.element_type}
-    for value in [*graph.value_info, *graph.output]:
-        if value.type.tensor_type.elem_type:
-            known[value.name] = _kind(value.type)
-    return known
-
-
-def _free_kind(item: FreeInput) -> str:
-    return f"{element_type_name(item.element_type)}{_known_shape(item.dims)}"
-
-
-def _kind(value_type: TypeProto) -> str:
-    tensor = value_type.tensor_type
-    return f"{element_type_name(tensor.elem_type)}{_known_shape(tensor_dims(tensor))}"
 
 
 def _known_shape(dims: Dims | None) -> str:
