@@ -73,9 +73,23 @@ def test_the_mask_of_dropout_keeps_everything(target: int) -> None:
     assert_same(made, {"x": X}, target, X, np.ones(X.shape, np.bool_))
 
 
-def test_dropout_in_training_is_refused_below_12() -> None:
-    made = one("Dropout", {"x": X}, 13, constants={"r": np.float32(0.3), "t": np.array(True)})
-    assert "training mode" in refusal(made, 11)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("target", [11, 9])
+def test_dropout_in_training_keeps_a_share_and_makes_up_for_the_rest(target: int, dtype: type[np.generic]) -> None:
+    data = np.full((50, 40), 3, dtype)
+    constants = {"r": np.float32(0.25), "t": np.array(True)}
+    made = one("Dropout", {"x": data}, 13, outputs=["y", "m"], constants=constants, seed=7)
+    found, mask = run(converted(made, target), {"x": data})
+    np.testing.assert_array_equal(found, np.where(mask, dtype(4), dtype(0)))
+    assert abs(mask.mean() - 0.75) < 5 * np.sqrt(0.25 * 0.75 / 2000)
+
+
+@pytest.mark.parametrize("target", [11, 9])
+@pytest.mark.parametrize(("ratio", "training"), [(0.3, False), (0.0, True)])
+def test_dropout_told_at_run_time_to_drop_nothing(ratio: float, training: bool, target: int) -> None:
+    feeds = {"x": X, "r": np.array(ratio, np.float32), "t": np.array(training)}
+    made = one("Dropout", feeds, 13, outputs=["y", "m"])
+    assert_same(made, feeds, target, X, np.ones(X.shape, np.bool_))
 
 
 def test_the_ratio_of_dropout_is_dropped_on_the_way_up() -> None:
@@ -168,3 +182,9 @@ def test_strings_outside_a_triangle_become_empty() -> None:
     data = np.array([["a", "b"], ["c", "d"]], dtype=object)
     result = converted(one("Trilu", {"x": data}, 14), 13)
     assert run(result, {"x": data})[0].tolist() == [["a", "b"], ["", "d"]]
+
+
+@pytest.mark.parametrize("target", [13, 9])
+def test_a_triangle_of_booleans_is_one_that_onnxruntime_runs(target: int) -> None:
+    data = np.ones((3, 4), np.bool_)
+    assert_same(one("Trilu", {"x": data}, 14, upper=0), {"x": data}, target, np.tril(data))

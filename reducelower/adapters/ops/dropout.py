@@ -1,10 +1,11 @@
-"""Dropout, which only ever passes data through outside of training.
+"""Dropout, which passes data through outside of training, and in training is a draw and a product.
 
 Source: https://onnx.ai/onnx/operators/onnx__Dropout.html (1, 6, 7, 10, 12, 13).
 """
 
 from __future__ import annotations
 
+import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import Writer
@@ -32,15 +33,9 @@ def _with_mask(node: NodeProto, scope: Scope, value: bool) -> list[NodeProto]:
 @lowers("Dropout", 12)
 def _lower_training_mode(node: NodeProto, scope: Scope) -> Outcome:
     """Only inference can be said; the ratio says nothing there. Its mask is true from 12 on and false before."""
-    name = node.input[2] if len(node.input) > 2 else ""
-    if name:
-        training = scope.constant(name)
-        if training is None:
-            raise RefusedError(
-                "whether it is in training is decided at run time", "opset 12 is the oldest that has training_mode"
-            )
-        if training.reshape(-1)[0]:
-            raise RefusedError("it is in training mode", "opset 12 is the oldest that has training_mode")
+    training = scope.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else np.array(False)
+    if training is None or training.reshape(-1)[0]:
+        return _drawn(node, scope)
     for constant in node.input[1:]:
         if constant and scope.constant(constant) is not None:
             scope.release(constant)
@@ -52,6 +47,30 @@ def _lower_training_mode(node: NodeProto, scope: Scope) -> Outcome:
     if ratio is not None:
         set_attribute(node, "ratio", float(ratio.reshape(-1)[0]))
     return None
+
+
+def _drawn(node: NodeProto, scope: Scope) -> list[NodeProto]:
+    """In training: what a draw between 0 and 1 leaves, which is what is not below the ratio, by 1 / (1 - ratio).
+
+    Outside of training, where that is known at run time only, the ratio is zero.
+    """
+    body = Writer(node, scope)
+    element_type = scope.needed_element_type(node.input[0])
+    wide = TensorProto.DOUBLE if element_type == TensorProto.DOUBLE else TensorProto.FLOAT
+    data = body.cast(node.input[0], element_type, wide, "wide")
+    given = body.input(1)
+    ratio = (
+        body.cast(given, scope.needed_element_type(given), wide, "ratio") if given else body.constant(0.5, wide, "half")
+    )
+    if scope.constant(node.input[2]) is None:
+        ratio = body.add("Mul", ratio, body.add("Cast", node.input[2], tail="is_training", to=wide), tail="ratio_now")
+    seed = {} if attribute_of(node, "seed") is None else {"seed": float(value_of(node, "seed"))}
+    draw = body.add("RandomUniformLike", data, tail="draw", dtype=wide, **seed)
+    kept = body.add("Not", body.add("Less", draw, ratio, tail="dropped"), tail="kept")
+    rest = body.add("Sub", body.constant(1.0, wide, "one"), ratio, tail="rest")
+    scaled = body.add("Div", body.add("Mul", data, body.add("Cast", kept, to=wide), tail="left"), rest, tail="scaled")
+    body.yields_cast(scaled, wide, element_type)
+    return body.yields("Identity", kept, output=1) if _has_mask(node) else body.nodes
 
 
 @raises("Dropout", 12)

@@ -69,5 +69,7 @@ def _trilu(node: NodeProto, scope: Scope) -> list[NodeProto]:
     upper = bool(value_of(node, "upper", 1))
     operands = (columns, diagonal) if upper else (diagonal, columns)
     drop = body.add("Less", *operands, tail="drop")
+    if element_type == TensorProto.BOOL:  # which onnxruntime's Where does not take
+        return body.yields("And", body.add("Not", drop, tail="keep"), data)
     zero = "" if element_type == TensorProto.STRING else 0
     return body.yields("Where", drop, body.constant(zero, element_type, "zero"), data)
