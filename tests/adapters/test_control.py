@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import GraphProto, TensorProto, helper, parser
+from onnx import GraphProto, TensorProto, helper, numpy_helper, parser
 
 from tests.adapters.models import assert_same, converted, floats, model, refusal, run
 
@@ -40,6 +40,15 @@ def test_branches_of_one_shape_are_carried_over() -> None:
 def test_branches_of_different_shapes_are_refused_below_11() -> None:
     made, _ = _if(floats(2, 3), floats(3, 2), 13)
     assert "its branches give different shapes" in refusal(made, 9)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_only_the_branch_that_is_taken_has_a_shape(condition: bool) -> None:
+    made, _ = _if(floats(2, 3), floats(3, 2), 13)
+    del made.graph.input[:]  # type: ignore[attr-defined]
+    made.graph.node.insert(0, helper.make_node("Not", ["n"], ["c"]))  # type: ignore[attr-defined]
+    made.graph.initializer.append(numpy_helper.from_array(np.array(not condition), "n"))  # type: ignore[attr-defined]
+    assert_same(made, {}, 9, floats(2, 3) if condition else floats(3, 2))  # type: ignore[arg-type]
 
 
 def test_a_loop_that_carries_nothing_gets_something_to_carry() -> None:

@@ -175,3 +175,16 @@ def test_strings_are_compared_by_their_numbers_below_19(left: Any, right: Any, r
 def test_strings_cannot_be_told_apart_below_11() -> None:
     with pytest.raises(reducelower.ConversionError, match="does not take string at opset 10"):
         reducelower.convert_version(one("Equal", {"a": WORDS, "b": WORDS}, 19), 10)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((3, 5), -1), ((4, 2, 3), 0), ((2, 4, 3), 1)])
+def test_how_many_and_how_long_may_both_be_known_at_run_time_only(
+    shape: tuple[int, ...], axis: int, largest: int
+) -> None:
+    data = np.random.default_rng(5).integers(-2, 3, shape).astype(np.float32)
+    data.reshape(-1)[:3] = -np.inf, np.inf, -np.inf
+    feeds = {"x": data, "k": int64s(2)}
+    made = one("TopK", feeds, 11, outputs=["y", "i"], axis=axis, largest=largest, ranked=["x"])
+    order = np.argsort(-data if largest else data, axis=axis, kind="stable").take([0, 1], axis)
+    assert_same(made, feeds, 9, np.take_along_axis(data, order, axis), order)

@@ -58,6 +58,7 @@ FAMILIES: Mapping[str, str] = {
     "suppression": "NonMaxSuppression",
     "tensor_scatter": "TensorScatter",
     "topk": "ArgMax ArgMin TopK",
+    "unique": "Unique",
     "windows": "BlackmanWindow HammingWindow HannWindow",
 }
 """The operators that each module registers rewrites for."""

@@ -42,6 +42,13 @@ def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
         if left is None or right is None:
             continue
         if len(left) != len(right) or any(a != b for a, b in zip(left, right, strict=True) if None not in (a, b)):
+            condition = scope.constant(node.input[0])
+            if condition is not None:  # the branch that is not taken may as well be the other
+                taken = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+                chosen = next(attribute.g for attribute in node.attribute if attribute.name == taken)
+                for graph in branches:
+                    graph.CopyFrom(chosen) if graph is not chosen else None
+                return None
             raise RefusedError(
                 f"its branches give different shapes: {one.name!r} and {other.name!r}",
                 "opset 11 is the oldest that allows it",

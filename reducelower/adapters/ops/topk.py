@@ -13,7 +13,6 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
 from reducelower.model.numbers import FLOATS
 from reducelower.scope.scope import Scope
@@ -93,20 +92,42 @@ def _raise_k(node: NodeProto, scope: Scope) -> Outcome:
 
 def _first_of_all(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """Where how many is computed, all are put in order and the first of them taken."""
-    axis = from_the_front(int(value_of(node, "axis", -1)), scope.needed_rank(node.input[0]))
-    size = (scope.shape(node.input[0]) or [None] * (axis + 1))[axis]
-    if size is None:
-        raise RefusedError(
-            f"how many it takes is computed at run time, and the size of axis {axis} is not known either",
-            "opset 10 is the oldest that takes K as an input",
-        )
+    rank = scope.needed_rank(node.input[0])
+    axis = from_the_front(int(value_of(node, "axis", -1)), rank)
+    size = (scope.shape(node.input[0]) or [None] * rank)[axis]
     body = Writer(node, scope)
-    found = body.add_many("TopK", [node.input[0]], ["sorted", "places"], axis=axis, k=size)
+    if size is None:
+        found = _in_order(body, node.input[0], axis, rank)
+    else:
+        found = body.add_many("TopK", [node.input[0]], ["sorted", "places"], axis=axis, k=size)
     first = ramp(body, node.input[1])
     for output, whole in enumerate(found):
         if body.wants(output):
             body.yields("Gather", whole, first, output=output, axis=axis)
     return body.nodes
+
+
+def _in_order(body: Writer, data: str, axis: int, rank: int) -> list[str]:
+    """All values along an axis of unknown size, largest first, and their places: each goes where it is to be.
+
+    That is, behind as many as are larger, or the same with a lower index: every one is compared with every other.
+    """
+    one, other = (body.add("Unsqueeze", data, tail="spread", axes=[at]) for at in (axis + 1, axis))
+    shape = body.add("Shape", data)
+    numbers = ramp(body, body.add("Gather", shape, body.number(axis), tail="length", axis=0))
+    trailing = [1] * (rank - 1 - axis)
+    columns, rows = (
+        body.add("Reshape", numbers, body.constant([*start, *trailing], TensorProto.INT64, "along"))
+        for start in ((-1, 1), (1, -1))
+    )
+    larger, smaller = body.add("Less", one, other, tail="larger"), body.add("Less", other, one, tail="smaller")
+    same = body.add("Not", body.add("Or", larger, smaller, tail="differs"), tail="same")
+    earlier = body.add("And", same, body.add("Less", rows, columns, tail="earlier"))
+    before = body.add("Cast", body.add("Or", larger, earlier, tail="before"), to=TensorProto.INT64)
+    place = body.add("ReduceSum", before, tail="place", axes=[axis + 1], keepdims=0)
+    upright = body.add("Reshape", numbers, body.constant([-1, *trailing], TensorProto.INT64, "upright"))
+    everywhere = body.add("Expand", upright, shape, tail="everywhere")
+    return [body.add("Scatter", values, place, values, tail="in_order", axis=axis) for values in (data, everywhere)]
 
 
 def _smallest_int64(body: Writer, opposite: str) -> list[NodeProto]:
