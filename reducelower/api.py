@@ -16,7 +16,7 @@ from reducelower.arguments import check_arguments
 from reducelower.legalization.refusals import fits, legal, name_oldest_fitting, refused, suspecting
 from reducelower.legalization.run import attempt, attempt_in_place, source_opset
 from reducelower.model.document import Document
-from reducelower.options import Book, IrVersion, Settings, Target, require_target
+from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import Rules
 from reducelower.runtimes.kernels import with_missing_kernels
@@ -88,8 +88,7 @@ def legalize(
         >>> made.plan
         Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 unchanged)
     """
-    require_target(target)
-    check_arguments(model=model, rules=rules, ir_version=ir_version)
+    check_arguments(target=target, model=model, rules=rules, ir_version=ir_version)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     settings = Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate)
     made = _legalize(model, target, settings, in_place=in_place, report=True)
@@ -231,16 +230,9 @@ def convert_bytes(
 
     Args:
         serialized: a ModelProto as bytes, the content of an ONNX file; it is trusted to be valid.
-        target_version: see `convert_version`, as all that follow.
-        without: operators that must not remain.
-        without_types: element types that nothing added may use.
-        rules: the rule book that bodies come from.
-        ir_version: see `legalize`.
-        freeze_defaults: take initializers that are also graph inputs for constants.
-        element_types: element types of values that the model does not state.
-        ranks: ranks of values that the model does not state.
-        base_dir: folder that external data locations are relative to.
-        validate: see `legalize`.
+        target_version: opset version to convert to, up or down.
+        without, without_types, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate: the same
+            as for `convert_version`.
 
     Returns:
         The converted model as bytes.
@@ -281,14 +273,8 @@ def expand_bytes(
 
     Args:
         serialized: a ModelProto as bytes.
-        ops: operators to replace; None means every operator the rule book has a rule for.
-        rules: see `expand`, as all that follow.
-        without_types: element types that nothing added may use.
-        freeze_defaults: see `legalize`.
-        element_types: element types of values that the model does not state.
-        ranks: ranks of values that the model does not state.
-        base_dir: folder that external data locations are relative to.
-        validate: see `legalize`.
+        ops: operators to replace, such as ``["LayerNormalization"]``; None means the same as for `expand`.
+        rules, without_types, freeze_defaults, element_types, ranks, base_dir, validate: the same as for `expand`.
 
     Returns:
         The model without these operators, as bytes.
@@ -358,7 +344,7 @@ def check(
         check_arguments(target_version=target_version)
     check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     goal = target if target is not None else Target(target_version)
-    require_target(goal)
+    check_arguments(target=goal)
     settings = Settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     with suspecting(Document.of_message(model)):
         source = Document.of_message(model).for_trials()

@@ -117,6 +117,16 @@ def _tolerances(name: str, value: Any) -> None:
             raise TypeError(f"{name}[{key!r}] must be a reducelower.verification.Tolerance, not {said(given)}")
 
 
+def _target(name: str, value: Any) -> None:
+    if not hasattr(value, "without_types"):  # a Target; what it and a Plan are is not imported for these questions
+        raise TypeError(f"{name} must be a reducelower.Target such as Target(13), not {said(value)}")
+
+
+def _plan(name: str, value: Any) -> None:
+    if value is not None and not hasattr(value, "source_opset"):
+        raise TypeError(f"{name} must be a reducelower.Plan, as legalize gives it, not {said(value)}")
+
+
 def _rules(name: str, value: Any) -> None:
     if isinstance(value, str | os.PathLike):
         from reducelower.rulebook import shipped_books
@@ -186,7 +196,9 @@ def _base_dir(name: str, value: Any) -> None:
 _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "model": _model,
     "serialized": _serialized,
+    "target": _target,
     "target_version": _opset_version,
+    "plan": _plan,
     "ops": _names,
     "without": _names,
     "without_types": _names,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from reducelower.rulebook import RuleBook
     from reducelower.runtimes import Runtime
 
-__all__ = ["Book", "IrVersion", "Settings", "Target", "require_target"]
+__all__ = ["Book", "IrVersion", "Settings", "Target"]
 
 Book: TypeAlias = "str | os.PathLike[str] | RuleBook"
 """A rule book: ``spec``, ``stable``, ``core``, a folder, or one made in Python."""
@@ -53,18 +53,6 @@ class Target:
             integer("opset", self.opset, 13)
         object.__setattr__(self, "without", name_set("without", self.without))
         object.__setattr__(self, "without_types", name_set("without_types", self.without_types))
-
-
-def require_target(value: object) -> None:
-    """Check the argument ``target`` of a public function.
-
-    Raises:
-        TypeError: it is not one.
-    """
-    if not isinstance(value, Target):
-        from reducelower.arguments import said
-
-        raise TypeError(f"target must be a reducelower.Target such as Target(13), not {said(value)}")
 
 
 @dataclass(frozen=True)

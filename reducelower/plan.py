@@ -10,7 +10,7 @@ from reducelower.model.text import counted
 from reducelower.notebook import InNotebooks
 from reducelower.options import Target
 
-__all__ = ["CHOSEN", "Label", "Plan", "Site", "require_plan"]
+__all__ = ["CHOSEN", "Label", "Plan", "Site"]
 
 
 CHOSEN = "spec/"
@@ -64,14 +64,14 @@ class Site:
 
 @dataclass(frozen=True, repr=False)
 class Plan(InNotebooks):
-    """What happened to a model: rewritten sites, nodes unchanged as they are, and refusals.
+    """What happened to a model: rewritten sites, how many nodes are unchanged, and refusals.
 
     Attributes:
         source_opset: opset version of the default domain before.
         target: what the model was made legal for; its opset is never None here.
         sites: every rewritten node, in graph order.
         refusals: every reason why there is no output; empty when there is one.
-        carried: how many nodes stayed untouched.
+        carried: how many nodes are unchanged.
         ir_version: IR version before and after.
         notes: sentences about the model as a whole that a user should read.
         unmended: what goes wrong for very large or small values on the runtime that the model is for, and cannot be
@@ -129,18 +129,6 @@ class Plan(InNotebooks):
     def reasons(self) -> Counter[str]:
         """How many sites each fact about the runtime is the reason of."""
         return Counter(site.because for site in self.sites if site.because)
-
-
-def require_plan(value: object) -> None:
-    """Check the argument ``plan`` of a public function.
-
-    Raises:
-        TypeError: it is neither a plan nor None.
-    """
-    if value is not None and not isinstance(value, Plan):
-        from reducelower.arguments import said
-
-        raise TypeError(f"plan must be a reducelower.Plan, as legalize gives it, not {said(value)}")
 
 
 def _change(name: str, before: int, after: int) -> str:

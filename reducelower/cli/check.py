@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -209,9 +209,11 @@ def short_text(found: Inspected) -> str:
 
 
 def _where(found: Inspected, most: int = _MOST_FAULTS) -> list[str]:
+    from reducelower.runtimes import Ranges
+
     if found.problem:
         return paragraph("not valid", found.problem)
-    lines = paragraph("reaches", f"opsets {_ranges(found.reaches)}" if found.reaches else "no other opset")
+    lines = paragraph("reaches", f"opsets {Ranges.of(found.reaches)}" if found.reaches else "no other opset")
     for opset, reason in (found.blocked or {}).items():
         lines += paragraph("", f"not {opset}: {reason}")
     right = [item.runtime for item in found.runtimes if item.is_right]
@@ -224,17 +226,6 @@ def _where(found: Inspected, most: int = _MOST_FAULTS) -> list[str]:
             faults.append(f"and {len(item.wrong) - most} more")
         lines += paragraph("wrong on" if item.reads else "not read by", f"{item.runtime}: {'; '.join(faults)}")
     return lines
-
-
-def _ranges(numbers: Iterable[int]) -> str:
-    """Numbers as people write them: ``7-17, 20``."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def _bytes(size: int) -> str:

@@ -71,7 +71,7 @@ def distil(probed: Probed, on: date) -> Distilled:
         probed.runtime,
         probed.version,
         f"Measured by reducelower probe on {len(probed.cases)} models.",
-        _runs(reads),
+        Ranges.of(reads),
         _preferred(cases, results),
         tuple(drafts.facts),
     )
@@ -197,15 +197,6 @@ def _preferred(cases: Sequence[Case], results: Mapping[str, Result]) -> int:
     most = max(len(flags) for flags in counts.values())
     tried = {opset: flags for opset, flags in counts.items() if len(flags) > most / 4}
     return max(tried, key=lambda opset: (round(sum(tried[opset]) / len(tried[opset]), 3), opset))
-
-
-def _runs(numbers: Sequence[int]) -> Ranges:
-    """Numbers as ranges, both ends written."""
-    pairs = []
-    for _, run in groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
-        found = [number for _, number in run]
-        pairs.append((found[0], found[-1]))
-    return Ranges(tuple(pairs))
 
 
 def _ranges(opsets: Sequence[int], probed: Sequence[int]) -> Ranges | None:

@@ -3,7 +3,7 @@
 The bytes of a large tensor are not read: in the model that the engine sees, the tensor refers to its own place in the
 file, as ONNX external data does (location, offset, length). Such a model is a valid one by itself, which onnxruntime
 can run from the model's folder, and whatever copies, moves or drops a tensor does so with its reference. When the
-model is written, each reference becomes the bytes again (see `splicing`).
+model is written, each reference becomes the bytes again (see `splice`).
 
 References are told from external data proper by their ``checksum`` entry, which holds a number drawn at random when
 the file is read, so no model can bring any along.
@@ -11,17 +11,22 @@ the file is read, so no model can bring any along.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from io import FileIO
 from pathlib import Path
+from typing import TypeAlias
 
 from onnx import StringStringEntryProto, TensorProto
 
 from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 
-__all__ = ["CHILDREN", "InlineWeights", "Weight", "lift"]
+__all__ = ["CHILDREN", "InlineWeights", "Piece", "Weight", "length_of", "lift", "splice"]
 
 _LARGE = 1 << 19
 """Bytes from which on a tensor stays in the file; the engine reads the values of smaller ones, such as axes."""
@@ -69,6 +74,10 @@ class Weight:
     start: int
     end: int
     states_location: bool
+
+
+Piece: TypeAlias = "bytes | Weight"
+"""A part of a model's file: as it is written, or to be copied from another file."""
 
 
 class InlineWeights:
@@ -137,73 +146,136 @@ def lift(weights: InlineWeights) -> bytes:
             says what is wrong, if anything is.
     """
     window = Window(weights.descriptor)
-    pieces = _Lifting(window, weights).message("Model", 0, window.size, 0)
-    return window.read(0, window.size) if pieces is None else b"".join(pieces)
+
+    def is_whole(name: str, start: int, end: int) -> bool:
+        # The tensor of an attribute may occur more than once, as parts that protobuf would merge.
+        tensors = (field.number == _TENSOR_OF_ATTRIBUTE for field in window.fields(start, end))
+        return name != "Attribute" or sum(tensors) <= 1
+
+    pieces = _changed(window, ("Model", 0, window.size), _LARGE, is_whole, partial(_lifted, window, weights))
+    return (
+        window.read(0, window.size)
+        if pieces is None
+        else b"".join(piece for piece in pieces if isinstance(piece, bytes))
+    )
 
 
-class _Lifting:
-    def __init__(self, window: Window, weights: InlineWeights) -> None:
-        self._window = window
-        self._weights = weights
+def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
+    """The pieces of a model's file: bytes, and weights in place of the references to them.
 
-    def message(self, name: str, start: int, end: int, depth: int) -> list[bytes] | None:
-        """The pieces of a message; None where it holds no large tensor and stays as it is."""
-        if depth > _DEEPEST:
-            raise MalformedError("messages too deep inside each other")
-        if name == "Tensor":
-            return self._tensor(start, end)
-        if name == "Attribute" and self._is_in_parts(start, end):
-            return None
-        pieces: list[bytes] = []
-        copied = start
-        children = CHILDREN[name]
-        for field in self._window.fields(start, end, _LARGE):
-            child = children.get(field.number)
-            if child is None or field.kind != LENGTH:
-                continue
-            inside = self.message(child, field.value, field.end, depth + 1)
-            if inside is None:
-                continue
-            head = varint(field.number << 3 | LENGTH) + varint(sum(map(len, inside)))
-            pieces += [self._window.read(copied, field.start), head, *inside]
-            copied = field.end
-        if not pieces:
-            return None
-        pieces.append(self._window.read(copied, end))
-        return pieces
+    What comes out is what protobuf would have written, had the weights been in the model.
 
-    def _is_in_parts(self, start: int, end: int) -> bool:
-        """Whether the tensor of an attribute occurs more than once, as parts that protobuf would merge."""
-        return sum(field.number == _TENSOR_OF_ATTRIBUTE for field in self._window.fields(start, end)) > 1
+    Args:
+        serialized: the model with references, as protobuf writes it.
+        weights: what they refer to.
+    """
+    window, mark = Window(serialized), weights.mark
+    marks = [found.start() for found in re.finditer(re.escape(mark), serialized)]
 
-    def _tensor(self, start: int, end: int) -> list[bytes] | None:
-        fields = list(self._window.fields(start, end))
-        held = [field for field in fields if field.number in _VALUES]
-        if len(held) == 1 and self._can_stay(held[0], fields):
-            (values,) = held
-            weight = Weight(values.number, values.value, values.end, any(f.number == _DATA_LOCATION for f in fields))
-            before, after = self._window.read(start, values.start), self._window.read(values.end, end)
-            return [before, after, self._weights.refer(weight)]
+    def is_marked(name: str, start: int, end: int) -> bool:
+        following = bisect_left(marks, start)
+        return following < len(marks) and marks[following] < end
+
+    pieces = _changed(window, ("Model", 0, len(serialized)), len(mark), is_marked, partial(_spliced, window, weights))
+    return [serialized] if pieces is None else pieces
+
+
+def length_of(pieces: Iterable[Piece]) -> int:
+    """How many bytes pieces are together."""
+    return sum(piece.end - piece.start if isinstance(piece, Weight) else len(piece) for piece in pieces)
+
+
+def _changed(
+    window: Window,
+    message: tuple[str, int, int],
+    least: int,
+    enters: Callable[[str, int, int], bool],
+    change: Callable[[int, int], list[Piece] | None],
+    depth: int = 0,
+) -> list[Piece] | None:
+    """The pieces of a message in which tensors are changed; None where none is, and it stays as it is.
+
+    Args:
+        window: where the message is read.
+        message: its name, where it begins and where it ends.
+        least: bytes of the smallest field that may have a tensor to change in it.
+        enters: whether such a tensor may be in a message.
+        change: what becomes of a tensor; None where it stays.
+        depth: how many messages are around it.
+    """
+    name, start, end = message
+    if depth > _DEEPEST:
+        raise MalformedError("messages too deep inside each other")
+    if not enters(name, start, end):
         return None
+    if name == "Tensor":
+        return change(start, end)
+    pieces: list[Piece] = []
+    copied = start
+    for field in window.fields(start, end, least):
+        child = CHILDREN[name].get(field.number)
+        if child is None or field.kind != LENGTH:
+            continue
+        inside = _changed(window, (child, field.value, field.end), least, enters, change, depth + 1)
+        if inside is None:
+            continue
+        head = varint(field.number << 3 | LENGTH) + varint(length_of(inside))
+        pieces += [window.read(copied, field.start), head, *inside]
+        copied = field.end
+    return [*pieces, window.read(copied, end)] if pieces else None
 
-    def _can_stay(self, values: Field, fields: list[Field]) -> bool:
-        """Whether a tensor is plainly one that could as well be external data."""
-        if values.kind != LENGTH or values.end - values.value < _LARGE:
-            return False
-        if any(field.number == _EXTERNAL_DATA for field in fields):
-            return False
-        if any(location != TensorProto.DEFAULT for location in self._numbers(_DATA_LOCATION, fields)):
-            return False
-        element_types = self._numbers(_DATA_TYPE, fields)
-        if len(element_types) != 1:
-            return False
-        return values.number == _RAW_DATA or element_types[0] in _AS_RAW.get(values.number, ())
 
-    def _numbers(self, number: int, fields: list[Field]) -> list[int]:
-        """The values of a field that holds a small integer; -1 stands for anything else."""
-        found = []
-        for field in fields:
-            if field.number == number:
-                plain = field.kind == _VARINT and field.end == field.value + 1
-                found.append(self._window.read(field.value, field.end)[0] if plain else -1)
-        return found
+def _lifted(window: Window, weights: InlineWeights, start: int, end: int) -> list[Piece] | None:
+    """A tensor with a reference in place of its values, where these are large."""
+    fields = list(window.fields(start, end))
+    held = [field for field in fields if field.number in _VALUES]
+    if len(held) != 1 or not _can_stay(window, held[0], fields):
+        return None
+    (values,) = held
+    weight = Weight(values.number, values.value, values.end, any(f.number == _DATA_LOCATION for f in fields))
+    return [window.read(start, values.start), window.read(values.end, end), weights.refer(weight)]
+
+
+def _can_stay(window: Window, values: Field, fields: list[Field]) -> bool:
+    """Whether a tensor is plainly one that could as well be external data."""
+    if values.kind != LENGTH or values.end - values.value < _LARGE:
+        return False
+    if any(field.number == _EXTERNAL_DATA for field in fields):
+        return False
+    if any(location != TensorProto.DEFAULT for location in _numbers(window, _DATA_LOCATION, fields)):
+        return False
+    element_types = _numbers(window, _DATA_TYPE, fields)
+    if len(element_types) != 1:
+        return False
+    return values.number == _RAW_DATA or element_types[0] in _AS_RAW.get(values.number, ())
+
+
+def _numbers(window: Window, number: int, fields: list[Field]) -> list[int]:
+    """The values of a field that holds a small integer; -1 stands for anything else."""
+    found = []
+    for field in fields:
+        if field.number == number:
+            plain = field.kind == _VARINT and field.end == field.value + 1
+            found.append(window.read(field.value, field.end)[0] if plain else -1)
+    return found
+
+
+def _spliced(window: Window, weights: InlineWeights, start: int, end: int) -> list[Piece] | None:
+    """A tensor with its values in place of the reference to them, where it has one."""
+    fields = list(window.fields(start, end))
+    entries = [
+        StringStringEntryProto.FromString(window.read(field.value, field.end))
+        for field in fields
+        if field.number == _EXTERNAL_DATA
+    ]
+    weight = next(filter(None, map(weights.weight_of, entries)), None)
+    if weight is None:
+        return None
+    location = varint(_DATA_LOCATION << 3) + b"\0" if weight.states_location else b""
+    head = varint(weight.field << 3 | LENGTH) + varint(weight.end - weight.start)
+
+    def between(low: float, high: float) -> bytes:
+        return b"".join(window.read(f.start, f.end) for f in fields if low < f.number < high)
+
+    after = between(weight.field, _EXTERNAL_DATA) + location + between(_DATA_LOCATION, math.inf)
+    return [between(0, weight.field) + head, weight, after]

@@ -20,8 +20,7 @@ from reducelower.model.document import Document
 from reducelower.model.wire import Window
 
 if TYPE_CHECKING:
-    from reducelower.files.inline import InlineWeights
-    from reducelower.files.splicing import Piece
+    from reducelower.files.inline import InlineWeights, Piece
 
 __all__ = ["EXTERNAL_DATA_MODES", "is_there", "resolve_destination", "write_model"]
 
@@ -153,7 +152,7 @@ def _content(document: Document, destination: str | os.PathLike[str], inline: In
     """What goes into the file: bytes, and weights that are copied from the source's."""
     if inline is None:
         return [serialize(document, destination)]
-    from reducelower.files.splicing import length_of, splice  # most models are small and need none of this
+    from reducelower.files.inline import length_of, splice  # most models are small and need none of this
 
     pieces = splice(document.data, inline)
     if length_of(pieces) > LARGEST_MESSAGE:

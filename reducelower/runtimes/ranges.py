@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 __all__ = ["Ranges"]
@@ -35,6 +36,15 @@ class Ranges:
                 raise ValueError(f"{text!r} ends before it starts")
             pairs.append((low, high))
         return cls(tuple(pairs))
+
+    @classmethod
+    def of(cls, numbers: Iterable[int]) -> Ranges:
+        """The fewest ranges of exactly these numbers, which are in ascending order."""
+        runs: list[tuple[int, int]] = []
+        for number in numbers:
+            joins = runs and runs[-1][1] == number - 1
+            runs.append((runs.pop()[0], number) if joins else (number, number))
+        return cls(tuple(runs))
 
     def __contains__(self, number: object) -> bool:
         """Whether a number lies in any of the ranges."""

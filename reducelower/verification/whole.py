@@ -15,7 +15,7 @@ from reducelower.arguments import check_arguments
 from reducelower.model.inference import Inference
 from reducelower.numerics.measure import identical
 from reducelower.numerics.tolerance import APART, Tolerance
-from reducelower.plan import Plan, require_plan
+from reducelower.plan import Plan
 from reducelower.verification.branches import taken
 from reducelower.verification.compare import compare_outputs, tensors
 from reducelower.verification.conditioning import Move, disturbed_inside
@@ -162,8 +162,7 @@ def verify(
         True
     """
     check_arguments(inputs=inputs, dims=dims, runtimes=runtimes, tolerances=tolerances)
-    check_arguments(budget=budget, base_dir=base_dir)
-    require_plan(plan)
+    check_arguments(budget=budget, base_dir=base_dir, plan=plan)
     source, result = Source.of(before, base_dir).light(), Source.of(after, base_dir).light()
     if "onnxruntime" in runtimes:
         require_onnxruntime()
