@@ -20,7 +20,7 @@ from reducelower.verification.conditioning import Move, moved_by
 from reducelower.verification.doubts import is_slight, no_evidence, old_in_reference
 from reducelower.verification.feeding import is_large, reads_every_row
 from reducelower.verification.judge import Sight, judge, judge_raised
-from reducelower.verification.limits import Limits, is_ruled_out, limits_of
+from reducelower.verification.limits import Limits, gives_nothing, is_ruled_out, limits_of
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.places import Dims
@@ -114,7 +114,7 @@ def check(
     if not tally.cases and tally.status != "different":
         reason = tally.refused[0] if tally.refused else "there was nothing to run it on"
         return _finding(pair, _Tally("not run", reason, runtime=tally.runtime))
-    if tally.status == "equal" and not tally.values:
+    if tally.status == "equal" and not tally.values and not _gives_nothing(pair):
         return _finding(pair, _Tally("not run", "it ran on inputs of which nothing is left", runtime=tally.runtime))
     if tally.status == "equal" and (table := _other_table(pair)):
         reason = f"the table {table!r} has other values, of which it was not seen that all were taken"
@@ -122,6 +122,11 @@ def check(
     if declared:
         tally.notes.setdefault("The replacement rests on the declared sizes, and was run with these only.")
     return _finding(pair, tally)
+
+
+def _gives_nothing(pair: Pair) -> bool:
+    """Whether both sides give no elements at the sizes that are declared, so that there is nothing to compare."""
+    return all(any(gives_nothing(side, pair.inputs) for side in sides) for sides in small_models(pair))
 
 
 def _other_table(pair: Pair) -> str:

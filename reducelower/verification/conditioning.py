@@ -24,6 +24,8 @@ _STEPS = np.array([-2.0, -1.0, 1.0, 2.0])  # ULP
 DRAWS = 4
 """How many times values are moved: by chance one draw may leave an element where it is."""
 _MOST_FLIPPED = 0.01
+_NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, *_NARROW)
 _MASKS = 12  # from this opset version on, Dropout takes whether it is training
 _LEAST_STEP = 1e-4  # of the largest magnitude
 _BY_CHANCE = 2.0  # as many times the share of one draw may flip in another
@@ -73,7 +75,7 @@ def disturbed_inside(model: ModelProto, values: Collection[tuple[Place, str]]) -
     wanted: dict[int, dict[str, int]] = {}
     for place, name in values:
         known = place.type_of(name)
-        if known is not None and known[0] in (TensorProto.FLOAT, TensorProto.DOUBLE) and name in place.positions:
+        if known is not None and known[0] in _FLOATS and name in place.positions:
             wanted.setdefault(id(place.holder), {})[name] = known[0]
     if not wanted:
         return None
@@ -104,15 +106,19 @@ def _disturb(
         for at, name in enumerate(node.output):
             if name in types:
                 node.output[at] = f"{name}/exact"
-                nodes += _moving(name, types[name], opset, len(nodes))
+                _, eps, _ = smallest_and_eps(np.dtype(helper.tensor_dtype_to_np_dtype(types[name])))
+                nodes += _moving(name, types[name], opset, len(nodes), 2 * eps)
     del copy.node[:]
     copy.node.extend(nodes)
 
 
-def _moving(name: str, element_type: int, opset: int, seed: int) -> list[NodeProto]:
-    """Nodes that give a value with its floats moved by up to two last places."""
-    exact, share, factor = (f"{name}/{word}" for word in ("exact", "share", "factor"))
-    span = 2 * float(np.finfo(helper.tensor_dtype_to_np_dtype(element_type)).eps)
+def _moving(name: str, element_type: int, opset: int, seed: int, span: float) -> list[NodeProto]:
+    """Nodes that give a value with each of its floats moved by up to a share of it."""
+    exact, share, factor, wide = (f"{name}/{word}" for word in ("exact", "share", "factor", "wide"))
+    if element_type in _NARROW:  # few kernels take them
+        inner = _moving(wide, TensorProto.FLOAT, opset, seed, span)
+        widening = helper.make_node("Cast", [exact], [f"{wide}/exact"], to=TensorProto.FLOAT)
+        return [widening, *inner, helper.make_node("Cast", [wide], [name], to=element_type)]
     last = helper.make_node("Mul", [exact, factor], [name])
     if opset < _MASKS:
         drawn = helper.make_node("RandomUniformLike", [exact], [share], low=-span, high=span, seed=float(seed))

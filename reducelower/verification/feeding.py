@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, permutations
-from math import prod
+from itertools import chain, pairwise, permutations
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,7 @@ def _fed(
     most = max(_MAXIMUM, _count(specs, defaultdict(lambda: 2)))  # of what was not asked for
     ordinary = list(_sizes(specs, limits))
     around = [*ordinary, *_around(specs, ordinary[0], limits)]
-    for position, given in enumerate(chain(around, _held(ordinary[0], limits))):
+    for position, given in enumerate(chain(around, _held(specs, ordinary[0], limits))):
         if first and position >= len(around):
             return
         sizes = given if limits.least == 1 else {name: max(size, limits.least) for name, size in given.items()}
@@ -227,11 +227,24 @@ def _around(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits
             yield from ({**dict.fromkeys(sizes, 2), name: size} for name in sizes)
 
 
-def _held(sizes: Mapping[str, int], limits: Limits) -> Iterator[dict[str, int]]:
-    """For free sizes, those that the region holds, for where no other fits, as of a Reshape to rows of five."""
+def _held(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits) -> Iterator[dict[str, int]]:
+    """For free sizes, those that the region asks for, for where no other fits.
+
+    As many paddings as there are sides. Sizes that it holds: for all, as of a Reshape to rows of five; as the product
+    of two neighbours, as where heads of attention are put together; for one alone.
+    """
+    ranks = {spec.name: len(spec.dims or ()) for spec in specs}
+    padding = [(spec.dims[0], 2 * ranks.get(limits.pads.get(spec.name, ""), 0)) for spec in specs if spec.dims]
+    if lengths := {dim or "axis 0": length for dim, length in padding if length and not isinstance(dim, int)}:
+        yield {**sizes, **lengths}
     for size in sorted(limits.sizes):
-        if 1 < size <= FED and sizes:
+        if not 1 < size <= _LARGE or not sizes:
+            continue
+        if size <= FED:
             yield dict.fromkeys(sizes, size)
+        factor = next((number for number in range(isqrt(size), 1, -1) if size % number == 0), 1)
+        yield from ({**sizes, one: factor, other: size // factor} for one, other in pairwise(sizes))
+        yield from ({**dict.fromkeys(sizes, 1), name: size} for name in sizes)
 
 
 def _like_the_others(specs: Sequence[InputSpec]) -> dict[str, int]:

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper, shape_inference
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
 
 from reducelower.model.graph import all_nodes, subgraphs, walk
 from reducelower.model.inference import drop_value_info, skeleton
@@ -15,9 +25,19 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.bounded import MOVING
 from reducelower.verification.elementwise import ELEMENTWISE
-from reducelower.verification.pairs import Pair
+from reducelower.verification.pairs import FreeInput, Pair
 
-__all__ = ["FED", "WHERE", "Limits", "becoming", "is_ruled_out", "leaves_nothing", "limits_of", "takes_empty"]
+__all__ = [
+    "FED",
+    "WHERE",
+    "Limits",
+    "becoming",
+    "gives_nothing",
+    "is_ruled_out",
+    "leaves_nothing",
+    "limits_of",
+    "takes_empty",
+]
 
 # Inputs that say where or how many: an index, an axis, a shape, a size, a count. Any other value is an error, or asks
 # for more memory than there is.
@@ -117,6 +137,7 @@ class Limits:
         indexes: by input, the value whose axis it indexes, which axis that is, and by which operator.
         held: the shapes of constants, by name.
         shapes: by input, the value that is given this shape.
+        pads: by input, the value that is padded by it.
         inferring: those of them that may leave one size to be inferred.
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
@@ -141,6 +162,7 @@ class Limits:
     indexes: dict[str, tuple[str, int, str]] = field(default_factory=dict)
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
     shapes: dict[str, str] = field(default_factory=dict)
+    pads: dict[str, str] = field(default_factory=dict)
     inferring: set[str] = field(default_factory=set)
     open_to_special: str = ""
     rounds_to_integers: bool = False
@@ -237,16 +259,27 @@ def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     seen = {name for node in all_nodes(model) if _window(node) > 1 for name in node.output}
     if not seen:
         return False
-    try:
-        graph = shape_inference.infer_shapes(_as_fed(model, feeds), data_prop=True).graph
-    except shape_inference.InferenceError:
-        return False
-    return any(
-        dim.HasField("dim_value") and dim.dim_value <= 0
-        for value in (*graph.value_info, *graph.output)
-        if value.name in seen
-        for dim in value.type.tensor_type.shape.dim
+    graph = _inferred(model, feeds)
+    return graph is not None and any(
+        value.name in seen and _is_empty(value) for value in (*graph.value_info, *graph.output)
     )
+
+
+def gives_nothing(model: ModelProto, inputs: Iterable[FreeInput]) -> bool:
+    """Whether none of the results of a model has elements, at the sizes that are declared for its inputs."""
+    graph = _inferred(model, {item.name: item.dims for item in inputs})
+    return graph is not None and all(map(_is_empty, graph.output))
+
+
+def _inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
+    try:
+        return shape_inference.infer_shapes(_as_fed(model, given), data_prop=True).graph
+    except shape_inference.InferenceError:
+        return None
+
+
+def _is_empty(value: ValueInfoProto) -> bool:
+    return any(dim.HasField("dim_value") and dim.dim_value <= 0 for dim in value.type.tensor_type.shape.dim)
 
 
 def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
@@ -260,16 +293,18 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     return False
 
 
-def _as_fed(model: ModelProto, feeds: Mapping[str, Any]) -> ModelProto:
-    """A model without weights whose inputs have the shapes of those given, and that states nothing else."""
+def _as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
+    """A model without weights whose inputs have these shapes, or those of arrays, and that states nothing else."""
     bare = skeleton(model)
     drop_value_info(bare.graph)
     for value in bare.graph.output:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
     for value in bare.graph.input:
-        if isinstance(fed := feeds.get(value.name), np.ndarray):
-            value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, fed.shape))
+        fed = given.get(value.name)
+        dims = fed.shape if isinstance(fed, np.ndarray) else fed
+        if isinstance(dims, tuple):
+            value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, dims))
     return bare
 
 
@@ -292,6 +327,8 @@ def _note(node: NodeProto, limits: Limits) -> None:
         limits.indexes[node.input[1]] = node.input[0], axis, node.op_type
     if node.op_type in _HANDING_ON and node.output[0] in limits.indexes:
         limits.indexes[node.input[0]] = limits.indexes[node.output[0]]
+    if node.op_type == "Pad" and len(node.input) > 1:
+        limits.pads[node.input[1]] = node.input[0]
     if node.op_type in ("Reshape", "Expand") and len(node.input) > 1:
         limits.shapes[node.input[1]] = node.input[0]
         limits.inferring |= {node.input[1]} if node.op_type == "Reshape" else set()

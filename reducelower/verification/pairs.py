@@ -219,8 +219,30 @@ def keyed(pair: Pair) -> Pair:
     if is_elementwise([*pair.nodes, *pair.replacement]):
         held = {size for constants in pair.constants for value in constants.values() for size in value.shape}
         pair.inputs = [replace(item, dims=by_axis(item.dims, held)) for item in pair.inputs]
+    pair.inputs = _by_letters(pair.inputs, pair.nodes)
     pair.key, pair.sizes = _key_of(pair)
     return pair
+
+
+def _by_letters(inputs: list[FreeInput], nodes: Sequence[NodeProto]) -> list[FreeInput]:
+    """Inputs with one size for what an Einsum has one letter for: only onnxruntime repeats those that are one."""
+    known = {item.name: item for item in inputs}
+    for node in nodes:
+        said = (item.s.decode() for item in node.attribute if node.op_type == "Einsum" and item.name == "equation")
+        terms = next(said, "").split("->")[0]
+        sizes: dict[str, int | str | None] = {}
+        letters = {
+            name: term.strip() for name, term in zip(node.input, terms.split(","), strict=False) if name in known
+        }
+        for name, term in letters.items():
+            for letter, dim in zip(term, known[name].dims or (), strict=False):
+                sizes[letter] = dim if isinstance(dim, int) else sizes.get(letter, dim)
+        for name, term in letters.items():
+            dims = known[name].dims
+            if dims is not None and len(dims) == len(term) and term.isalpha():
+                fitting = (dim if isinstance(dim, int) else sizes[at] or at for at, dim in zip(term, dims, strict=True))
+                known[name] = replace(known[name], dims=tuple(fitting))
+    return list(known.values())
 
 
 def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

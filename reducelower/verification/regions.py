@@ -161,7 +161,7 @@ def _cone(
         # What both sides have may be any value: random ones do as well as weights. An initializer has no producer.
         is_weight = number in visible and name not in own and not fixed
         value = _known(place, name)
-        if value is None and fixed and place.is_fixed(name):
+        if value is None and fixed and (place.is_fixed(name) or name not in own):  # sizes of what is declared, too
             value = place.evaluated(name)
         if value is not None:
             if isinstance(value, np.ndarray) and (value.size <= SMALL_CONSTANT or not is_weight):

@@ -1,0 +1,78 @@
+"""Sizes that regions ask for: rows that are as long as a product, paddings of every side, letters of an Einsum.
+
+And what rests on sizes alone: values without elements, shapes that are declared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reducelower import Target
+from reducelower.api import legalize
+from reducelower.model.inference import Inference
+from reducelower.verification import verify
+from reducelower.verification.conditioning import disturbed_inside
+from reducelower.verification.places import Place
+from reducelower.verification.runtimes import runtime_named
+from reducelower.verification.source import Source
+
+from .models import model
+
+RESHAPED = "g (float[B, L, H, D] x) => (float[a, b, c] y) <int64[3] s = {%s}> { y = Reshape %s (x, s) }"
+REST = (
+    "g (float[N, M] x) => (float[a, b] y) <int64[1] s = {%d}, int64[1] e = {4}, int64[2] last = {-1, 2}> "
+    "{ n = Shape (x)  rest = Slice (n, s, e)  k = Concat <axis = 0> (rest, last)  y = Reshape (x, k) }"
+)
+PADDED = "g (float[A, B, C] x, int64[n] p) => (float[d, e, f] y) { y = Pad (x, p) }"
+MULTIPLIED = "g (float[A, B, C, D] x, float[E, F, 2, 6] w) => (float[a, b, c, d] y) { y = %s (w, x) }"
+
+
+@pytest.mark.parametrize("shape", ["0, 0, 16", "0, 0, 13", "-1, 12, 0"])
+def test_dimensions_are_fed_of_which_the_product_is_what_a_reshape_asks_for(shape: str) -> None:
+    (site,) = verify(model(RESHAPED % (shape, "<allowzero = 0>"), 14), model(RESHAPED % (shape, ""), 13)).sites
+    assert site.status == "equal"
+    assert site.values
+
+
+@pytest.mark.parametrize(("start", "verdict"), [(2, "equivalent"), (1, "different")])
+def test_what_never_has_elements_is_seen_whole(start: int, verdict: str) -> None:
+    before, after = model(REST % 2, 11), model(REST % start, 13)
+    assert verify(before, after, dims={"N": 2, "M": 4}).verdict == verdict
+
+
+def test_paddings_of_unknown_number_are_fed_for_every_side() -> None:
+    (site,) = verify(model(PADDED, 13), model(PADDED, 18)).sites
+    assert site.status == "equal"
+    assert site.values
+
+
+def test_a_letter_of_an_einsum_is_one_size() -> None:
+    before = model(MULTIPLIED % 'Einsum <equation = "bnij, bnjk -> bnik">')
+    (site,) = verify(before, model(MULTIPLIED % "MatMul")).sites
+    assert site.status == "equal"
+
+
+def test_what_is_computed_from_declared_sizes_is_no_input() -> None:
+    """The paddings are computed from a shape, in many steps, and stand as an attribute in the converted model."""
+    steps = "  ".join(f"m{at} = Mod (q{at}, k)  q{at + 1} = Sub (k, m{at})" for at in range(4))
+    given = model(
+        "g (float[1, 36, 3] x) => (float[a, b, c, d] y) <int64[1] i = {1}, int64 k = {4}, int64[1] one = {1}, "
+        "int64[1] six = {6}, int64[1] last = {-1}, int64[1] none = {0}, int64[6] z = {0, 0, 0, 0, 0, 0}> "
+        "{ n = Shape (x)  q0 = Gather (n, i)  h = Div (q0, six)  s = Concat <axis = 0> (one, h, six, last)  "
+        f"r = Reshape (x, s)  {steps}  p = Concat <axis = 0> (z, q4, none)  y = Pad (r, p) }}",
+        17,
+    )
+    made = legalize(given, Target(10))
+    assert verify(given, made.model, plan=made.plan).verdict == "equivalent"
+
+
+@pytest.mark.parametrize("kind", ["float16", "float", "double"])
+def test_floats_of_every_width_are_moved_by_two_last_places(kind: str) -> None:
+    given = model(f"g ({kind}[200] x) => ({kind}[200] y) {{ n = Neg (x)  y = Neg (n) }}")
+    moving = disturbed_inside(given, [(Place(given, given.graph, Inference(lambda: given)), "n")])
+    assert moving is not None
+    x = np.random.default_rng(0).uniform(1, 2, 200).astype({"float": "float32", "double": "float64"}.get(kind, kind))
+    (found,) = runtime_named("onnxruntime").load(Source(moving)).run({"x": x})
+    apart = np.abs(found.astype(np.float64) - x) / np.finfo(x.dtype).eps
+    assert 1 < apart.max() < 5
