@@ -21,7 +21,7 @@ from reducelower.model.graph import may_hold_graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known
 
-__all__ = ["complete"]
+__all__ = ["complete", "state_ranks"]
 
 _SMALL = 64
 """Shapes and axes have no more elements than this; the values of longer constants are not looked at."""
@@ -61,6 +61,28 @@ def complete(model: ModelProto, *, is_inferred: bool = False) -> None:
     imports = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in model.opset_import}
     local = {(function.domain, function.name) for function in model.functions}
     _Completion(model, imports, local, is_inferred).graph(model.graph, {}, {})
+
+
+def state_ranks(model: ModelProto, inferred: ModelProto) -> None:
+    """State in a model the ranks without which inference stopped, so that it comes further the next time.
+
+    Args:
+        model: a model that is only there for its types.
+        inferred: the model as inference left it.
+    """
+    types = _stated(inferred.graph)
+    outputs = {value.name for value in inferred.graph.output}
+    found: dict[str, TypeProto] = {}
+    for node in inferred.graph.node:
+        rank_of = _RANKS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
+        if rank_of is None or node.output[0] in outputs:
+            continue
+        element_type = _element_type(types.get(node.output[0]))
+        if element_type and _rank(types[node.output[0]]) is None and not _refers(node):
+            rank = rank_of(node, types)
+            if rank is not None:
+                found[node.output[0]] = _tensor(element_type, rank)
+    _state(model.graph, found)
 
 
 def _is_complete(graph: GraphProto) -> bool:
@@ -191,7 +213,7 @@ class _Completion:
             rank = _RANKS.get(node.op_type)
             element_type = next((_element_type(one) for name, one in found if name == node.output[0]), 0)
             element_type = element_type or _element_type(types.get(node.output[0]))
-            ranked = rank(node, types, constants) if rank is not None and element_type else None
+            ranked = rank(node, types) if rank is not None and element_type else None
             if ranked is not None:
                 found += [(name, _tensor(element_type, ranked)) for name in _ranked_outputs(node)]
         return found
@@ -408,7 +430,7 @@ def _common(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
 
 # Ranks
 
-_RankOf: TypeAlias = "Callable[[NodeProto, Types, Mapping[str, TensorProto]], int | None]"
+_RankOf: TypeAlias = "Callable[[NodeProto, Types], int | None]"
 
 
 def _input(node: NodeProto, index: int, types: Types) -> TypeProto | None:
@@ -416,33 +438,33 @@ def _input(node: NodeProto, index: int, types: Types) -> TypeProto | None:
 
 
 def _rank_of(index: int) -> _RankOf:
-    return lambda node, types, constants: _rank(_input(node, index, types))
+    return lambda node, types: _rank(_input(node, index, types))
 
 
 def _length_of(index: int) -> _RankOf:
-    return lambda node, types, constants: _length(_input(node, index, types))
+    return lambda node, types: _length(_input(node, index, types))
 
 
-def _rank_of_any(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _rank_of_any(node: NodeProto, types: Types) -> int | None:
     return next((rank for name in node.input if (rank := _rank(types.get(name))) is not None), None)
 
 
-def _rank_of_widest(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _rank_of_widest(node: NodeProto, types: Types) -> int | None:
     ranks = [_rank(types.get(name)) for name in node.input]
     known = [rank for rank in ranks if rank is not None]
     return max(known) if known and len(known) == len(ranks) else None
 
 
-def _product(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _product(node: NodeProto, types: Types) -> int | None:
     return of_product([_rank(types.get(name)) for name in node.input])
 
 
-def _gathered(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _gathered(node: NodeProto, types: Types) -> int | None:
     data, indices = (_rank(types.get(name)) for name in node.input)
     return None if data is None or indices is None else data + indices - 1
 
 
-def _expanded(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _expanded(node: NodeProto, types: Types) -> int | None:
     data, sizes = _rank(_input(node, 0, types)), _length(_input(node, 1, types))
     return None if data is None or sizes is None else max(data, sizes)
 
@@ -453,17 +475,17 @@ def _count_of_axes(node: NodeProto, types: Types) -> int | None:
     return len(axes) if axes is not None else _length(_input(node, 1, types))
 
 
-def _unsqueezed(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _unsqueezed(node: NodeProto, types: Types) -> int | None:
     data, count = _rank(_input(node, 0, types)), _count_of_axes(node, types)
     return None if data is None or count is None else data + count
 
 
-def _squeezed(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _squeezed(node: NodeProto, types: Types) -> int | None:
     data, count = _rank(_input(node, 0, types)), _count_of_axes(node, types)
     return None if data is None or not count else data - count
 
 
-def _reduced(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _reduced(node: NodeProto, types: Types) -> int | None:
     data = _rank(_input(node, 0, types))
     if value_of(node, "keepdims", 1):
         return data
@@ -472,17 +494,17 @@ def _reduced(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
     return None if data is None or not count else data - count
 
 
-def _arg_reduced(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _arg_reduced(node: NodeProto, types: Types) -> int | None:
     data = _rank(_input(node, 0, types))
     return data if data is None or value_of(node, "keepdims", 1) else data - 1
 
 
-def _one_hot(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _one_hot(node: NodeProto, types: Types) -> int | None:
     indices = _rank(_input(node, 0, types))
     return None if indices is None else indices + 1
 
 
-def _compressed(node: NodeProto, types: Types, constants: Mapping[str, TensorProto]) -> int | None:
+def _compressed(node: NodeProto, types: Types) -> int | None:
     return 1 if value_of(node, "axis") is None else _rank(_input(node, 0, types))
 
 

@@ -377,6 +377,9 @@ def _with_data(model: ModelProto, inferred: ModelProto) -> ModelProto:
     # Data propagation keeps a record for every element of a vector of integers, however many there are.
     if _has_long_vector(inferred.graph):
         return inferred
+    from reducelower.model.infer_ranks import state_ranks
+
+    state_ranks(model, inferred)
     try:
         return shape_inference.infer_shapes(model, data_prop=True)
     except shape_inference.InferenceError:

@@ -116,6 +116,8 @@ class Writing:
         self._families: dict[int, tuple[str, frozenset[bytes]]] | None = self._find_families()
         self._pieces: list[_Apart] | None = self._take_apart()
         self._texts: dict[tuple[int, ...], _Text] = {}
+        self._makes_names = bool(outcome.derived) or self._pieces is None
+        self._makes_values = bool(outcome.new_values) and graph.is_graph
         if outcome.nodes:
             self._inferred(read, graph.has_type_at_hand)
 
@@ -153,8 +155,8 @@ class Writing:
 
     def put(self, edit: Edit, index: int, read: ReadNode) -> None:
         """Do to a node what the outcome says."""
-        outcome, graph = self.outcome, edit.scope
-        names = self._names_of_new(read) if outcome.derived or self._pieces is None else None
+        outcome, graph = self.outcome, self._graph
+        names = self._names_of_new(read) if self._makes_names else None
         if self._pieces is None:
             nodes = [self._renamed(node, names, read.marks) for node in outcome.nodes or ()]
             if outcome.in_place:
@@ -169,7 +171,7 @@ class Writing:
                 graph.node_list.overwrite(index, text % pick(given))
             else:
                 edit.replaced[index] = text % pick(given)
-        if outcome.new_values and graph.is_graph:
+        if self._makes_values:
             self._state_types(edit, index, read, names)
         if outcome.label:
             edit.tell(index, self._site)
@@ -183,10 +185,9 @@ class Writing:
     def _inferred(self, read: ReadNode, is_known: Callable[[str], bool]) -> Mapping[str, bytes]:
         """The types of new values, where those of all that they are computed from are known; else nothing."""
         outcome, graph = self.outcome, self._graph
+        if not all(is_known(read.names[number].decode()) for number in outcome.reads):
+            return _NOTHING
         operands = [name.decode() for name in read.names[: self._name_at]]
-        for number in outcome.reads:
-            if not is_known(operands[number]):
-                return _NOTHING
         given = tuple([graph.described(name) if is_known(name) else None for name in operands])
         if any(given[number] is None for number in outcome.reads):
             return _NOTHING
