@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from itertools import chain
 
-from onnx import ModelProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto
 
-from reducelower.model.census import Census, graph_field, graph_head
+from reducelower.model.census import Census, graph_field, graph_from, graph_head, leading_nodes
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
-from reducelower.model.inference import skeleton
+from reducelower.model.inference import skeleton, weight_bytes
 from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
 
 __all__ = ["Draft"]
 
-_HEAVY = 2048
-"""Bytes for each value that a model states or holds from which on it pays to search it without weights."""
+_HEAVY = 1 << 12
+"""Bytes of weights for each node from which on it is weights that take time, to copy and to search."""
 
 
 class Draft:
@@ -24,46 +24,46 @@ class Draft:
     Attributes:
         model: the model; where `census` is set, without the nodes of its main graph.
         nodes: the nodes of its main graph.
-        census: the census of the model as it was, where it was at hand as bytes.
+        census: the census of the model as it was, where its nodes stay bytes as far as nobody looks at them.
     """
 
-    def __init__(self, model: ModelProto, census: Census | None = None, source: bytes | None = None) -> None:
-        """Edit a message where it stands; see `of_bytes` for the other way."""
+    def __init__(self, model: ModelProto, census: Census | None = None, searchable: bytes | None = None) -> None:
+        """Edit a message where it stands; see `of_document` for the other way.
+
+        Args:
+            model: the model; without the nodes of its main graph where there is a census.
+            census: the census of the model.
+            searchable: the bytes of the whole model, unless most of them are weights.
+        """
         self.model = model
         self.census = census
-        self._source = source
+        self._whole = searchable
         self._serialized = None if census is None else SerializedNodes(census)
         self.nodes: NodeList = ParsedNodes(model.graph.node) if self._serialized is None else self._serialized
 
     @classmethod
-    def of_bytes(cls, serialized: bytes) -> Draft:
-        """Edit a model whose nodes stay bytes as far as nobody looks at them.
+    def of_document(cls, source: Document) -> Draft:
+        """Edit a copy of a model.
 
         Raises:
             google.protobuf.message.DecodeError: the bytes are no model.
         """
-        census = Census(serialized)
-        return cls(ModelProto.FromString(census.rest), census, serialized)
-
-    @classmethod
-    def of_document(cls, source: Document) -> Draft:
-        """Edit a copy of a model."""
-        if source.searchable is not None:
-            return cls.of_bytes(source.searchable)
-        copy = ModelProto()
-        copy.CopyFrom(source.message)
-        return cls(copy)
+        nodes = _nodes_beside_weights(source)
+        if nodes is not None:
+            model, census = source.copy(), Census(graph_from(nodes))
+            if len(model.graph.node) == len(census.graph.node):  # otherwise others stand elsewhere
+                del model.graph.node[:]
+                return cls(model, census)
+        census = Census.of_model(source.data)
+        return cls(ModelProto.FromString(census.without_nodes(source.data)), census, source.data)
 
     def searchable(self) -> bytes | None:
         """Bytes in which every name of the model stands, its length in front of it, as long as nothing was edited.
 
         Weights, which may be most of a model, are not among them. None where the model was not at hand as bytes.
         """
-        if self.census is None or self._source is None:
-            return None
-        graph = self.model.graph
-        if len(self.census.rest) < _HEAVY * (len(graph.initializer) + len(graph.value_info) + 1):
-            return self._source
+        if self.census is None or self._whole is not None:
+            return self._whole
         return self.census.serialized + skeleton(self.model).SerializeToString()
 
     def may_hold(self, op_type: str) -> bool:
@@ -78,8 +78,14 @@ class Draft:
         """The whole model; after editing."""
         if self._serialized is None:
             return Document.of_message(self.model)
-        data = self.model.SerializeToString()
-        nodes = self._serialized.pieces()
+        nodes, model = self._serialized.pieces(), self.model
+        if self._whole is None:
+            # To put the nodes into the message, which may have been done before, leaves the weights where they are.
+            del model.graph.node[:]
+            if any(nodes):
+                model.graph.MergeFromString(b"".join(nodes))
+            return Document.of_message(model)
+        data = model.SerializeToString()
         length = sum(map(len, nodes))
         if not length:
             return Document.of_bytes(data)
@@ -88,3 +94,13 @@ class Draft:
         assert graph is not None
         head = graph_head(graph.end - graph.value + length)
         return Document.of_bytes(b"".join((data[: graph.start], head, *nodes, memoryview(data)[graph.value :])))
+
+
+def _nodes_beside_weights(source: Document) -> bytes | None:
+    """The nodes of a model most of which are weights, as bytes of a graph that holds nothing else; None for others."""
+    if source.has_data:
+        return leading_nodes(source.data, len(source.data) // _HEAVY)
+    nodes = source.message.graph.node
+    if weight_bytes(source.message) < _HEAVY * len(nodes):
+        return None
+    return GraphProto(node=nodes).SerializeToString()

@@ -77,7 +77,7 @@ def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
     """Whether what is stated inside of loops contradicts what inference finds at the new opset version only."""
     if plan.refusals or plan.source_opset == plan.target.opset or not _may_loop(draft):
         return False
-    return contradicts_inference(source.message, draft.document().message) != ""
+    return contradicts_inference(source.bare, draft.document().message) != ""
 
 
 def _may_loop(draft: Draft) -> bool:
@@ -207,7 +207,7 @@ def _run(
     model = draft.model
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     versions_imported = [entry.version for entry in imports]
-    domains = {node.domain for node in all_nodes(source.message)} if not imports else set()
+    domains = {node.domain for node in all_nodes(source.bare)} if not imports else set()
     if domains and domains.isdisjoint(DEFAULT_DOMAINS):
         # Its nodes are for any opset version, and it says so of the target's.
         versions_imported = [target.opset or latest_opset()]
@@ -215,7 +215,7 @@ def _run(
     opset, problem = _source_opset(versions_imported)
     goal = _goal(target, opset)
     old_ir = model.ir_version
-    if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.message)):
+    if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.bare)):
         problem = Refusal("graph", "", "", wrong, "inline the functions first")
     problem = problem or _left_behind(model, opset, goal) or _declared_of_nothing(source, settings)
     if problem:
@@ -237,7 +237,10 @@ def _run(
         )
         memo = Memo(memory, remembers=settings.memo)
         legalizer = Legalizer(draft, goal, ground, rules, memo, checks=settings.validate)
-        legalizer.run(opset)
+        try:
+            legalizer.run(opset)
+        finally:
+            ground.let_go()
     refusals = tuple(legalizer.refusals)
     unmended = legalizer.unmended
     notes = (
@@ -254,7 +257,7 @@ def _run(
     if not in_doubt and goal.opset < _BRANCHES_MAY_DIFFER <= opset and draft.may_hold("If"):
         # Branches may turn out to give different shapes now that more is constant than before.
         in_doubt, hint = "If", f"opset {_BRANCHES_MAY_DIFFER} is the oldest whose branches may give different shapes"
-    if in_doubt and (wrong := contradicts_inference(source.message, draft.document().message)):
+    if in_doubt and (wrong := contradicts_inference(source.bare, draft.document().message)):
         reason = f"what takes the place of a node does not fit the model: {wrong}"
         problem = Refusal("graph", "", in_doubt, reason, hint)
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
@@ -297,12 +300,12 @@ def refusing(
 ) -> Callable[[int], bool]:
     """Whether nodes that were refused, one for each operator, are so at other opset versions; answers in a moment."""
     wanted = {refusal.operator: refusal.node for refusal in refusals if refusal.graph == "graph" and refusal.operator}
-    numbered = enumerate(source.message.graph.node)
+    numbered = enumerate(source.bare.graph.node)
     positions = [
         index for index, node in numbered if wanted.get(node.op_type) in (node.name, f"{node.op_type}#{index}")
     ]
-    positions = [index for index in positions if not any(True for _ in subgraphs(source.message.graph.node[index]))]
-    draft, opset, rules = Draft.of_document(source), source_opset(source.message), Rules(settings.rules)
+    positions = [index for index in positions if not any(True for _ in subgraphs(source.bare.graph.node[index]))]
+    draft, opset, rules = Draft.of_document(source), source_opset(source.bare), Rules(settings.rules)
     first = _ground(draft.model, source, replace(target, opset=opset), settings)
     refused_at: list[tuple[int, frozenset[str]]] = []
 
@@ -341,7 +344,7 @@ def _since(name: str, opset: int) -> int | None:
 def _declared_of_nothing(source: Document, settings: Settings) -> Refusal | None:
     """Types and ranks declared of what is no value of the model."""
     for what, declared in (("element type", settings.element_types), ("rank", settings.ranks)):
-        unknown, known = undefined(source.message, declared) if declared else ([], set())
+        unknown, known = undefined(source.bare, declared) if declared else ([], set())
         if unknown:
             reason = f"no value of the model is named {unknown[0]!r}, whose {what} is declared"
             return Refusal("graph", "", "", f"{reason}{did_you_mean(unknown[0], known)}", "name a value of the model")
@@ -380,7 +383,7 @@ def _ground(
     element_types = {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()}
     ranks = settings.ranks or {}
     return Ground(
-        Names(lambda: source.message, searchable or source.searchable),
+        Names(lambda: source.bare, searchable or source.searchable),
         source.inference(element_types, ranks, sole_type, lenient=lenient),
         opset=target.opset,
         element_types=element_types,

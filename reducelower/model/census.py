@@ -33,6 +33,7 @@ __all__ = [
     "graph_from",
     "graph_head",
     "graph_of",
+    "leading_nodes",
 ]
 
 _Field = descriptor_pb2.FieldDescriptorProto
@@ -43,7 +44,7 @@ INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
 _MANY = 2048
 """Nodes from which on it pays to number the operator types of all of them at once."""
 
-_GRAPH, _OP_TYPE = 7, 4
+_GRAPH, _NODE, _OP_TYPE = 7, 1, 4
 
 _BEFORE_GRAPH = 64
 """Fields of a model among which its graph is looked for; protobuf writes six before it at most."""
@@ -215,24 +216,58 @@ class Census(Columns):
     Attributes:
         graph: a graph that holds nothing but the nodes, serialized, in its field ``node``; whoever edits the nodes
             edits this one.
-        rest: the bytes of the model without them.
     """
 
-    def __init__(self, serialized: bytes) -> None:
+    def __init__(self, graph: Any) -> None:
+        """Take the census of a graph as `graph_from` makes it; see `of_model`."""
+        super().__init__(graph)
+        self.graph = graph
+
+    @classmethod
+    def of_model(cls, serialized: bytes) -> Census:
         """Take the census of a serialized ModelProto.
 
         Raises:
             google.protobuf.message.DecodeError: the bytes are no message.
         """
-        self.graph: Any = _class("Apart").FromString(serialized).graph
-        self.graph.DiscardUnknownFields()
-        super().__init__(self.graph)
-        self.rest: bytes = _without_first(self.serialized, serialized) or _without_nodes(serialized)
+        graph = _class("Apart").FromString(serialized).graph
+        graph.DiscardUnknownFields()
+        return cls(graph)
+
+    def without_nodes(self, model: bytes) -> bytes:
+        """The bytes of the model that the census was taken of, without its nodes."""
+        return _without_first(self.serialized, model) or _without_nodes(model)
 
     @cached_property
     def nodes(self) -> Sequence[bytes]:
         """The serialized nodes as they were, whatever has become of them."""
         return graph_from(self.serialized).node  # type: ignore[no-any-return]
+
+
+def leading_nodes(model: bytes, most: int) -> bytes | None:
+    """The nodes of a serialized model, as bytes of a graph that holds nothing else, found without parsing the model.
+
+    Args:
+        model: a serialized ModelProto.
+        most: how many nodes are looked at.
+
+    Returns:
+        The nodes with which its graph begins; None where these are more, or the graph does not come early.
+    """
+    graph = graph_field(model)
+    if graph is None:
+        return None
+    end = graph.value
+    try:
+        for index, field in enumerate(Window(model).fields(graph.value, graph.end)):
+            if (field.number, field.kind) != (_NODE, LENGTH):
+                break
+            if index == most:
+                return None
+            end = field.end
+    except MalformedError:
+        return None
+    return model[graph.value : end]
 
 
 def _without_first(nodes: bytes, model: bytes) -> bytes:

@@ -14,6 +14,9 @@ __all__ = ["Document"]
 # Up to this size a model is edited by way of its bytes, which then also answer which names are free.
 _SEARCHABLE = 64 << 20
 
+_LARGE = 4 << 20
+"""Bytes from which on it takes longer to parse a model once more than to copy what is not weights."""
+
 
 class Document:
     """A model as bytes and as a message, each made from the other when it is first asked for.
@@ -28,6 +31,7 @@ class Document:
         self._data = data
         self._inferences: dict[Hashable, Inference] = {}
         self._is_for_trials = False
+        self._bare: ModelProto | None = None
 
     @classmethod
     def of_message(cls, message: ModelProto) -> Document:
@@ -59,9 +63,12 @@ class Document:
     ) -> Inference:
         """The types of the model, for one attempt; the arguments are those of `Inference`."""
         key = frozenset(element_types.items()), frozenset(ranks.items()), lenient
-        if not self._is_for_trials or key not in self._inferences:
-            self._inferences[key] = Inference(lambda: self.message, sole_type, element_types, ranks, lenient=lenient)
-        return self._inferences[key]
+        found = self._inferences.get(key)
+        if found is None:
+            found = Inference(lambda: self.bare, sole_type, element_types, ranks, lenient=lenient)
+            if self._is_for_trials:
+                self._inferences[key] = found
+        return found
 
     @property
     def message(self) -> ModelProto:
@@ -73,6 +80,27 @@ class Document:
         if self._message is None:
             self._message = ModelProto.FromString(self._data or b"")
         return self._message
+
+    @property
+    def bare(self) -> ModelProto:
+        """The message, for questions that are not about weights; it may be without these, see `copy`."""
+        return self.message if self._bare is None else self._bare
+
+    def copy(self) -> ModelProto:
+        """A copy of the message, to be edited; no other copy of large weights is made for it, now or later."""
+        copy = ModelProto()
+        if self._message is not None:
+            copy.CopyFrom(self._message)
+        else:
+            copy.MergeFromString(self.data)
+            if len(self.data) >= _LARGE:
+                self._bare = skeleton(copy)
+        return copy
+
+    @property
+    def has_data(self) -> bool:
+        """Whether the bytes are at hand."""
+        return self._data is not None
 
     @property
     def data(self) -> bytes:

@@ -158,7 +158,7 @@ def raise_with_plan(
 
 def _sole_type(model: ModelProto, opset: int) -> int | None:
     data = Document.of_message(model).searchable
-    return None if data is None else sole_element_type(model.graph, Census(data), opset)
+    return None if data is None else sole_element_type(model.graph, Census.of_model(data), opset)
 
 
 def _as_it_is(model: ModelProto) -> Plan:

@@ -153,9 +153,10 @@ class GraphScope:
         self._added: dict[Hashable, str] = {}
         self._adopted: dict[str, TensorProto] = {}
 
-    @cached_property
+    @property
     def root(self) -> GraphScope:
         """The main graph or function body around everything here."""
+        # Not kept: what holds on to itself, and with it to the weights, waits for the garbage collector.
         return self if self.parent is None else self.parent.root
 
     @property

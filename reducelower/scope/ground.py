@@ -67,6 +67,14 @@ class Ground:
         self.values = Values() if values is None else values
         self._known_types: dict[bytes, KnownType] = {}
 
+    def let_go(self) -> None:
+        """Forget what was found of values, when no more is asked: the graphs they are in hold on to this.
+
+        Otherwise the model, weights and all, would wait for the garbage collector.
+        """
+        self.folding = Folding()
+        self.told = {}
+
     def known_type(self, found: TypeProto) -> KnownType:
         """What a type says; there is one of each, since thousands of values have the same."""
         key = found.SerializeToString()

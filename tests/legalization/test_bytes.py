@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from onnx import GraphProto, ModelProto, TensorProto, checker, helper, numpy_hel
 
 import reducelower
 from reducelower.errors import UnreadableModelError
+from reducelower.legalization import draft
+from reducelower.legalization.draft import Draft
+from reducelower.model.document import Document
+from reducelower.scope.graph import GraphScope
 from tests.legalization.running import run
 
 STORED = sorted((Path(__file__).parents[1] / "data" / "models").glob("*.onnx"))
@@ -131,6 +136,33 @@ def test_any_layout_is_converted_as_the_message_is(layout: str, source: int, tar
     assert len(model.graph.node) == 5
     wanted = reducelower.convert_version(model, target)
     assert ModelProto.FromString(reducelower.convert_bytes(data, target)) == wanted
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("source", "target"), [(13, 18), (18, 13), (18, 18)])
+def test_weights_make_no_difference(layout: str, source: int, target: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes beside weights are cut out of the bytes rather than parsed apart."""
+    model = sample(source)
+    model.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[1 << 14], raw_data=bytes(1 << 16))
+    data = LAYOUTS[layout](model)
+    made = reducelower.convert_bytes(data, target), reducelower.convert_version(ModelProto.FromString(data), target)
+    monkeypatch.setattr(draft, "_HEAVY", 1 << 60)
+    wanted = ModelProto.FromString(reducelower.convert_bytes(data, target))
+    assert [node.op_type for node in wanted.graph.node].count("ReduceL2") == 2
+    assert (ModelProto.FromString(made[0]), made[1]) == (wanted, wanted)
+    assert model.graph.initializer[-1] in wanted.graph.initializer
+
+
+@pytest.mark.parametrize("target", [9, 13])
+def test_nothing_of_a_model_waits_for_the_garbage_collector(target: int) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        reducelower.convert_bytes(sample(18).SerializeToString(), target)
+        kept = [type(each).__name__ for each in gc.get_objects() if isinstance(each, Draft | Document | GraphScope)]
+    finally:
+        gc.enable()
+    assert not kept
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

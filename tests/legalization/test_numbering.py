@@ -115,7 +115,7 @@ def test_large_graphs_are_asked_like_small_ones(monkeypatch: pytest.MonkeyPatch,
     found = []
     for many in (0, 1000):
         monkeypatch.setattr(census, "_MANY", many)
-        taken = Census(serialized)
+        taken = Census.of_model(serialized)
         wanted = taken.positions({"Abs", "ReduceLogSumExp"}.__contains__)
         found.append((taken.is_even, taken.is_plain, taken.operators, wanted))
     assert found[0] == found[1]
@@ -126,7 +126,7 @@ def test_large_graphs_are_asked_like_small_ones(monkeypatch: pytest.MonkeyPatch,
 def test_nodes_without_an_operator_type() -> None:
     given = model(["Abs"] * 3)
     given.graph.node.append(NodeProto(input=["x"], output=["y"]))
-    taken = Census(given.SerializeToString())
+    taken = Census.of_model(given.SerializeToString())
     assert not taken.is_even
     assert taken.positions(lambda op_type: False) == [0, 1, 2, 3]
 
@@ -136,7 +136,7 @@ def test_models_of_exporters(monkeypatch: pytest.MonkeyPatch, models: Path) -> N
         serialized = path.read_bytes()
         expected = [node.op_type for node in ModelProto.FromString(serialized).graph.node]
         monkeypatch.setattr(census, "_MANY", 0)
-        taken = Census(serialized)
+        taken = Census.of_model(serialized)
         assert sorted(taken.operators) == sorted(set(expected))
         for name in taken.operators:
             assert taken.positions(name.__eq__) == [at for at, each in enumerate(expected) if each == name]

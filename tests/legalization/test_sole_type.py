@@ -15,7 +15,7 @@ STORED = sorted((Path(__file__).parents[1] / "data").rglob("*.onnx"))
 
 def sole(model: ModelProto) -> int | None:
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
-    return sole_element_type(model.graph, Census(model.SerializeToString()), opset)
+    return sole_element_type(model.graph, Census.of_model(model.SerializeToString()), opset)
 
 
 def parse(body: str, inputs: str = "float[2, 3] x", opset: int = 18) -> ModelProto:
