@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cache
 
 from onnx import TensorProto
 
@@ -41,20 +42,27 @@ def distance_in_ulps(given: float, expected: Decimal, values: Sequence[float], e
         values: the inputs; infinite ones do not count.
         element_type: a float type.
     """
-    largest = FORMATS[element_type].largest
+    largest, beyond, farthest = _ends(element_type)
     if math.isnan(given) or expected.is_nan():
         return 0.0 if math.isnan(given) and expected.is_nan() else math.inf
     if expected.is_infinite() or math.isinf(given):
         if given == float(expected):
             return 0.0
         # An infinity is right where the exact result is finite but beyond the type's range, or all but beyond it.
-        beyond = Decimal(largest) - Decimal(LIMITS[element_type] * ulp(largest, element_type))
         right = not expected.is_infinite() and abs(expected) >= beyond and (given > 0) == (expected > 0)
         return 0.0 if right else math.inf
-    if abs(expected) > Decimal(largest) + Decimal(ulp(largest, element_type)):
+    if abs(expected) > farthest:
         return math.inf
     base = max([min(abs(float(expected)), largest), *(abs(value) for value in values if math.isfinite(value))])
     return float(abs(Decimal(given) - expected) / Decimal(ulp(base, element_type)))
+
+
+@cache
+def _ends(element_type: int) -> tuple[float, Decimal, Decimal]:
+    """The largest number of a float type; from where on infinity is right; up to where a number may be."""
+    largest = FORMATS[element_type].largest
+    unit = ulp(largest, element_type)
+    return largest, Decimal(largest) - Decimal(LIMITS[element_type] * unit), Decimal(largest) + Decimal(unit)
 
 
 def distance_in_units(given: int, expected: int, values: Sequence[int]) -> float:

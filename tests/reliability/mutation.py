@@ -109,15 +109,17 @@ def _break_message(data: bytes, rng: random.Random) -> bytes:
 
 def _fields(model: ModelProto) -> list[tuple[Message, FieldDescriptor]]:
     found: list[tuple[Message, FieldDescriptor]] = []
+    present: list[tuple[Message, FieldDescriptor]] = []
     pending: list[Message] = [model]
     while pending:
         message = pending.pop()
+        there = dict(message.ListFields())
         found += [(message, field) for field in message.DESCRIPTOR.fields]
-        for field, value in message.ListFields():
+        present += [(message, field) for field in message.DESCRIPTOR.fields if field in there]
+        for field, value in there.items():
             if field.message_type is not None:
                 pending.extend([value] if isinstance(value, Message) else value)
     # What is there is more telling than what could be.
-    present = [(message, field) for message, field in found if field in dict(message.ListFields())]
     return present * 6 + found
 
 
