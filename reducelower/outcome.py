@@ -137,7 +137,7 @@ class Outcome:
                 f"converted ({plan.versions}): {counted(len(plan.sites), 'node')} rewritten, {plan.carried} unchanged"
             )
         if self.verdict == "kept":
-            return "converted by an earlier run, of the same model and options"
+            return "converted by an earlier run with the same model and options"
         if self.verdict == "different":
             return "computes something else"
         return "gives the same numbers" if self.verdict == "equivalent" else "could not be verified"

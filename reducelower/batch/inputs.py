@@ -54,7 +54,7 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
         models = [model for model in models if not _is_excluded(model, exclude)] if exclude else models
         if not models:
             wild = any(letter in argument for letter in _WILD)
-            but = " but for what --exclude names" if exclude else ""
+            but = " except what --exclude names" if exclude else ""
             raise SettingError(
                 f"nothing matches {argument}{but}" if wild else f"the folder {argument} holds no .onnx file{but}"
             )

@@ -111,7 +111,7 @@ def targets(runtime: Any) -> int:
             result(line)
         return 0
     result(f"{runtime}: {runtime.about}")
-    result(f"reads opsets {runtime.reads}, {runtime.prefer} rather than others")
+    result(f"reads opsets {runtime.reads}; prefers {runtime.prefer}")
     for fact in runtime.facts:
         result("")
         for line in _lines(fact):

@@ -65,8 +65,8 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
     """Say what a conversion would rewrite and what it would refuse; nothing is written.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 when every model is legal
-    as it is, 1 when one is not, 2 when one cannot be read. Without anything to check for, say where each model can go;
-    with --require-target, with a report and in the forms for CI that is bad usage (status 2).
+    as it is, 1 when one is not, 2 when one cannot be read. Without anything to check for, it says where each model
+    can go; with --require-target, a report or a format for CI that is an error (status 2).
 
     \b
     Examples:

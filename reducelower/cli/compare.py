@@ -148,7 +148,7 @@ def diff(before: str, after: str, **options: Any) -> int:
 
     Nothing is run. Constants count by value, however they are stored; names of values and nodes do not count, those of
     inputs and outputs do. An operator is the same at two opset versions; whether it computes the same is what verify
-    tells. The exit status is 0 where nothing differs, 1 where something does, 2 or more where there was trouble, as of
+    tells. The exit status is 0 where nothing differs, 1 where something does, 2 or more where there was trouble, like
     the command diff.
 
     \b

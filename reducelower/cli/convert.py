@@ -130,8 +130,8 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     """Fold primitive forms into the operators they spell out, and verify: the way back from expand.
 
     Composite Reduce operators, LayerNormalization, RMSNormalization, GroupNormalization, InstanceNormalization,
-    LpNormalization, Softmax, LogSoftmax and Gelu, as far as the model's opset version has them. What only looks like
-    one is left, and the reason said.
+    LpNormalization, Softmax, LogSoftmax and Gelu, as far as the model's opset version has them. What only
+    looks like one is left as it is, with the reason.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
 
@@ -160,8 +160,8 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
 def repair(models: tuple[str, ...], **options: Any) -> int:
     """Repair models that runtimes accept and the ONNX checker rejects, at their own opset version.
 
-    Nodes are put in order, missing opset imports added, the IR version made to fit, stated types that contradict what
-    the nodes yield dropped; what was done is said. What is computed stays as it is.
+    Puts nodes in order, adds missing opset imports, makes the IR version fit, and drops stated types that contradict
+    what the nodes yield. It lists what it did. What the model computes stays the same.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
 

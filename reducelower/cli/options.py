@@ -94,7 +94,7 @@ def _by_element_type(ctx: click.Context, param: click.Parameter, pairs: Iterable
 
 def _time(ctx: click.Context, param: click.Parameter, seconds: float) -> float:
     if math.isnan(seconds):
-        raise click.BadParameter("nan is no time", ctx, param)
+        raise click.BadParameter("nan is not a time", ctx, param)
     return seconds
 
 
@@ -129,7 +129,7 @@ def model_options(function: Decorated) -> Decorated:
     return _all(
         [
             click.option(
-                "--freeze-defaults", is_flag=True, help="Take initializers that are also inputs for constants."
+                "--freeze-defaults", is_flag=True, help="Treat initializers that are also graph inputs as constants."
             ),
             _pairs(
                 "--type",
@@ -152,7 +152,7 @@ def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
                 "without_types",
                 type=ELEMENT_TYPE,
                 multiple=True,
-                help="Element type that nothing added may use, such as double.",
+                help="Element type that added nodes must not use, such as double.",
             ),
             click.option(
                 "--rules",
@@ -225,7 +225,7 @@ IR_VERSION_OPTION: Callable[[Decorated], Decorated] = click.option(
     type=IR_VERSION,
     default="auto",
     show_default=True,
-    help="IR version of the output; auto is what the opset version goes with.",
+    help="IR version of the output; auto is the one that goes with the opset version.",
 )
 
 

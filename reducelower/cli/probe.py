@@ -50,7 +50,7 @@ __all__ = ["command"]
 @click.option("--op", "operators", type=OPERATOR, multiple=True, help="Operator to try; repeatable.  [default: all]")
 @click.option(
     "--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True, metavar="SECONDS",
-    help="For one model; one that takes longer is a finding.",
+    help="Time for one model; taking longer is a finding.",
 )  # fmt: skip
 @click.option(
     "--tolerance", type=click.FloatRange(min=0, max=1), metavar="RELATIVE",
@@ -180,6 +180,6 @@ def _write_target(distilled: Distilled, output: Path, *, overwrite: bool) -> Non
 
     remarks = [
         "Written by reducelower probe: what was measured, the fewest facts that are true of every failure.",
-        *(f"No fact explains this case, or nothing equivalent heals it: {case.name}" for case in distilled.untold),
+        *(f"No fact explains this case, or no equivalent form avoids it: {case.name}" for case in distilled.untold),
     ]
     write_whole(output, target_text(distilled.runtime, remarks), overwrite=overwrite)

@@ -101,7 +101,7 @@ def as_text(probed: Probed, distilled: Distilled) -> str:
         lines += ["", "Facts"]
         lines += [f"  {fact.outcome:9} {shown(fact.says)}{_at(fact.opsets)}" for fact in runtime.facts]
     for title, cases in (
-        ("Failing, and no fact explains it or nothing equivalent heals it", distilled.untold),
+        ("Failing, and no fact explains it or no equivalent form avoids it", distilled.untold),
         ("Right, but a fact is true of it", distilled.overcast),
     ):
         if cases:
