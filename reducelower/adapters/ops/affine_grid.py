@@ -17,8 +17,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _LARGEST_GRID = 1 << 20
 
 

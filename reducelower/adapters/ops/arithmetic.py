@@ -17,8 +17,6 @@ from reducelower.model.attributes import set_attribute, value_of
 from reducelower.model.numbers import FLOATS, UNSIGNED
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _LARGEST_POWER = 8
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.generic]
 
-__all__: list[str] = []
-
 _WIDTH: Mapping[int, int] = {
     TensorProto.BFLOAT16: 1,
     TensorProto.FLOAT16: 1,

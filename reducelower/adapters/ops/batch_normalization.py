@@ -17,8 +17,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 
 def _outputs(node: NodeProto) -> int:
     """How many outputs the node asks for."""

@@ -22,8 +22,6 @@ from reducelower.model.attributes import value_of
 from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _INT64, _UINT64 = TensorProto.INT64, TensorProto.UINT64
 _WHOLE = (*SIGNED, *UNSIGNED)
 

@@ -18,8 +18,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _BINARY = ("Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor")
 _COMMUTATIVE = ("Add", "And", "Equal", "Mul", "Or", "Xor")
 

@@ -16,8 +16,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _INT64 = TensorProto.INT64
 
 

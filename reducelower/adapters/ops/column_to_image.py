@@ -16,8 +16,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _INT64 = TensorProto.INT64
 
 _LARGEST_TABLE = 1 << 22

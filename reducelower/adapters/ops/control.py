@@ -19,8 +19,6 @@ from reducelower.model.build import copy_marks, make_node
 from reducelower.model.value_info import without_made_up_symbols
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 
 def _sizes(value_type: TypeProto | None) -> list[int | None] | None:
     """The sizes of a tensor, None where they are not numbers; None where the rank is not stated."""

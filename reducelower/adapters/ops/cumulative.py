@@ -17,8 +17,6 @@ from reducelower.model.build import make_node
 from reducelower.model.numbers import FLOATS
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _INT64 = TensorProto.INT64
 
 _STEPS: Mapping[str, tuple[str, float]] = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}

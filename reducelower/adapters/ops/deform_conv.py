@@ -17,8 +17,6 @@ from reducelower.model.attributes import value_of
 from reducelower.model.numbers import HALVES
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _INT64 = TensorProto.INT64
 
 

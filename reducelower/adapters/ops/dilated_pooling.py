@@ -26,8 +26,6 @@ from reducelower.adapters.registry import Outcome, lowers
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 
 @lowers("AveragePool", 19)
 @leaves_its_size

@@ -14,8 +14,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 
 def _has_mask(node: NodeProto) -> bool:
     return len(node.output) > 1 and bool(node.output[1])

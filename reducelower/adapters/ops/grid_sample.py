@@ -1,6 +1,6 @@
-"""GridSample where the target has none, or none for volumes: every tap of the filter is a gather.
+"""GridSample across its versions, and written out where there is none, or none for volumes.
 
-Source: https://onnx.ai/onnx/operators/onnx__GridSample.html (16, 20).
+Every tap of the filter is a gather. Source: https://onnx.ai/onnx/operators/onnx__GridSample.html (16, 20).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.model.attributes import value_of
+from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.model.attributes import set_attribute, value_of
 from reducelower.scope.scope import Scope
 
 __all__ = ["written_out"]
@@ -201,3 +202,24 @@ class _Sampler:
         channels = self._sliced(body.add("Shape", flat, tail="flat_shape"), 0, 2, "channels")
         shape = body.add("Concat", channels, places, tail="found_shape", axis=0)
         return body.add("GatherElements", flat, body.add("Expand", turned, shape, tail="indices"), tail="found", axis=2)
+
+
+_OLD_MODES = {"linear": "bilinear", "cubic": "bicubic"}
+_NEW_MODES = {old: new for new, old in _OLD_MODES.items()}
+
+
+@lowers("GridSample", 20)
+def _lower_grid_sample(node: NodeProto, scope: Scope) -> Outcome:
+    """Modes had the names of their kind for images, which is all there was."""
+    if scope.needed_rank(node.input[0]) != 4:
+        return written_out(node, scope)
+    mode = value_of(node, "mode", "linear")
+    set_attribute(node, "mode", _OLD_MODES.get(mode, mode))
+    return None
+
+
+@raises("GridSample", 20)
+def _raise_grid_sample(node: NodeProto, scope: Scope) -> Outcome:
+    mode = value_of(node, "mode", "bilinear")
+    set_attribute(node, "mode", _NEW_MODES.get(mode, mode))
+    return None

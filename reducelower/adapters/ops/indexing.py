@@ -24,8 +24,6 @@ from reducelower.model.attributes import value_of
 from reducelower.model.build import make_node
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _INT64 = TensorProto.INT64
 
 

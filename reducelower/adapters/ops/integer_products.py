@@ -21,8 +21,6 @@ from reducelower.adapters.ops.quantization import by_row, saturated
 from reducelower.errors import RefusedError
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _FLOAT, _INT32, _INT64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
 _EXACT = 1 << 24
 _BYTE = 255

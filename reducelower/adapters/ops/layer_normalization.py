@@ -18,8 +18,6 @@ from reducelower.model.attributes import attribute_of, set_attribute, value_of
 from reducelower.model.numbers import HALVES
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 
 def _statistics_type(node: NodeProto, element_type: int) -> int:
     """The element type that mean and variance are taken in."""

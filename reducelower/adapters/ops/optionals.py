@@ -14,8 +14,6 @@ from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 
 def _is_optional(node: NodeProto, scope: Scope) -> bool:
     name = node.input[0]

@@ -1,9 +1,10 @@
-"""Pad at its boundaries: axes, the wrap mode, pads and value as attributes, and what it pads by then.
+"""Pad at its boundaries: axes, the wrap mode, pads and value as attributes, and what it pads by then; CenterCropPad.
 
 Where the older Pad lacks an element type or takes pads only as an attribute, each axis is gathered instead: its places
 are numbered from before the first to behind the last, and the mode says which element stands for one outside.
 
-Source: https://onnx.ai/onnx/operators/onnx__Pad.html (1, 2, 11, 18, 19).
+Sources: https://onnx.ai/onnx/operators/onnx__Pad.html (1, 2, 11, 18, 19),
+https://onnx.ai/onnx/operators/onnx__CenterCropPad.html (18).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.casts import refusal
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import counted_axes, from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
@@ -22,8 +24,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.scope.scope import Scope
-
-__all__: list[str] = []
 
 _INT64 = TensorProto.INT64
 
@@ -276,3 +276,18 @@ def _lower_name(node: NodeProto, scope: Scope) -> Outcome:
     ends = [min(pads[axis + half], 0) or TO_THE_END for axis in cropped]
     node.input[0] = body.add("Slice", node.input[0], tail="cropped", axes=cropped, starts=starts, ends=ends)
     return [*body.nodes, node]
+
+
+@expresses("CenterCropPad", opset=18)
+def _with_shape_of_64_bits(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+    """The same operator on the shape in 64 bits, from where the body in its schema goes on.
+
+    That one (onnx 1.23.2) compares the shape with that of the data, which has 64 bits, and so takes no other.
+    """
+    shape = node.input[1]
+    if scope.needed_element_type(shape) == TensorProto.INT64:
+        return None
+    body = Writer(node, scope)
+    body.yields("CenterCropPad", node.input[0], body.add("Cast", shape, tail="shape", to=TensorProto.INT64))
+    body.nodes[-1].attribute.extend(node.attribute)
+    return body.nodes

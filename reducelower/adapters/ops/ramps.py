@@ -14,8 +14,6 @@ from reducelower.model.attributes import value_of
 from reducelower.model.numbers import HALVES
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _INT64, _DOUBLE = TensorProto.INT64, TensorProto.DOUBLE
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 

@@ -12,8 +12,6 @@ from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.model.attributes import drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _BATCH_AND_NEXT = [1, 0, 2]
 _INPUTS = (0, 5, 6)  # X, initial_h and initial_c; the other inputs have no batch.
 

@@ -19,8 +19,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _FLOAT, _INT64 = TensorProto.FLOAT, TensorProto.INT64
 _WIDE = (TensorProto.FLOAT, TensorProto.DOUBLE)
 

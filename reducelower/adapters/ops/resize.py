@@ -25,8 +25,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 
 def _given(node: NodeProto, index: int, scope: Scope) -> str:
     """The name of an input, empty where it is absent or a constant without elements, which says the same."""

@@ -16,8 +16,6 @@ from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.model.attributes import attribute_of, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _OPERATORS = ("Hardmax", "LogSoftmax", "Softmax")
 
 

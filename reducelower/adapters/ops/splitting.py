@@ -16,8 +16,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 
 @lowers("Split", 18)
 def _lower_number_of_outputs(node: NodeProto, scope: Scope) -> Outcome:

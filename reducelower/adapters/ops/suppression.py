@@ -19,8 +19,6 @@ from reducelower.adapters.ops.slicing import ramp
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _FLOAT, _INT64, _BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 

@@ -17,8 +17,6 @@ from reducelower.model.attributes import attribute_of, drop_attribute, set_attri
 from reducelower.model.numbers import FLOATS
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 
 def _opposite(body: Writer, data: str, element_type: int) -> tuple[str, list[str]]:
     """What reverses the order of data, and back again: -x, or for integers -1 - x, which cannot overflow."""

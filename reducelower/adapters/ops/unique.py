@@ -15,8 +15,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _INT64 = TensorProto.INT64
 
 
