@@ -15,7 +15,7 @@ BIN := .venv/bin
 demo: .venv/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/command_line.sh
 	@printf '\n$$ python examples/library.py\n'
-	$(BIN)/python examples/library.py
+	@$(BIN)/python examples/library.py
 
 test: .venv/installed-dev
 	$(BIN)/ruff check .

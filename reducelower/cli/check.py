@@ -15,15 +15,19 @@ from reducelower.cli.options import (
     EXCLUDE_OPTION,
     FOR_OPTION,
     IR_VERSION_OPTION,
+    MODELS,
+    QUIET_OPTION,
+    REPORT_OPTION,
+    WITHOUT_OPTION,
+    WORKERS_OPTIONS,
     Command,
     conversion_options,
-    report_option,
     settings_of,
     target_of,
-    workers_options,
+    with_options,
 )
 from reducelower.cli.text import check_text, github_annotations, paragraph
-from reducelower.cli.types import FILE, OPERATOR, OPSET
+from reducelower.cli.types import OPSET
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import BAD_USAGE, DONE, REFUSED
 
@@ -36,30 +40,29 @@ __all__ = ["check", "inspect"]
 
 
 @click.command("check", cls=Command)
-@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
-@click.option("--opset", type=OPSET, help="Opset version that the models should have.  [default: the model's own]")
-@FOR_OPTION
-@click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; repeatable.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "github", "junit"]),
-    default="text",
-    show_default=True,
-    help="Report for people, for programs, as GitHub annotations, as JUnit XML.",
+@with_options(
+    MODELS,
+    click.option("--opset", type=OPSET, help="Opset version that the models should have.  [default: the model's own]"),
+    FOR_OPTION,
+    WITHOUT_OPTION,
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json", "github", "junit"]),
+        default="text",
+        show_default=True,
+        help="Report for people, for programs, as GitHub annotations, as JUnit XML.",
+    ),
+    conversion_options("stable"),
+    (IR_VERSION_OPTION, REPORT_OPTION, EXCLUDE_OPTION, *WORKERS_OPTIONS),
+    click.option(
+        "--require-target",
+        is_flag=True,
+        help="Fail rather than inspect where no option says what to check for; for hooks.",
+    ),
+    QUIET_OPTION,
+    click.option("-v", "--verbose", is_flag=True, help="List every node that would be rewritten."),
 )
-@conversion_options("stable")
-@IR_VERSION_OPTION
-@report_option
-@EXCLUDE_OPTION
-@workers_options
-@click.option(
-    "--require-target",
-    is_flag=True,
-    help="Fail rather than inspect where no option says what to check for; for hooks.",
-)
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status gives the answer.")
-@click.option("-v", "--verbose", is_flag=True, help="List every node that would be rewritten.")
 @click.pass_context
 def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
     """Say what a conversion would rewrite and what it would refuse; nothing is written.
@@ -125,7 +128,7 @@ _MOST_FAULTS = 3
 
 
 @click.command("inspect")
-@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+@MODELS
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model, a line each.")
 def inspect(models: tuple[str, ...], as_json: bool) -> int:
     """Say what is in a model, which opset versions it can reach, and which runtimes would get it wrong.

@@ -10,7 +10,15 @@ import click
 
 from reducelower.cli import console
 from reducelower.cli.console import shown
-from reducelower.cli.options import JSON_OPTION, Command, report_option, settings_of, verification_options
+from reducelower.cli.options import (
+    JSON_OPTION,
+    QUIET_OPTION,
+    REPORT_OPTION,
+    VERIFICATION_OPTIONS,
+    Command,
+    settings_of,
+    with_options,
+)
 from reducelower.cli.text import paragraph
 from reducelower.cli.types import FILE
 from reducelower.options import Settings, Target
@@ -30,18 +38,19 @@ __all__ = ["diff", "verify"]
 @click.command("verify", cls=Command)
 @click.argument("before", type=FILE, metavar="MODEL")
 @click.argument("after", type=FILE, metavar="[AFTER]", required=False)
-@verification_options
-@report_option
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
+@with_options(
+    (*VERIFICATION_OPTIONS, REPORT_OPTION),
+    click.option(
+        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
+    ),
+    JSON_OPTION,
 )
-@JSON_OPTION
 @click.option(
     "--allow-not-shown",
     is_flag=True,
     help="Exit with status 0 also where nothing differs but not everything could be seen.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status gives the answer.")
+@QUIET_OPTION
 def verify(before: str, after: str | None, **options: Any) -> int:
     """Run what differs between two models by itself, then both, and compare; or one model in several runtimes.
 
@@ -141,8 +150,8 @@ _MOST_NODES = 12
 @click.argument("before", type=FILE, metavar="A")
 @click.argument("after", type=FILE, metavar="B")
 @JSON_OPTION
-@report_option
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only; the exit status gives the answer.")
+@REPORT_OPTION
+@QUIET_OPTION
 def diff(before: str, after: str, **options: Any) -> int:
     """Say what differs between two models by structure: operators, attributes, constants, types, metadata.
 

@@ -10,40 +10,47 @@ import click
 from reducelower.cli.options import (
     FOR_OPTION,
     IR_VERSION_OPTION,
+    MODEL_OPTIONS,
+    MODELS,
+    OUTPUT_OPTIONS,
     REPAIR_OPTION,
+    REPORT_OPTION,
+    VERIFICATION_OPTIONS,
+    WITHOUT_OPTION,
     Command,
+    Option,
     conversion_options,
-    model_options,
-    output_options,
-    report_option,
     settings_of,
     target_of,
-    verification_options,
+    with_options,
 )
-from reducelower.cli.types import FILE, OPERATOR, OPSET, RULES
+from reducelower.cli.types import OPERATOR, OPSET, RULES
 from reducelower.model.suggestions import did_you_mean
 from reducelower.options import Target
 
 __all__ = ["convert", "expand", "raise_", "repair"]
 
 
+def _operators(text: str) -> Option:
+    return click.option("--op", "operators", type=OPERATOR, multiple=True, help=text)
+
+
 @click.command("convert", cls=Command)
-@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
-@click.option("--opset", type=OPSET, help="Opset version to convert to.  [default with --for: whichever suits it]")
-@FOR_OPTION
-@output_options
-@click.option("--without", type=OPERATOR, multiple=True, help="Operator that must not remain; repeatable.")
-@click.option(
-    "--raise",
-    "is_raised",
-    is_flag=True,
-    help="Then fold what spells out a normalization or a composite reduction into that operator, as raise does.",
+@with_options(
+    MODELS,
+    click.option("--opset", type=OPSET, help="Opset version to convert to.  [default with --for: whichever suits it]"),
+    FOR_OPTION,
+    OUTPUT_OPTIONS,
+    WITHOUT_OPTION,
+    click.option(
+        "--raise",
+        "is_raised",
+        is_flag=True,
+        help="Then fold what spells out a normalization or a composite reduction into that operator, as raise does.",
+    ),
+    conversion_options("stable"),
+    (IR_VERSION_OPTION, REPAIR_OPTION, *VERIFICATION_OPTIONS, REPORT_OPTION),
 )
-@conversion_options("stable")
-@IR_VERSION_OPTION
-@REPAIR_OPTION
-@verification_options
-@report_option
 @click.pass_context
 def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
     """Convert models to another opset version or for a runtime, and verify them.
@@ -70,19 +77,13 @@ def convert(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> i
 
 
 @click.command("expand", cls=Command)
-@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
-@click.option(
-    "--op",
-    "operators",
-    type=OPERATOR,
-    multiple=True,
-    help="Operator to replace; repeatable.  [default: the composite Reduce operators]",
+@with_options(
+    MODELS,
+    _operators("Operator to replace; repeatable.  [default: the composite Reduce operators]"),
+    OUTPUT_OPTIONS,
+    conversion_options("spec"),
+    (REPAIR_OPTION, *VERIFICATION_OPTIONS, REPORT_OPTION),
 )
-@output_options
-@conversion_options("spec")
-@REPAIR_OPTION
-@verification_options
-@report_option
 def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
     """Replace composite Reduce operators by simpler ones, at the model's own opset version, and verify.
 
@@ -106,26 +107,19 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
 
 
 @click.command("raise", cls=Command)
-@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
-@click.option(
-    "--op",
-    "operators",
-    type=OPERATOR,
-    multiple=True,
-    help="Operator to raise to; repeatable.  [default: all that there are forms for]",
+@with_options(
+    MODELS,
+    _operators("Operator to raise to; repeatable.  [default: all that there are forms for]"),
+    OUTPUT_OPTIONS,
+    click.option(
+        "--rules",
+        type=RULES,
+        default="core",
+        metavar="DIR",
+        help="Folder of rules whose bodies are looked for, besides those that come with reducelower.",
+    ),
+    (*MODEL_OPTIONS, REPAIR_OPTION, *VERIFICATION_OPTIONS, REPORT_OPTION),
 )
-@output_options
-@click.option(
-    "--rules",
-    type=RULES,
-    default="core",
-    metavar="DIR",
-    help="Folder of rules whose bodies are looked for, besides those that come with reducelower.",
-)
-@model_options
-@REPAIR_OPTION
-@verification_options
-@report_option
 def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) -> int:
     """Fold primitive forms into the operators they spell out, and verify: the way back from expand.
 
@@ -152,11 +146,7 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
 
 
 @click.command("repair", cls=Command)
-@click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
-@output_options
-@model_options
-@verification_options
-@report_option
+@with_options(MODELS, OUTPUT_OPTIONS, MODEL_OPTIONS, VERIFICATION_OPTIONS, REPORT_OPTION)
 def repair(models: tuple[str, ...], **options: Any) -> int:
     """Repair models that runtimes accept and the ONNX checker rejects, at their own opset version.
 

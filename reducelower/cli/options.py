@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
@@ -16,6 +16,7 @@ from reducelower.cli.types import (
     FOLDER,
     INPUT_FILE,
     IR_VERSION,
+    OPERATOR,
     RULES,
     RUNTIME,
     TOLERANCE,
@@ -32,20 +33,26 @@ __all__ = [
     "FOR_OPTION",
     "IR_VERSION_OPTION",
     "JSON_OPTION",
+    "MODELS",
+    "MODEL_OPTIONS",
+    "OUTPUT_OPTIONS",
+    "QUIET_OPTION",
     "REPAIR_OPTION",
+    "REPORT_OPTION",
+    "VERIFICATION_OPTIONS",
+    "WITHOUT_OPTION",
+    "WORKERS_OPTIONS",
     "Command",
+    "Option",
     "conversion_options",
-    "model_options",
-    "output_options",
-    "report_option",
     "settings_of",
     "target_of",
-    "tolerances_of",
-    "verification_options",
-    "workers_options",
+    "with_options",
 ]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Option: TypeAlias = Callable[[Any], Any]
+"""What `click.option` and `click.argument` return."""
 
 
 _WITH_VERIFICATION = ("dims", "inputs", "test_data", "runtimes", "provider", "tolerances", "budget", "strict")
@@ -115,66 +122,60 @@ def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, 
     return runtimes
 
 
-def _pairs(flag: str, name: str, value: ParamType | type, meta: str, text: str) -> Callable[[Decorated], Decorated]:
+def _pairs(flag: str, name: str, value: ParamType | type, meta: str, text: str) -> Option:
     return click.option(flag, name, type=Pairs(value, meta), metavar=meta, multiple=True, callback=_mapping, help=text)
 
 
-def _all(options: Iterable[Callable[[Decorated], Decorated]]) -> Callable[[Decorated], Decorated]:
-    """Apply decorators so that help lists the options in the order they are given here."""
-    return lambda function: functools.reduce(lambda inner, option: option(inner), reversed(list(options)), function)
+def with_options(*groups: Option | Sequence[Option]) -> Callable[[Decorated], Decorated]:
+    """Give a command options, alone and in groups; its help lists them in this order."""
+    each = [option for group in groups for option in ([group] if callable(group) else group)]
+    return lambda function: functools.reduce(lambda inner, option: option(inner), reversed(each), function)
 
 
-def model_options(function: Decorated) -> Decorated:
-    """Options that tell the engine what the model does not state itself."""
-    return _all(
-        [
-            click.option(
-                "--freeze-defaults", is_flag=True, help="Treat initializers that are also graph inputs as constants."
-            ),
-            _pairs(
-                "--type",
-                "element_types",
-                ELEMENT_TYPE,
-                "NAME=TYPE",
-                "Element type of a value, where nothing states it.",
-            ),
-            _pairs("--rank", "ranks", click.IntRange(min=0), "NAME=N", "Rank of a value, where nothing states it."),
-        ]
-    )(function)
+MODELS: Option = click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
+
+WITHOUT_OPTION: Option = click.option(
+    "--without", type=OPERATOR, multiple=True, help="Operator that must not remain; repeatable."
+)
+
+MODEL_OPTIONS: Sequence[Option] = (
+    click.option("--freeze-defaults", is_flag=True, help="Treat initializers that are also graph inputs as constants."),
+    _pairs("--type", "element_types", ELEMENT_TYPE, "NAME=TYPE", "Element type of a value, where nothing states it."),
+    _pairs("--rank", "ranks", click.IntRange(min=0), "NAME=N", "Rank of a value, where nothing states it."),
+)
+"""What tells the engine what the model does not state itself."""
 
 
-def conversion_options(default_rules: str) -> Callable[[Decorated], Decorated]:
-    """Options that tell the engine what is legal and what the model does not state itself."""
-    return _all(
-        [
-            click.option(
-                "--without-type",
-                "without_types",
-                type=ELEMENT_TYPE,
-                multiple=True,
-                help="Element type that added nodes must not use, such as double.",
-            ),
-            click.option(
-                "--rules",
-                type=RULES,
-                default=default_rules,
-                show_default=True,
-                metavar="spec|stable|core|DIR",
-                help="Rule book that bodies come from.",
-            ),
-            model_options,
-        ]
+def conversion_options(default_rules: str) -> Sequence[Option]:
+    """What tells the engine what is legal and what the model does not state itself."""
+    return (
+        click.option(
+            "--without-type",
+            "without_types",
+            type=ELEMENT_TYPE,
+            multiple=True,
+            help="Element type that added nodes must not use, such as double.",
+        ),
+        click.option(
+            "--rules",
+            type=RULES,
+            default=default_rules,
+            show_default=True,
+            metavar="spec|stable|core|DIR",
+            help="Rule book that bodies come from.",
+        ),
+        *MODEL_OPTIONS,
     )
 
 
-REPAIR_OPTION: Callable[[Decorated], Decorated] = click.option(
+REPAIR_OPTION: Option = click.option(
     "--repair",
     is_flag=True,
     help="First repair what runtimes accept and the checker rejects, as the command repair does.",
 )
 
 
-FOR_OPTION: Callable[[Decorated], Decorated] = click.option(
+FOR_OPTION: Option = click.option(
     "--for",
     "for_runtimes",
     type=RUNTIME,
@@ -220,7 +221,7 @@ def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
     return Settings(target, **said)
 
 
-IR_VERSION_OPTION: Callable[[Decorated], Decorated] = click.option(
+IR_VERSION_OPTION: Option = click.option(
     "--ir-version",
     type=IR_VERSION,
     default="auto",
@@ -229,7 +230,7 @@ IR_VERSION_OPTION: Callable[[Decorated], Decorated] = click.option(
 )
 
 
-report_option: Callable[[Decorated], Decorated] = click.option(
+REPORT_OPTION: Option = click.option(
     "--report",
     "reports",
     type=FILE,
@@ -240,89 +241,88 @@ report_option: Callable[[Decorated], Decorated] = click.option(
 )
 
 
-def verification_options(function: Decorated) -> Decorated:
-    """Options that say on what a verification runs the models, and for how long."""
-    return _all(
-        [
-            _pairs("--dim", "dims", click.IntRange(min=0), "NAME=N", "Size of a symbolic dimension for verification."),
-            click.option(
-                "--input",
-                "inputs",
-                type=INPUT_FILE,
-                metavar=INPUT_FILE.name,
-                multiple=True,
-                callback=_mapping,
-                help="Value of an input for verification, or a file of values by name.",
-            ),
-            click.option(
-                "--test-data",
-                "test_data",
-                type=FOLDER,
-                metavar="DIR",
-                help="Folder in the layout of ONNX's test data (test_data_set_0/...): inputs, and outputs to compare.",
-            ),
-            click.option(
-                "--runtime",
-                "runtimes",
-                metavar="NAME[:PYTHON]",
-                multiple=True,
-                callback=_installed,
-                help="Where the model is run: onnxruntime, reference, or a runtime that may be installed beside "
-                "another Python; repeatable.  [default: onnxruntime, and what --for names]",
-            ),
-            click.option(
-                "--provider",
-                metavar="NAME",
-                default="",
-                help="Execution provider of onnxruntime, such as cuda, where the build that is installed has it.  "
-                "[default: cpu]",
-            ),
-            click.option(
-                "--tolerance",
-                "tolerances",
-                type=Pairs(TOLERANCE, "TYPE=TOLERANCE"),
-                metavar="TYPE=TOLERANCE",
-                multiple=True,
-                callback=_by_element_type,
-                help="What counts as the same, such as float=16ulp, float16=1e-2 (relative), double=1e-9abs.",
-            ),
-            click.option(
-                "--rtol",
-                type=click.FloatRange(min=0),
-                metavar="R",
-                help="Largest relative error of a float, of its own magnitude; beside the ULP that --tolerance sets.",
-            ),
-            click.option(
-                "--atol", type=click.FloatRange(min=0), metavar="A", help="Largest absolute error of a float."
-            ),
-            click.option(
-                "--verify-budget",
-                "budget",
-                type=click.FloatRange(min=0, min_open=True),
-                default=60.0,
-                show_default=True,
-                metavar="SECONDS",
-                callback=_time,
-                help="Time for running the models.",
-            ),
-            click.option(
-                "--verify-strict",
-                "strict",
-                is_flag=True,
-                help="What is not shown to be equivalent, in every runtime, is a failure.",
-            ),
-        ]
-    )(function)
+VERIFICATION_OPTIONS: Sequence[Option] = (
+    _pairs("--dim", "dims", click.IntRange(min=0), "NAME=N", "Size of a symbolic dimension for verification."),
+    click.option(
+        "--input",
+        "inputs",
+        type=INPUT_FILE,
+        metavar=INPUT_FILE.name,
+        multiple=True,
+        callback=_mapping,
+        help="Value of an input for verification, or a file of values by name.",
+    ),
+    click.option(
+        "--test-data",
+        "test_data",
+        type=FOLDER,
+        metavar="DIR",
+        help="Folder in the layout of ONNX's test data (test_data_set_0/...): inputs, and outputs to compare.",
+    ),
+    click.option(
+        "--runtime",
+        "runtimes",
+        metavar="NAME[:PYTHON]",
+        multiple=True,
+        callback=_installed,
+        help="Where the model is run: onnxruntime, reference, or a runtime that may be installed beside "
+        "another Python; repeatable.  [default: onnxruntime, and what --for names]",
+    ),
+    click.option(
+        "--provider",
+        metavar="NAME",
+        default="",
+        help="Execution provider of onnxruntime, such as cuda, where the build that is installed has it.  "
+        "[default: cpu]",
+    ),
+    click.option(
+        "--tolerance",
+        "tolerances",
+        type=Pairs(TOLERANCE, "TYPE=TOLERANCE"),
+        metavar="TYPE=TOLERANCE",
+        multiple=True,
+        callback=_by_element_type,
+        help="What counts as the same, such as float=16ulp, float16=1e-2 (relative), double=1e-9abs.",
+    ),
+    click.option(
+        "--rtol",
+        type=click.FloatRange(min=0),
+        metavar="R",
+        help="Largest relative error of a float, of its own magnitude; beside the ULP that --tolerance sets.",
+    ),
+    click.option("--atol", type=click.FloatRange(min=0), metavar="A", help="Largest absolute error of a float."),
+    click.option(
+        "--verify-budget",
+        "budget",
+        type=click.FloatRange(min=0, min_open=True),
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        callback=_time,
+        help="Time for running the models.",
+    ),
+    click.option(
+        "--verify-strict",
+        "strict",
+        is_flag=True,
+        help="What is not shown to be equivalent, in every runtime, is a failure.",
+    ),
+)
+"""On what a verification runs the models, and for how long."""
 
 
-JSON_OPTION: Callable[[Decorated], Decorated] = click.option(
+QUIET_OPTION: Option = click.option(
+    "-q", "--quiet", is_flag=True, help="Print errors only; the exit status gives the answer."
+)
+
+JSON_OPTION: Option = click.option(
     "--json",
     "as_json",
     is_flag=True,
     help="Print one JSON object per model on standard output, a line each, as the report's schema describes it.",
 )
 
-EXCLUDE_OPTION: Callable[[Decorated], Decorated] = click.option(
+EXCLUDE_OPTION: Option = click.option(
     "--exclude",
     "exclude",
     metavar="GLOB",
@@ -350,58 +350,48 @@ def tolerances_of(options: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def workers_options(function: Decorated) -> Decorated:
-    """Options that say who does the work of a run over many models."""
-    return _all(
-        [
-            click.option(
-                "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for many models."
-            ),
-            click.option(
-                "--scheduler",
-                metavar="tcp://HOST:PORT",
-                help="Dask cluster that does the work; its workers must see the same files.",
-            ),
-        ]
-    )(function)
+WORKERS_OPTIONS: Sequence[Option] = (
+    click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for many models."),
+    click.option(
+        "--scheduler",
+        metavar="tcp://HOST:PORT",
+        help="Dask cluster that does the work; its workers must see the same files.",
+    ),
+)
+"""Who does the work of a run over many models."""
 
 
-def output_options(function: Decorated) -> Decorated:
-    """Options that say where outputs go, and what is said about it."""
-    return _all(
-        [
-            click.option(
-                "-o", "--output", type=FILE, metavar="OUT", help="Output file; its extension says the format."
-            ),
-            click.option("--output-dir", type=FOLDER, metavar="DIR", help="Folder for the outputs of many models."),
-            click.option("--in-place", is_flag=True, help="Replace the inputs."),
-            click.option("--backup", is_flag=True, help="With --in-place, keep each input as MODEL.onnx.bak."),
-            EXCLUDE_OPTION,
-            click.option("--force", "overwrite", is_flag=True, help="Replace existing outputs."),
-            click.option(
-                "--external-data",
-                type=click.Choice(["copy", "link", "keep"]),
-                default="copy",
-                show_default=True,
-                help="How external data comes to another folder: shared or copied blocks, hard links, or not at all.",
-            ),
-            click.option("--verify/--no-verify", default=True, help="Run both models and compare.  [default: verify]"),
-            workers_options,
-            click.option(
-                "--resume",
-                is_flag=True,
-                help="Keep records beside the outputs, and skip what was made of the same model and options before.",
-            ),
-            click.option(
-                "--format",
-                "form",
-                type=click.Choice(["text", "github"]),
-                default="text",
-                show_default=True,
-                help="Report for people, or problems as GitHub annotations.",
-            ),
-            JSON_OPTION,
-            click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
-            click.option("-v", "--verbose", is_flag=True, help="List every rewritten node."),
-        ]
-    )(function)
+OUTPUT_OPTIONS: Sequence[Option] = (
+    click.option("-o", "--output", type=FILE, metavar="OUT", help="Output file; its extension says the format."),
+    click.option("--output-dir", type=FOLDER, metavar="DIR", help="Folder for the outputs of many models."),
+    click.option("--in-place", is_flag=True, help="Replace the inputs."),
+    click.option("--backup", is_flag=True, help="With --in-place, keep each input as MODEL.onnx.bak."),
+    EXCLUDE_OPTION,
+    click.option("--force", "overwrite", is_flag=True, help="Replace existing outputs."),
+    click.option(
+        "--external-data",
+        type=click.Choice(["copy", "link", "keep"]),
+        default="copy",
+        show_default=True,
+        help="How external data comes to another folder: shared or copied blocks, hard links, or not at all.",
+    ),
+    click.option("--verify/--no-verify", default=True, help="Run both models and compare.  [default: verify]"),
+    *WORKERS_OPTIONS,
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Keep records beside the outputs, and skip what was made of the same model and options before.",
+    ),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "github"]),
+        default="text",
+        show_default=True,
+        help="Report for people, or problems as GitHub annotations.",
+    ),
+    JSON_OPTION,
+    click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
+    click.option("-v", "--verbose", is_flag=True, help="List every rewritten node."),
+)
+"""Where outputs go, and what is said about it."""
