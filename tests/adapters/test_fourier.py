@@ -65,3 +65,13 @@ def test_a_signal_of_unknown_length_is_refused() -> None:
     constants = {"step": np.array(STEP), "window": WINDOW}
     made = one("STFT", {"x": data}, 17, constants=constants, ranked=["x"])
     assert "the length of the signal" in refusal(made, 16)
+
+
+@pytest.mark.parametrize("target", [16, 9])
+@pytest.mark.parametrize(("size", "length"), [(5, None), (5, 8), (5, 9), (4, 9), (6, 7)])
+def test_the_inverse_from_one_side_is_real(size: int, length: int | None, target: int) -> None:
+    signal = np.random.default_rng(2).normal(size=(2, size, 2)).astype(np.float32)
+    constants = {} if length is None else {"l": np.array(length)}
+    made = one("DFT", {"x": signal}, 17, constants=constants, inverse=1, onesided=1, axis=1)
+    expected = np.fft.irfft(signal[..., 0] + 1j * signal[..., 1], length, axis=1)[..., None].astype(np.float32)
+    assert_same(made, {"x": signal}, target, expected)

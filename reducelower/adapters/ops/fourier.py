@@ -33,7 +33,10 @@ _OLDEST_STFT = "opset 17 is the oldest that has STFT"
 
 @expresses("DFT", opset=12, reads=17)
 def _dft(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """Real and imaginary part of the sum of x * exp(-2 pi i k n / length), or of its inverse."""
+    """Real and imaginary part of the sum of x * exp(-2 pi i k n / length), or of its inverse.
+
+    The inverse from one side is real: what stands for itself and its mirror image counts twice.
+    """
     body = Writer(node, scope)
     shape = scope.shape(node.input[0])
     rank = scope.needed_rank(node.input[0])
@@ -45,17 +48,21 @@ def _dft(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if body.input(1) and given is None:
         raise RefusedError("its dft_length is computed at run time", _OLDEST)
     size = int(shape[axis] or 0)
-    length = size if given is None else int(given.reshape(-1)[0])
-    if (inverse and onesided) or size * length > _LARGEST or not length:
-        raise RefusedError("it is an inverse from one side, or its length is too large for a matrix", _OLDEST)
+    is_mirrored = inverse and onesided
+    length = (2 * (size - 1) if is_mirrored else size) if given is None else int(given.reshape(-1)[0])
+    if size * length > _LARGEST or not length:
+        raise RefusedError("its length is zero, or too large for a matrix", _OLDEST)
     if body.input(1):
         scope.release(body.input(1))
     element_type = scope.needed_element_type(node.input[0])
     wide = TensorProto.FLOAT if element_type in HALVES else element_type
-    count = length // 2 + 1 if onesided else length
+    count = length // 2 + 1 if onesided and not inverse else length
     # What lies behind the length is cut off, what the signal lacks is zero.
     angles = 2 * np.pi * (np.outer(np.arange(size), np.arange(count)) % length) / length
-    kept = (np.arange(size) < length)[:, None] / (length if inverse else 1)
+    place = np.arange(size)[:, None]
+    kept = (place < length) / (length if inverse else 1)
+    if is_mirrored:
+        kept = (2 * place <= length) * (1 + (place > 0) * (2 * place < length)) / length
     cosines = body.constant(np.cos(angles) * kept, wide, "cosines")
     sines = body.constant(np.sin(angles) * kept * (-1 if inverse else 1), wide, "sines")
     # The axis comes last, so that the matrices stand on the right.
@@ -67,14 +74,15 @@ def _dft(node: NodeProto, scope: Scope) -> list[NodeProto]:
         which = body.constant(part, TensorProto.INT64, f"part_{part}")
         values = body.add("Gather", data, which, tail="part", axis=rank - 1)
         parts.append(body.add("Transpose", values, tail="turned", perm=order))
-    real = body.add("MatMul", parts[0], cosines, tail="real")
-    imaginary = body.add("Neg", body.add("MatMul", parts[0], sines), tail="imaginary")
+    results = [body.add("MatMul", parts[0], cosines, tail="real")]
+    if not is_mirrored:
+        results.append(body.add("Neg", body.add("MatMul", parts[0], sines), tail="imaginary"))
     if len(parts) == 2:
-        real = body.add("Add", real, body.add("MatMul", parts[1], sines), tail="real")
-        imaginary = body.add("Add", imaginary, body.add("MatMul", parts[1], cosines), tail="imaginary")
+        others = zip(results, (sines, cosines), ("real", "imaginary"), strict=False)
+        results = [body.add("Add", part, body.add("MatMul", parts[1], by), tail=tail) for part, by, tail in others]
     results = [
         body.add("Unsqueeze", body.add("Transpose", part, tail="back", perm=back), tail="column", axes=[rank - 1])
-        for part in (real, imaginary)
+        for part in results
     ]
     if wide == element_type:
         return body.yields("Concat", *results, axis=rank - 1)
