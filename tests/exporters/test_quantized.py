@@ -91,7 +91,7 @@ KINDS = [
 def test_every_bit_is_the_same_at_every_opset(kind: str, opset: int, tmp_path: Path) -> None:
     model = quantized(kind, opset, tmp_path)
     expected = run(model, optimized=False)
-    for target in (9, 10, 11, 12, 13, 17, 20, 21, 23):
+    for target in (7, 8, 9, 10, 11, 12, 13, 17, 20, 21, 23):
         converted = reducelower.convert_version(model, target)
         checker.check_model(converted, full_check=True)
         np.testing.assert_array_equal(run(converted, optimized=False), expected, f"opset {target}")

@@ -275,7 +275,7 @@ def saturated(body: Writer, data: str, zero: str, element_type: int) -> list[Nod
         raise RefusedError(
             f"it quantizes to {element_type_name(element_type)}, and opset {body.scope.target_opset} has no such type"
         )
-    data = body.add("Round", data, tail="rounded")
+    data = body.add("Round", data, tail="rounded") if body.scope.target_opset >= 11 else _rounded(body, data)
     if zero:
         data = body.add("Add", data, body.add("Cast", zero, tail="zero", to=TensorProto.FLOAT), tail="shifted")
     limits = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type))
@@ -283,9 +283,26 @@ def saturated(body: Writer, data: str, zero: str, element_type: int) -> list[Nod
     return body.yields("Cast", body.add("Clip", data, *bounds), to=element_type)
 
 
+def _rounded(body: Writer, data: str) -> str:
+    """Append what rounds float32 numbers that are to be saturated, halves to even: one is added to the floor, or not.
+
+    What lies beyond 2^17 is out of every range. Above an odd floor a half goes up, which is 2^-24 away from the next
+    number below it.
+    """
+    half, step = (body.constant(value, TensorProto.FLOAT, tail) for value, tail in ((0.5, "half"), (2.0**-23, "step")))
+    bounds = [body.constant(bound, TensorProto.FLOAT, "far") for bound in (-(2.0**17), 2.0**17)]
+    data = body.add("Clip", data, *bounds, tail="near")
+    floor = body.add("Floor", data)
+    halved = body.add("Mul", floor, half, tail="halved")
+    odd = body.add("Sub", halved, body.add("Floor", halved), tail="half_if_odd")
+    limit = body.add("Sub", half, body.add("Mul", odd, step), tail="limit")
+    goes_up = body.add("Less", limit, body.add("Sub", data, floor, tail="rest"), tail="goes_up")
+    return body.add("Add", floor, body.add("Cast", goes_up, to=TensorProto.FLOAT), tail="rounded")
+
+
 @expresses("MatMulInteger", opset=9)
 def _matmul_integer(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """The product of the differences to the zero points, in int32."""
+    """The product of the differences to the zero points, in int32; below opset 9 in double, which holds it."""
     body = Writer(node, scope)
     factors = []
     for index in (0, 1):
@@ -296,7 +313,11 @@ def _matmul_integer(node: NodeProto, scope: Scope) -> list[NodeProto]:
                 zero = by_row(body, zero, body.input(2))
             factor = body.add("Sub", factor, zero, tail="difference")
         factors.append(factor)
-    return body.yields("MatMul", *factors)
+    if scope.target_opset >= 9:
+        return body.yields("MatMul", *factors)
+    wide = [body.add("Cast", factor, tail="double", to=TensorProto.DOUBLE) for factor in factors]
+    whole = body.add("Cast", body.add("MatMul", *wide), tail="whole", to=TensorProto.INT64)
+    return body.yields("Cast", whole, to=TensorProto.INT32)
 
 
 def by_row(body: Writer, name: str, source: str) -> str:
