@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -16,7 +17,7 @@ from reducelower import __version__
 from reducelower.model.text import shown
 from reducelower.outcome import Outcome
 from reducelower.report import picture, plot
-from reducelower.report.details import Details, DistinctRewrite, Fate, NodeRow
+from reducelower.report.details import Details, DistinctRewrite, Fate
 from reducelower.report.writing import Report
 
 __all__ = ["render", "rendered", "shipped"]
@@ -32,36 +33,24 @@ _GOOD = ("equal", "improved")
 
 
 @dataclass(frozen=True)
-class _Rewrite:
-    """A distinct rewrite, ready to show."""
-
-    facts: DistinctRewrite
-    before: Markup | None
-    after: Markup | None
-    opsets: tuple[int, int]
-    left_out: int
-    plot: Markup | None
-    is_open: bool
-
-    @property
-    def status(self) -> str:
-        return self.facts.finding.status if self.facts.finding is not None else "not verified"
-
-
-@dataclass(frozen=True)
 class _Section:
-    """One model, ready to show."""
+    """One model, ready to show.
+
+    Attributes:
+        number: its place on the page, from 1.
+        facts: what came of it.
+        details: what is known of its nodes, as much as there is room for.
+        rewrites: the distinct rewrites, the worst first, each with whether it is shown open and with pictures.
+        totals: how many nodes came to each fate.
+        is_open: whether the section is shown open.
+    """
 
     number: int
     facts: Outcome
-    versions: str
-    rewrites: tuple[_Rewrite, ...]
-    rows: tuple[NodeRow, ...]
+    details: Details
+    rewrites: tuple[tuple[DistinctRewrite, bool, bool], ...]
     totals: tuple[tuple[Fate, int], ...]
-    left_out: tuple[tuple[str, Fate, int], ...]
     is_open: bool
-    operators: tuple[tuple[str, int, int], ...] = ()
-    size: str = ""
 
 
 def render(report: Report) -> str:
@@ -77,6 +66,10 @@ def render(report: Report) -> str:
         title=_title(report),
         warnings=_warnings(report),
         good=_GOOD,
+        size=_size,
+        most_operators=_MOST_OPERATORS,
+        draw=picture.draw,
+        plot=plot.of_site,
     )
 
 
@@ -135,21 +128,15 @@ def _sections(report: Report) -> Iterator[_Section]:
     count = max(len(report.models), 1)
     row_limit, picture_limit = max(_MOST_ROWS // count, 20), max(_MOST_PICTURES // count, 2)
     for number, model in enumerate(sorted(report.models, key=lambda model: model.passed), 1):
-        details = model.details or Details((), (), {}, {})
-        rows, left_out = _within(details, row_limit)
+        details = _within(model.details or Details((), (), {}, {}), row_limit)
+        rewrites = enumerate(sorted(details.rewrites, key=_severity))
         yield _Section(
             number,
             model,
-            model.plan.versions if model.plan is not None else "",
-            tuple(
-                _rewrite(item, at < picture_limit, at < _OPEN) for at, item in enumerate(_worst_first(details.rewrites))
-            ),
-            rows,
+            details,
+            tuple((item, at < _OPEN or _is_wrong(item), at < picture_limit) for at, item in rewrites),
             tuple((fate, details.totals[fate]) for fate in _FATES if details.totals.get(fate)),
-            tuple((kind, fate, many) for (kind, fate), many in sorted(left_out.items(), key=lambda item: -item[1])),
             count == 1 or not model.passed,
-            details.operators[:_MOST_OPERATORS],
-            _size(details.sizes),
         )
 
 
@@ -161,40 +148,27 @@ def _size(sizes: tuple[int, int]) -> str:
     return f"{before:,} bytes" if not after or after == before else f"{before:,} → {after:,} bytes"
 
 
-def _worst_first(rewrites: Iterable[DistinctRewrite]) -> list[DistinctRewrite]:
-    """Rewrites by what verifying them gave; what was not verified stands between what is wrong and what is right."""
+def _severity(item: DistinctRewrite) -> int:
+    """What was not verified stands between what is wrong and what is right."""
     order = ("different", "overflow", "not run", "improved", "equal")
-
-    def severity(item: DistinctRewrite) -> int:
-        status = item.finding.status if item.finding is not None else "not run"
-        return order.index(status) if status in order else 0
-
-    return sorted(rewrites, key=severity)
+    status = item.finding.status if item.finding is not None else "not run"
+    return order.index(status) if status in order else 0
 
 
-def _within(details: Details, limit: int) -> tuple[tuple[NodeRow, ...], dict[tuple[str, Fate], int]]:
-    """The rows that fit on the page; those that say least go first."""
+def _is_wrong(item: DistinctRewrite) -> bool:
+    return item.finding is not None and item.finding.status not in _GOOD
+
+
+def _within(details: Details, limit: int) -> Details:
+    """The details with as many rows as fit on the page; those that say least go first."""
     spare = max(len(details.rows) - limit, 0)
-    left_out = dict(details.left_out)
+    left_out = Counter(details.left_out)
     dropped: set[int] = set()
     for fate in reversed(_FATES):
         for at in reversed(range(len(details.rows))):
             row = details.rows[at]
             if len(dropped) < spare and row.fate == fate:
                 dropped.add(at)
-                left_out[row.op_type, fate] = left_out.get((row.op_type, fate), 0) + 1
-    return tuple(row for at, row in enumerate(details.rows) if at not in dropped), left_out
-
-
-def _rewrite(item: DistinctRewrite, with_pictures: bool, is_open: bool) -> _Rewrite:
-    before = after = drawn = None
-    opsets, left_out = (0, 0), 0
-    if item.pictures is not None and with_pictures:
-        fragments = item.pictures
-        before = picture.draw(fragments[0], f"{item.op_type} before")
-        after = picture.draw(fragments[1], f"{item.op_type} after, by {shown(item.rule)}")
-        opsets, left_out = (fragments[0].opset, fragments[1].opset), fragments[1].left_out
-    if item.finding is not None and any(item.finding.ulps):
-        drawn = plot.draw(item.finding.ulps)
-    wrong = item.finding is not None and item.finding.status not in _GOOD
-    return _Rewrite(item, before, after, opsets, left_out, drawn, is_open or wrong)
+                left_out[row.op_type, fate] += 1
+    rows = tuple(row for at, row in enumerate(details.rows) if at not in dropped)
+    return replace(details, rows=rows, left_out=dict(left_out.most_common()))

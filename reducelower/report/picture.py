@@ -52,7 +52,7 @@ def draw(fragment: Fragment, title: str) -> Markup:
     return Markup(
         '<svg class="graph" role="img" xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" '
         'viewBox="{m} {m} {w:.0f} {h:.0f}"><title>{title}</title><desc>{text}</desc>{parts}</svg>'
-    ).format(w=width, h=height, m=-_MARGIN, title=title, text=_in_words(fragment), parts=Markup("").join(parts))
+    ).format(w=width, h=height, m=-_MARGIN, title=shown(title), text=_in_words(fragment), parts=Markup("").join(parts))
 
 
 def _producers(fragment: Fragment) -> dict[str, int | _End]:

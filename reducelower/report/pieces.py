@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from markupsafe import Markup
-
 from reducelower.plan import Plan
 from reducelower.report import plot
 from reducelower.report.page import rendered, shipped
@@ -15,12 +13,8 @@ __all__ = ["html"]
 def html(result: object) -> str:
     """A plan or what a verification found as HTML that stands in another page, light or dark."""
     return rendered(
-        "notebook.html", style=shipped("notebook.css"), kind=_KINDS[type(result)], result=result, plot_of=_plot_of
+        "notebook.html", style=shipped("notebook.css"), kind=_KINDS[type(result)], result=result, plot_of=plot.of_site
     )
 
 
 _KINDS = {Plan: "plan", Verification: "verification", SiteVerification: "site"}
-
-
-def _plot_of(site: SiteVerification) -> Markup | None:
-    return plot.draw(site.ulps) if any(site.ulps) else None

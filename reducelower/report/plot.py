@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from reducelower.verification.result import INFINITE
+from reducelower.verification.result import INFINITE, SiteVerification
 
-__all__ = ["draw"]
+__all__ = ["draw", "of_site"]
 
 _BOUNDS = (0, 1, 2, 4, 8, 16, 64, 256, 1024, 2**20)
 _ALWAYS = 3  # buckets that are shown even when empty, so that plots compare
 _BAR, _STEP, _HEIGHT, _TOP, _LEFT = 34, 46, 84, 20, 10
+
+
+def of_site(site: SiteVerification) -> Markup | None:
+    """The plot of a rewrite that was verified; None where nothing differs."""
+    return draw(site.ulps) if any(site.ulps) else None
 
 
 def draw(ulps: Sequence[int]) -> Markup:
