@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +14,7 @@ from reducelower.api import check, legalized
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
 from reducelower.batch.task import OnStep, Step, Task
 from reducelower.errors import ConversionError
-from reducelower.failures import FAULT, describe, trace_lines, wants_trace
+from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
 from reducelower.model.document import Document
 from reducelower.model.validate import what_is_odd
@@ -143,9 +145,7 @@ def _convert(
         return replace(outcome, verdict=verdict, problems=(problem,))
     on_step("write", 0, 0)
     if settings.backup:
-        from reducelower.batch.backup import keep_backup
-
-        keep_backup(Path(task.source))
+        _keep_backup(Path(task.source))
     written = write_model(
         made,
         task.output,
@@ -156,6 +156,28 @@ def _convert(
     )
     left_behind = [file.location for file in source.external if not (written.parent / file.location).exists()]
     return replace(outcome, output=task.output, external=tuple(left_behind))
+
+
+def _keep_backup(model: Path) -> None:
+    """Give a model file a second name, ``NAME.bak``; nothing is copied where the file system has hard links.
+
+    A backup that holds the same already stays as it is.
+
+    Raises:
+        SettingError: a backup of something else is in the way.
+    """
+    from filecmp import cmp
+
+    real = Path(os.path.realpath(model))
+    backup = real.with_name(f"{real.name}.bak")
+    if backup.exists():
+        if cmp(real, backup, shallow=False):
+            return
+        raise SettingError(f"{backup} exists already and holds something else; move it away")
+    try:
+        os.link(real, backup)
+    except OSError:
+        shutil.copy2(real, backup)
 
 
 def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> Plan:

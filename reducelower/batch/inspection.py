@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto
@@ -55,7 +56,7 @@ class Inspected:
         ir_version: IR version.
         producer: what wrote it, as far as it says.
         size: bytes of the model file.
-        external: size in bytes of each file with external data, by location; None where it is missing.
+        external: size in bytes of each file with external data, by location.
         operators: how many nodes of each operator there are, in subgraphs and functions too.
         weights: how many elements there are in initializers of each element type.
         inputs, outputs: each with name, element type and shape, as ONNX's text syntax writes them.
@@ -70,7 +71,7 @@ class Inspected:
     ir_version: int
     producer: str
     size: int
-    external: Mapping[str, int | None]
+    external: Mapping[str, int]
     operators: Mapping[str, int]
     weights: Mapping[str, int]
     inputs: tuple[str, ...]
@@ -95,7 +96,7 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
     model = source.model
     found = _content(path, source, model)
     if wrong := what_is_wrong_with_source(source.document, external=source.is_partial):
-        return Inspected(**{**vars(found), "problem": wrong})
+        return replace(found, problem=wrong)
     bare = skeleton(model)
     opset = source_opset(bare)
     is_legal = fits(source.document, Target(), Settings())
@@ -104,7 +105,7 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
     blocked = {number: _first_reason(bare, number) for number in sorted(near) if 1 <= number <= latest_opset()}
     names = shipped_names() if runtimes is None else runtimes
     on = tuple(_on_runtime(bare, opset, load_runtime(name)) for name in names)
-    return Inspected(**{**vars(found), "reaches": reaches, "blocked": blocked, "runtimes": on})
+    return replace(found, reaches=reaches, blocked=blocked, runtimes=on)
 
 
 def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
@@ -117,15 +118,16 @@ def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
     weights: Counter[str] = Counter()
     for graph in all_graphs(model):
         for tensor in graph.initializer:
-            weights[_type_name(tensor.data_type)] += _elements(tensor.dims)
-    fed = [value for value in model.graph.input if value.name not in _initializers(model.graph)]
+            weights[_type_name(tensor.data_type)] += prod(tensor.dims)
+    held = {tensor.name for tensor in model.graph.initializer}
+    fed = [value for value in model.graph.input if value.name not in held]
     return Inspected(
         path,
         {entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
         model.ir_version,
         f"{model.producer_name} {model.producer_version}".strip(),
         Path(path).stat().st_size,
-        {file.location: _size(file.path) for file in source.external},
+        {file.location: file.size for file in source.external},
         dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
         dict(weights.most_common()),
         tuple(map(_value_text, fed)),
@@ -157,21 +159,6 @@ def _faults(plan: Plan) -> Iterable[str]:
         more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
         yield f"{reason.rstrip('.')}: {nodes[0]}{more}"
     yield from plan.unmended
-
-
-def _initializers(graph: GraphProto) -> set[str]:
-    return {tensor.name for tensor in graph.initializer}
-
-
-def _elements(dims: Iterable[int]) -> int:
-    count = 1
-    for dim in dims:
-        count *= dim
-    return count
-
-
-def _size(path: Path) -> int | None:
-    return path.stat().st_size if path.is_file() else None
 
 
 def _value_text(value: ValueInfoProto) -> str:

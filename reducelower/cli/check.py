@@ -183,9 +183,7 @@ def full_text(found: Inspected) -> str:
     operators = [f"{name} {found.operators[name]}" for name in names[:_MOST_OPERATORS]]
     if len(names) > _MOST_OPERATORS:
         operators.append(f"and {len(names) - _MOST_OPERATORS} more")
-    external = [
-        f"{location} ({'missing' if size is None else _bytes(size)})" for location, size in found.external.items()
-    ]
+    external = [f"{location} ({_bytes(size)})" for location, size in found.external.items()]
     rows = [
         ("opset", ", ".join(f"{domain} {version}" for domain, version in found.opsets.items())),
         ("IR version", str(found.ir_version)),

@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Features:
-    """What a node says without being run, under the names and in the terms of target files (`targets.facts.When`).
+    """What a node says without being run, under the names and in the terms of target files (`runtimes.facts.When`).
 
     Attributes:
         element_types: the element type of the data.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
+from operator import attrgetter
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.conformance.case import Case
@@ -114,10 +115,9 @@ class _Drafts:
         spans: dict[tuple[str, tuple[int, ...]], list[str]] = {}
         extremes = [case for case in self._cases if case.tag in _EXTREME]
         explained: dict[str, set[str]] = {}
-        for (operator, element_type), group in _grouped(
-            extremes, lambda case: (case.operator, case.features.element_types)
-        ):
-            opsets, names = self._overflowing(operator, group)
+        kind = attrgetter("operator", "features.element_types")
+        for (operator, element_type), group in groupby(sorted(extremes, key=kind), kind):
+            opsets, names = self._overflowing(operator, list(group))
             if opsets:
                 spans.setdefault((operator, opsets), []).append(element_type)
                 explained.setdefault(operator, set()).update(names)
@@ -213,10 +213,3 @@ def _ranges(opsets: Sequence[int], probed: Sequence[int]) -> Ranges | None:
             high = probed[last + 1] - 1 if last + 1 < len(probed) else None
             pairs.append((probed[first] if first else 0, high))
     return Ranges(tuple(pairs))
-
-
-def _grouped(cases: Iterable[Case], key: Callable[[Case], tuple[str, str]]) -> list[tuple[tuple[str, str], list[Case]]]:
-    found: dict[tuple[str, str], list[Case]] = {}
-    for case in cases:
-        found.setdefault(key(case), []).append(case)
-    return sorted(found.items(), key=lambda item: item[0])

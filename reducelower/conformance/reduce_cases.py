@@ -1,6 +1,6 @@
 """Conformance cases of the ten Reduce operators: axes forms, keepdims, noop, ranks, element types, extremes.
 
-Expected values are exact (`rulebook.truth`), rounded once to the element type.
+Expected values are exact (`numerics.truth`), rounded once to the element type.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes a runtime target as the TOML that `targets.reading` reads."""
+"""Writes a runtime target as the TOML that `runtimes.reading` reads."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class When:
         """Whether a node is written so; what a node says itself is asked before what has to be found out.
 
         Args:
-            features: what the node is like, under the names of the conditions; see `targets.features.Features`.
+            features: what the node is like, under the names of the conditions; see `runtimes.features.Features`.
 
         Raises:
             RefusedError: it depends on a rank or an element type that nothing tells.
