@@ -23,7 +23,7 @@ from reducelower.runtimes.facts import Fact, Is
 from reducelower.runtimes.reading import load_runtime, shipped_names, shipped_versions
 from reducelower.runtimes.runtime import Runtime
 
-_MARKS: dict[Is, str] = {"wrong": "✗", "overflows": "∞", "refused": "–", "absent": "∅"}
+_MARKS: dict[Is, str] = {"wrong": "✗", "overflows": "∞", "misshapen": "▯", "refused": "–", "absent": "∅"}
 """The mark of each outcome, the worst first: an answer that is not right is worse than none."""
 
 _RIGHT = "✓"
@@ -58,9 +58,9 @@ _TABLE = """\
 
 The conformance suite (models of a single node with exact expected values) run on each runtime as it is, and again after
 `--for`; of slow runtimes a fixed sample of it, spread over operators, opset versions and element types. *Told* counts
-those of the wrong ones of which reducelower says that large values come out wrong and nothing mends it. *Refused by
-reducelower* counts the models that it refuses to convert, with the reason. *Made worse* counts the models that were
-right before and are wrong or refused after.
+those of the wrong ones of which reducelower says that large values come out wrong, or a shape does, and nothing mends
+it. *Refused by reducelower* counts the models that it refuses to convert, with the reason. *Made worse* counts the
+models that were right before and are wrong or refused after.
 
 | take | measured | models | right / wrong / refused | after `--for` | told | refused by reducelower | made worse |
 |---|---|--:|--:|--:|--:|--:|--:|
@@ -76,6 +76,7 @@ What is known of each runtime, how it is known, and what is written instead; all
 |:---:|---|
 | {_MARKS["wrong"]} | **wrong**: the runtime answers, and the answer is not what ONNX says |
 | {_MARKS["overflows"]} | **overflows**: right for everyday values, wrong for very large or very small ones |
+| {_MARKS["misshapen"]} | **misshapen**: right values in another shape, where the model yields them, which is said |
 | {_MARKS["refused"]} | **refused**: the runtime has the operator and does not take it in some form |
 | {_MARKS["absent"]} | **absent**: the runtime has no such operator, or none for some element type or opset version |
 | {_RIGHT} | **right**: measured, and nothing found against it |
@@ -221,6 +222,8 @@ def _is_true(fact: Fact, case: Case) -> bool:
 
 def _instead(runtime: Runtime, fact: Fact, cases: Sequence[Case]) -> str:
     """What the engine makes of the first case that the fact is true of."""
+    if fact.outcome == "misshapen":
+        return "left as it is, and told"
     for case in cases:
         if case.opset in runtime.reads and _is_true(fact, case):
             return _answer(runtime, case)

@@ -74,8 +74,8 @@ class Plan(InNotebooks):
         carried: how many nodes are unchanged.
         ir_version: IR version before and after.
         notes: sentences about the model as a whole that a user should read.
-        unmended: what goes wrong for very large or small values on the runtime that the model is for, and cannot be
-            mended there.
+        unmended: what goes wrong for very large or small values on the runtime that the model is for, or comes in
+            another shape, and cannot be mended there.
         as_it_is: with a runtime for which another opset version was chosen, what would have to be done at the model's
             own; its sites and refusals are the nodes that come out wrong as the model is.
         losses: where the form that was asked for loses range, as sentences, in a plan that nobody verified.

@@ -23,6 +23,8 @@ class Features:
     Attributes:
         element_types: the element type of the data.
         rank: number of dimensions of the data.
+        data: how the data are defined.
+        rank_second: number of dimensions of the second input.
         rank_out: number of dimensions of the result; None where it is known at run time only.
         axes: how the axes of a reduction are written; empty for other operators.
         keepdims: ``0``, ``1`` or ``unset``.
@@ -32,6 +34,7 @@ class Features:
         all_axes: whether every dimension is reduced; None as above.
         output_types: the element type of the result.
         fed: whether an input after the first is one that the model is fed.
+        broadcast: whether the last input holds several values and is spread over the result.
         no_values: whether a dimension of size 0 is reduced.
         made: whether a conversion made the node; no case is of such.
     """
@@ -46,7 +49,10 @@ class Features:
     axes_count: int | None = 0
     all_axes: bool | None = False
     output_types: str = ""
+    data: str = "fed"
+    rank_second: int = 0
     fed: bool = False
+    broadcast: bool = False
     no_values: bool = False
     made: ClassVar[bool] = False
 

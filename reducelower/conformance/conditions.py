@@ -19,8 +19,8 @@ Value = tuple[str, ...] | bool | str
 _ORDER = tuple(field.name for field in fields(Features) if field.name != "no_values")
 """Those that learning goes by; sizes of 0 tell something about themselves only."""
 
-_OF_OTHERS = ("element_types", "output_types", "rank", "rank_out", "fed")
-_OF_REDUCTIONS = tuple(name for name in _ORDER if name not in ("output_types", "fed"))
+_OF_OTHERS = ("element_types", "output_types", "rank", "rank_out", "fed", "broadcast")
+_OF_REDUCTIONS = tuple(name for name in _ORDER if name not in ("output_types", "fed", "broadcast"))
 """Of a reduction the element type of the result is that of the data, and how axes are written says whether they are
 known."""
 
@@ -33,6 +33,7 @@ _COSTS = {
     "axes_count": 4,
     "all_axes": 4,
     "fed": 4,
+    "broadcast": 4,
     "rank_out": 5,
     "rank": 5,
     "output_types": 5,
@@ -122,7 +123,8 @@ def candidates(cases: Sequence[Case]) -> Iterator[tuple[Condition, ...]]:
     flags: tuple[str, ...] = ()
     if not reductions:
         listed["output_types"] = _type_groups(sorted({case.features.output_types for case in cases}))
-        flags = ("fed",) if len({case.features.fed for case in cases}) > 1 else ()
+        told = {name: {getattr(case.features, name) for case in cases} for name in ("fed", "broadcast")}
+        flags = tuple(name for name, values in told.items() if len(values) > 1)
     ranges = {"rank": ("0", "1-", "-1", "2-", "-2", "3-", "-3", "4-"), "rank_out": ("0", "1-")}
     if reductions:
         forms = sorted({case.features.axes for case in cases})

@@ -17,6 +17,7 @@ from onnx import helper
 from reducelower.conformance.building import element_type_of, make_case, takes
 from reducelower.conformance.case import Array, Case, Features
 from reducelower.model.schemas import parse_element_type, schema
+from reducelower.runtimes.features import BROADCASTING
 
 __all__ = ["PARTS", "part_cases"]
 
@@ -28,6 +29,8 @@ _NUMBERS = (*_FLOATS, *_INTEGERS)
 
 _MIXED = np.array([[1.5, -2.25, 3.0, -0.5], [2.0, 1.0, -1.0, 4.0], [0.25, -3.5, 2.5, 1.25]])
 _OTHER = np.array([[1.5, 2.0, -1.0, 0.5], [2.0, -1.0, 3.0, 4.0], [0.5, 1.75, 2.5, -1.25]])
+_CLOSE = np.array([[1.5, -1.0, 4.0, -0.75], [2.0, -1.0, -2.0, -4.0], [0.5, -3.5, -2.5, 1.0]])
+"""Of these and the first some are equal, and of two negative ones either is the larger."""
 _POSITIVE = np.abs(_MIXED)
 _TRUTHS = _MIXED > 0
 _OTHER_TRUTHS = _OTHER > 1
@@ -86,11 +89,11 @@ _ELEMENTWISE: Mapping[str, _Elementwise] = {
     "Mul": _Elementwise(np.multiply),
     "Div": _Elementwise(_quotient, values=(_MIXED, _NOT_ZERO)),
     "Pow": _Elementwise(np.power, _FLOATS, (_POSITIVE, _OTHER)),
-    "Max": _Elementwise(np.maximum),
-    "Min": _Elementwise(np.minimum),
+    "Max": _Elementwise(np.maximum, values=(_MIXED, _CLOSE)),
+    "Min": _Elementwise(np.minimum, values=(_MIXED, _CLOSE)),
     "Equal": _Elementwise(np.equal),
-    "Less": _Elementwise(np.less),
-    "Greater": _Elementwise(np.greater),
+    "Less": _Elementwise(np.less, values=(_MIXED, _CLOSE)),
+    "Greater": _Elementwise(np.greater, values=(_MIXED, _CLOSE)),
     "And": _Elementwise(np.logical_and, ("bool",)),
     "Or": _Elementwise(np.logical_or, ("bool",)),
 }
@@ -131,8 +134,16 @@ def _case(
     known = {**inputs, **(constants or {})}
     node = helper.make_node(operator, list(known), ["result"], name="part", **attributes)
     first = next(iter(known.values()))
-    kinds = element_type_of(first), first.ndim, expected.ndim
-    features = Features(*kinds, output_types=element_type_of(expected), fed=len(inputs) > 1)
+    ranks = [value.ndim for value in known.values()]
+    features = Features(
+        element_type_of(first),
+        first.ndim,
+        expected.ndim,
+        output_types=element_type_of(expected),
+        rank_second=ranks[1] if len(ranks) > 1 else 0,
+        fed=len(inputs) > 1,
+        broadcast=operator in BROADCASTING and ranks[-1] < expected.ndim,
+    )
     return make_case(name, [node], opset, features, inputs, [expected], initializers=constants, tag=tag)
 
 
@@ -171,14 +182,17 @@ def _where(operator: str, opset: int) -> Iterator[Case]:
     """Truth values are compared first: a runtime that is fed none may still pick by them."""
     for element_type in _NUMBERS:
         left, right = _typed(_MIXED, element_type), _typed(_OTHER, element_type)
-        inputs = {"a": _typed(_MIXED, "float"), "b": _typed(_OTHER, "float"), "x": left, "y": right}
-        nodes = [
-            helper.make_node("Greater", ["a", "b"], ["condition"]),
-            helper.make_node(operator, ["condition", "x", "y"], ["result"], name="part"),
-        ]
-        features = Features("bool", left.ndim, left.ndim, output_types=element_type, fed=True)
-        expected = np.where(inputs["a"] > inputs["b"], left, right)
-        yield make_case(element_type, nodes, opset, features, inputs, [expected])
+        spread = [(f"{element_type} broadcast", right[1])] if element_type == "float" else []
+        for name, other in [(element_type, right), *spread]:
+            inputs = {"a": _typed(_MIXED, "float"), "b": _typed(_OTHER, "float"), "x": left, "y": other}
+            nodes = [
+                helper.make_node("Greater", ["a", "b"], ["condition"]),
+                helper.make_node(operator, ["condition", "x", "y"], ["result"], name="part"),
+            ]
+            how = {"data": "dynamic", "rank_second": 2, "fed": True, "broadcast": other.ndim == 1}
+            features = Features("bool", 2, 2, output_types=element_type, **how)
+            expected = np.where(inputs["a"] > inputs["b"], left, other)
+            yield make_case(name, nodes, opset, features, inputs, [expected])
 
 
 def _clip(operator: str, opset: int) -> Iterator[Case]:
@@ -215,6 +229,9 @@ def _shaped(operator: str, opset: int) -> Iterator[Case]:
         yield _case(f"{element_type} constant", operator, opset, {"x": data}, expected, {"shape": sizes})
         if element_type == "float":
             yield _case(f"{element_type} fed", operator, opset, {"x": data, "shape": sizes}, expected)
+    if operator == "Expand":
+        data, expected = np.array(1.5, np.float32), np.full(shape, 1.5, np.float32)
+        yield _case("float rank 0", operator, opset, {"x": data}, expected, {"shape": sizes})
 
 
 def _measured(operator: str, opset: int) -> Iterator[Case]:

@@ -212,7 +212,8 @@ def _case(operator: str, opset: int, data: Array, form: Form, tag: str = "") -> 
 
 def _features(data: Array, expected: Array, form: Form) -> Features:
     known = Features(element_type_of(data), data.ndim, expected.ndim, form.axes, form.keepdims, form.noop)
-    known = replace(known, output_types=element_type_of(expected))
+    is_input = form.axes not in ("attribute", "absent", "omitted")
+    known = replace(known, output_types=element_type_of(expected), rank_second=int(is_input))
     if form.axes == "dynamic":
         rank_out = data.ndim if form.keepdims != "0" else None
         return replace(known, rank_out=rank_out, negative_axes=None, axes_count=None, all_axes=None, fed=True)

@@ -110,8 +110,12 @@ class Legalizer:
 
     @property
     def unmended(self) -> tuple[str, ...]:
-        """What overflows on the runtime that the model is for, and cannot be mended there."""
-        return self._settler.unmended
+        """What overflows or is misshapen on the runtime that the model is for, and cannot be mended there."""
+        runtime = self.target.runtime
+        if runtime is None or not self._edits:
+            return ()
+        ranks = (self._edits[0].scope.rank(value.name) for value in self.draft.model.graph.output)
+        return (*self._settler.unmended, *runtime.misshapes(ranks))
 
     @property
     def operators_met(self) -> frozenset[str]:

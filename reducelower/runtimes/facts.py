@@ -15,8 +15,9 @@ from reducelower.runtimes.versions import Versions
 
 __all__ = ["ANY_OPERATOR", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "When"]
 
-Is = Literal["wrong", "overflows", "refused", "absent"]
-"""How a node fails: silently wrong; wrong only for very large or small values; not taken; no such operator."""
+Is = Literal["wrong", "overflows", "misshapen", "refused", "absent"]
+"""How a node fails: silently wrong; wrong only for very large or small values; right values in another shape, where the
+model yields them; not taken; no such operator."""
 
 ANY_OPERATOR = "*"
 """Stands for every operator in the list of a fact, and at the end of a name for the rest of it."""
@@ -24,6 +25,9 @@ ANY_OPERATOR = "*"
 AxesForm = Literal["attribute", "initializer", "constant", "dynamic", "absent", "omitted", "empty"]
 """How the axes of a reduction are written: an attribute; an input that is an initializer, that a Constant node yields,
 that is computed or fed at run time; left out altogether; an input with an empty name; or given and holding none."""
+
+Definition = Literal["fed", "initializer", "constant", "dynamic"]
+"""How a value is defined: an input of the model, an initializer, a Constant node, or anything that is computed."""
 
 Flag = Literal["0", "1", "unset"]
 """An attribute that is on or off, as written."""
@@ -89,9 +93,13 @@ class When:
         noop: ``0``, ``1`` or ``unset``, the attribute noop_with_empty_axes as written.
         element_types: element types of the first input, or of the first output where there is none (Constant).
         output_types: element types of the first output.
+        data: how the first input is defined, of `Definition`.
         rank: number of dimensions of the first input.
+        rank_second: number of dimensions of the second input, 0 where there is none.
         rank_out: number of dimensions of the result.
         fed: whether an input after the first is one that the model is fed: of Reshape and Expand the shape.
+        broadcast: whether the last input holds several values and is spread over the result, which is of another shape;
+            sizes that nothing tells are taken for equal.
         no_values: whether a dimension of size 0 is reduced, so that a result is made of no values; sizes that nothing
             tells are taken for others.
         made: whether a conversion made the node, rather than the model's author.
@@ -106,9 +114,12 @@ class When:
     all_axes: bool | None = None
     element_types: frozenset[ElementType] | None = None
     output_types: frozenset[ElementType] | None = None
+    data: frozenset[Definition] | None = None
     rank: Ranges | None = None
+    rank_second: Ranges | None = None
     rank_out: Ranges | None = None
     fed: bool | None = None
+    broadcast: bool | None = None
     no_values: bool | None = None
 
     def matches(self, features: object) -> bool:
@@ -162,7 +173,7 @@ class Fact:
 
     says: str = field(metadata={HINT: "say in a sentence what goes wrong"})
     operators: frozenset[Operator] = field(metadata={HINT: f'name operators, or "{ANY_OPERATOR}" for all'})
-    outcome: Is = field(metadata={KEY: "is", HINT: "write wrong, overflows, refused or absent"})
+    outcome: Is = field(metadata={KEY: "is", HINT: "write wrong, overflows, misshapen, refused or absent"})
     evidence: Evidence = field(
         metadata={HINT: 'write { measured = "NAME VERSION", on = DATE } or { documented = "ADDRESS" }'}
     )
@@ -181,11 +192,17 @@ class Fact:
             raise ValueError("says nothing; say in a sentence what goes wrong")
         if not self.operators:
             raise ValueError(f'names no operator; "{ANY_OPERATOR}" stands for all')
+        if self.outcome == "misshapen" and (
+            self.operators != {ANY_OPERATOR} or self.when != When(rank_out=self.when.rank_out)
+        ):
+            raise ValueError(
+                f'is about what models yield: name no operator but "{ANY_OPERATOR}" and nothing but rank_out'
+            )
         object.__setattr__(self, "says", " ".join(self.says.split()))
 
     def concerns(self, op_type: str, opset: int) -> bool:
-        """Whether nodes of an operator at an opset version may be affected."""
-        if self.opsets is not None and opset not in self.opsets:
+        """Whether nodes of an operator at an opset version may be affected; what is misshapen is so as an output."""
+        if self.outcome == "misshapen" or (self.opsets is not None and opset not in self.opsets):
             return False
         if op_type in self.operators:
             return True

@@ -12,7 +12,41 @@ from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.schemas import element_type_name
 from reducelower.scope.scope import Scope
 
-__all__ = ["Features", "given_axes"]
+__all__ = ["BROADCASTING", "Features", "given_axes"]
+
+BROADCASTING = frozenset(
+    {
+        *(
+            "Add",
+            "And",
+            "BitShift",
+            "BitwiseAnd",
+            "BitwiseOr",
+            "BitwiseXor",
+            "Div",
+            "Equal",
+            "Greater",
+            "GreaterOrEqual",
+        ),
+        *(
+            "Less",
+            "LessOrEqual",
+            "Max",
+            "Mean",
+            "Min",
+            "Mod",
+            "Mul",
+            "Or",
+            "PRelu",
+            "Pow",
+            "Sub",
+            "Sum",
+            "Where",
+            "Xor",
+        ),
+    }
+)
+"""Operators whose operands are spread over the result where they are smaller."""
 
 
 def given_axes(node: NodeProto, scope: Scope) -> tuple[int, ...]:
@@ -138,12 +172,33 @@ class Features:
         return self._scope.needed_rank(self._node.input[0]) if self._node.input else 0
 
     @property
+    def data(self) -> str:
+        """How the first input is defined, see `facts.Definition`."""
+        return self._scope.written_as(self._node.input[0]) if self._node.input else ""
+
+    @property
+    def rank_second(self) -> int:
+        """The number of dimensions of the second input."""
+        given = len(self._node.input) > 1 and self._node.input[1]
+        return self._scope.needed_rank(given) if given else 0
+
+    @property
     def fed(self) -> bool:
         """Whether an input after the first is one of the model's, which a caller feeds.
 
         What is computed in the model is another matter: most runtimes know it as soon as sizes are.
         """
         return any(name and self._scope.written_as(name) == "fed" for name in self._node.input[1:])
+
+    @property
+    def broadcast(self) -> bool:
+        """Whether the last operand holds several values and is spread over the result."""
+        if self._node.op_type not in BROADCASTING:
+            return False
+        own, goal = self._scope.shape(self._node.input[-1]), self._scope.shape(self._node.output[0])
+        if own is None or goal is None or all(size == 1 for size in own):
+            return False
+        return len(own) != len(goal) or any(size == 1 != wanted for size, wanted in zip(own, goal, strict=True))
 
     @property
     def no_values(self) -> bool:

@@ -316,6 +316,8 @@ _ALTERED: Mapping[str, frozenset[str]] = {
     "Reshape after it": _AXES | {"keepdims", "rank_out"},
     "Unsqueeze after it": _AXES | {"keepdims", "rank_out"},
     "one axis a node": _AXES | {"axes_count", "all_axes", "rank", "rank_out"},
+    "its branches swapped": frozenset({"broadcast"}),
+    "Expand before it": frozenset({"broadcast"}),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reducelower.runtimes.facts import Fact
@@ -43,3 +44,17 @@ class Runtime:
     def facts_about(self, op_type: str, opset: int) -> tuple[Fact, ...]:
         """The facts that may be true of nodes of an operator at an opset version."""
         return tuple(fact for fact in self.facts if fact.concerns(op_type, opset))
+
+    def misshapes(self, ranks: Iterable[int | None]) -> tuple[str, ...]:
+        """What comes in another shape of outputs of these ranks, as sentences.
+
+        Args:
+            ranks: numbers of dimensions, None where nothing tells; not asked for where there is no such fact.
+        """
+        found = [fact for fact in self.facts if fact.outcome == "misshapen"]
+        known = set(ranks) if found else set()
+        return tuple(
+            f"on {self}, {fact.says}"
+            for fact in found
+            if fact.when.rank_out is None or any(rank in fact.when.rank_out for rank in known)
+        )

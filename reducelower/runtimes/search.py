@@ -15,6 +15,7 @@ from reducelower.errors import RefusedError
 from reducelower.rulebook.rules import Rules
 from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact
 from reducelower.runtimes.features import Features
+from reducelower.runtimes.forms import FORMS
 from reducelower.runtimes.product import PRODUCTS
 from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Written, alters
 from reducelower.runtimes.runtime import Runtime
@@ -141,14 +142,19 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
 @cache
 def has_ways(op_type: str) -> bool:
     """Whether anything may be tried in place of nodes of an operator."""
-    return op_type in REDUCTIONS or (op_type not in NO_COMPARISON_DOES and decompose.is_expressible(op_type))
+    if op_type in REDUCTIONS or op_type in FORMS:
+        return True
+    return op_type not in NO_COMPARISON_DOES and decompose.is_expressible(op_type)
 
 
 def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
     if not has_ways(node.op_type):
         return
     if node.op_type not in REDUCTIONS:
-        yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
+        for name, remedy in FORMS.get(node.op_type, {}).items() if not found.overflows else ():
+            yield Way(name, remedy=remedy)
+        if decompose.is_expressible(node.op_type):
+            yield Way(f"{node.op_type} by other operators", remedy=_other_operators)
         return
     for name, remedy in (RANGE_KEEPING if found.overflows else REMEDIES).items():
         yield Way(name, remedy=remedy)

@@ -77,7 +77,11 @@ def test_a_family_of_operators(written: str, concerned: list[str]) -> None:
         ('operators = ["ReduceL1"]', 'operators = ["ReducL1"]', r"fact 1\.operators: .*did you mean 'ReduceL1'\?"),
         ('operators = ["ReduceL1"]', "", r"fact 1\.operators: is missing"),
         ('operators = ["ReduceL1"]', 'operators = "ReduceL1"', "must be a list of strings"),
-        ('is = "wrong"', 'is = "bad"', r"fact 1\.is: is 'bad'; it must be one of wrong, overflows, refused, absent"),
+        (
+            'is = "wrong"',
+            'is = "bad"',
+            r"fact 1\.is: is 'bad'; it must be one of wrong, overflows, misshapen, refused, absent",
+        ),
         ('["attribute"]', '["attr"]', r"fact 1\.when\.axes: is 'attr'; it must be one of attribute, initializer"),
         ('["float"]', '["float32"]', r"fact 1\.when\.element_types: names 'float32', which ONNX writes 'float'"),
         ('["float"]', '["flot"]', r"fact 1\.when\.element_types"),
