@@ -47,6 +47,34 @@ def test_einsum_of_numpy(equation: str, target: int, ranked: bool) -> None:
         assert operators(result) == EQUATIONS[equation]
 
 
-@pytest.mark.parametrize(("equation", "reason"), [("ii->i", "takes a diagonal"), ("...i->...", "has an ellipsis")])
-def test_what_no_product_expresses_is_refused(equation: str, reason: str) -> None:
-    assert reason in refusal(one("Einsum", {"x": floats(3, 3)}, 13, equation=equation), 11)
+ELLIPSES = [
+    ("...ij,...jk->...ik", (2, 3, 4), (2, 4, 5)),
+    ("...ij,...jk->...ik", (2, 1, 3, 4), (1, 5, 4, 2)),
+    ("...ij,...jk", (1, 3, 4), (2, 4, 5)),
+    ("b...d,dhk->b...hk", (2, 3, 4), (4, 2, 3)),
+    ("...d,d->...", (2, 3, 4), (4,)),
+    ("...hid,...hjd->...ijh", (1, 2, 3, 4), (3, 2, 5, 4)),
+    ("...ab,...ab->...", (2, 3, 4), (1, 3, 4)),
+    ("ii->i", (4, 4), None),
+    ("bii->b", (2, 3, 3), None),
+    ("iij,jk->ik", (3, 3, 2), (2, 4)),
+    ("aibi->ab", (2, 3, 4, 3), None),
+    ("...iijj->...ij", (2, 3, 3, 4, 4), None),
+]
+
+
+@pytest.mark.parametrize("target", [11, 9])
+@pytest.mark.parametrize(("equation", "left", "right"), ELLIPSES)
+def test_ellipses_and_diagonals(
+    equation: str, left: tuple[int, ...], right: tuple[int, ...] | None, target: int
+) -> None:
+    feeds = {"x": floats(*left), **({} if right is None else {"z": floats(*right, seed=1)})}
+    made = one("Einsum", feeds, 13, ranked=feeds, equation=equation)
+    assert_same(made, feeds, target, np.einsum(equation, *feeds.values()))
+
+
+def test_a_sum_over_an_ellipsis_is_refused() -> None:
+    feeds = {"x": floats(2, 3)}
+    made = one("Einsum", feeds, 13, equation="...i->...i")
+    made.graph.node[0].attribute[0].s = b"...i->i"
+    assert "sums over an ellipsis" in refusal(made, 11)

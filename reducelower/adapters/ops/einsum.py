@@ -9,17 +9,23 @@ Source: https://onnx.ai/onnx/operators/onnx__Einsum.html (12).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from string import ascii_letters
 
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
+from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 
+__all__: list[str] = []
+
+_ELLIPSIS = "..."
 _INT64 = TensorProto.INT64
 _HINT = "opset 12 is the oldest that has Einsum"
 
@@ -32,20 +38,27 @@ class _Term:
     letters: str
 
 
-def _parsed(equation: str, count: int) -> tuple[list[str], str]:
-    """The letters of every operand and of the result."""
+def _parsed(equation: str, ranks: Sequence[Callable[[], int]]) -> tuple[list[str], str]:
+    """The letters of every operand and of the result, with letters for what an ellipsis stands for, from the right."""
     equation = equation.replace(" ", "")
-    if "." in equation:
-        raise RefusedError(f"its equation {equation!r} has an ellipsis, which no other operators express", _HINT)
     left, arrow, result = equation.partition("->")
     operands = left.split(",")
-    counts = Counter(left.replace(",", ""))
+    if len(operands) != len(ranks):
+        raise RefusedError(f"its equation {equation!r} is for {len(operands)} operands, and it has {len(ranks)}")
     if not arrow:
-        result = "".join(sorted(letter for letter, times in counts.items() if times == 1))
-    if any(len(set(letters)) != len(letters) for letters in operands):
-        raise RefusedError(f"its equation {equation!r} takes a diagonal, which no other operators express", _HINT)
-    if len(operands) != count:
-        raise RefusedError(f"its equation {equation!r} is for {len(operands)} operands, and it has {count}")
+        counts = Counter(left.replace(",", "").replace(".", ""))
+        result = "..." + "".join(sorted(letter for letter, times in counts.items() if times == 1))
+    if _ELLIPSIS in left and _ELLIPSIS not in result:
+        raise RefusedError(f"its equation {equation!r} sums over an ellipsis, of which the page does not speak", _HINT)
+    free = "".join(letter for letter in ascii_letters if letter not in equation)
+    counts_open = [
+        rank() - len(letters) + len(_ELLIPSIS) if _ELLIPSIS in letters else 0
+        for letters, rank in zip(operands, ranks, strict=True)
+    ]
+    meant = [free[len(free) - count :] if count else "" for count in (*counts_open, max(counts_open))]
+    *operands, result = (
+        letters.replace(_ELLIPSIS, stood_for) for letters, stood_for in zip((*operands, result), meant, strict=True)
+    )
     return operands, result
 
 
@@ -53,14 +66,32 @@ def _parsed(equation: str, count: int) -> tuple[list[str], str]:
 def _einsum(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """Product by product, then what is left to sum and the order of the letters."""
     body = Writer(node, scope)
-    operands, result = _parsed(value_of(node, "equation"), len(node.input))
-    terms = [_Term(name, letters) for name, letters in zip(node.input, operands, strict=True)]
+    ranks = [partial(scope.needed_rank, name) for name in node.input]
+    operands, result = _parsed(value_of(node, "equation"), ranks)
+    terms = [_diagonal(body, _Term(name, letters)) for name, letters in zip(node.input, operands, strict=True)]
     total = terms[0]
     for index, term in enumerate(terms[1:], start=1):
         wanted = set(result).union(*(later.letters for later in terms[index + 1 :]))
         total = _product(body, total, term, wanted)
     total = _transposed(body, _summed(body, total, set(result)), result)
     return body.yields_last() if body.nodes else body.yields("Identity", total.name)
+
+
+def _diagonal(body: Writer, term: _Term) -> _Term:
+    """What lies where the dimensions of a repeated letter have the same index: every (size + 1)th of both as one."""
+    letter = next((letter for letter in term.letters if term.letters.count(letter) > 1), "")
+    if not letter:
+        return term
+    first = term.letters.index(letter)
+    pair = (first, term.letters.index(letter, first + 1))
+    others = [axis for axis in range(len(term.letters)) if axis not in pair]
+    turned = body.add("Transpose", term.name, tail="turned", perm=[*others, *pair])
+    kept = _sizes(body, term, others)
+    flat = _matrix(body, turned, [kept, body.number(-1)])
+    size = _sizes(body, term, [first])
+    steps = body.add("Mul", ramp(body, size), body.add("Add", size, body.number(1), tail="step"), tail="places")
+    found = body.add("Gather", flat, steps, tail="diagonal", axis=len(others))
+    return _diagonal(body, _Term(found, "".join(term.letters[axis] for axis in others) + letter))
 
 
 def _summed(body: Writer, term: _Term, wanted: Iterable[str]) -> _Term:
@@ -100,18 +131,21 @@ def _product(body: Writer, one: _Term, other: _Term, wanted: set[str]) -> _Term:
         return _Term(body.add("MatMul", one.name, other.name, tail="product"), batch + left + right)
     # As matrices: each group of dimensions is one.
     ends = [_sizes(body, one, range(len(batch), len(batch + left))), _sizes(body, other, _last(other, right))]
-    front = [_sizes(body, one, range(len(batch)))]
-    rows_name = _matrix(body, one.name, front, [_whole(body, ends[0], len(left)), body.number(-1)])
-    columns_name = _matrix(body, other.name, front, [body.number(-1), _whole(body, ends[1], len(right))])
-    product = body.add("MatMul", rows_name, columns_name, tail="product")
-    return _Term(_matrix(body, product, front, ends), batch + left + right)
+    around = range(len(batch))
+    upright = [_sizes(body, one, around), _whole(body, ends[0], len(left)), body.number(-1)]
+    lying = [_sizes(body, other, around), body.number(-1), _whole(body, ends[1], len(right))]
+    matrices = (_matrix(body, one.name, upright), _matrix(body, other.name, lying))
+    product = body.add("MatMul", *matrices, tail="product")
+    # What an ellipsis stands for is broadcast.
+    front = _sizes(body, _Term(product, batch), around)
+    return _Term(_matrix(body, product, [front, *ends]), batch + left + right)
 
 
 def _last(term: _Term, letters: str) -> range:
     return range(len(term.letters) - len(letters), len(term.letters))
 
 
-def _sizes(body: Writer, term: _Term, axes: range) -> str:
+def _sizes(body: Writer, term: _Term, axes: Sequence[int]) -> str:
     """The sizes of some dimensions, as a list; empty where there are none."""
     if not axes:
         return ""
@@ -126,8 +160,8 @@ def _whole(body: Writer, sizes: str, count: int) -> str:
     return body.add("ReduceProd", sizes, tail="size", axes=[0], keepdims=1)
 
 
-def _matrix(body: Writer, name: str, *shapes: list[str]) -> str:
-    parts = [part for shape in shapes for part in shape if part]
+def _matrix(body: Writer, name: str, shape_parts: list[str]) -> str:
+    parts = [part for part in shape_parts if part]
     if not parts:
         return body.add("Reshape", name, body.constant([], _INT64, "scalar"), tail="scalar")
     shape = parts[0] if len(parts) == 1 else body.add("Concat", *parts, tail="shape", axis=0)
