@@ -8,8 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MODULES", "PACKAGE", "run"]
-
 PACKAGE = "iree-base-compiler"
 MODULES = ("iree.runtime", "iree.compiler.tools.import_onnx.__main__")
 

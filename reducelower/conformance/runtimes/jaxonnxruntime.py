@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["MODULES", "PACKAGE", "run"]
-
 PACKAGE = "jaxonnxruntime"
 MODULES = ("jax", "jaxonnxruntime.call_onnx")
 

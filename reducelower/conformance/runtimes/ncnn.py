@@ -7,8 +7,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MODULES", "PACKAGE", "run"]
-
 PACKAGE = "ncnn"
 MODULES = ("ncnn", "pnnx")
 

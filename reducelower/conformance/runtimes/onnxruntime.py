@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-__all__ = ["run", "version"]
-
 
 def version() -> str:
     """The version installed."""

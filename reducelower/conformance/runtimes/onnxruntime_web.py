@@ -14,8 +14,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run", "version"]
-
 _PROGRAM = """
 const provider = process.env.ORT_WEB_PROVIDER || 'wasm';
 if (provider === 'webgpu') {

@@ -9,8 +9,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MODULES", "PACKAGE", "run"]
-
 PACKAGE = "pnnx"
 MODULES = ("pnnx", "torch")
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run", "version"]
-
 _PROVIDER = "QNNExecutionProvider"
 
 

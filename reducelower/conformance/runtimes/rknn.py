@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["MODULES", "PACKAGE", "TOLERANCE", "run"]
-
 PACKAGE = "rknn-toolkit2"
 MODULES = ("rknn.api",)
 

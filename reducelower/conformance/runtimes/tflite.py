@@ -9,8 +9,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run", "version"]
-
 
 def version() -> str:
     """The version of onnx2tf installed, which decides what becomes of a model."""

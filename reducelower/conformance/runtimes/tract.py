@@ -6,8 +6,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["run", "version"]
-
 
 def version() -> str:
     """The version installed."""
