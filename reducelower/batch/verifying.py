@@ -43,10 +43,48 @@ def verify_models(
         seed: seed for the values that are made.
         on_progress: called after each distinct rewrite.
     """
+    from reducelower.verification import combined, run_whole, verify_regions
     from reducelower.verification.providers import on_provider
+    from reducelower.verification.source import Source
+    from reducelower.verification.whole import interface_mismatch
 
+    after = result.document if isinstance(result, LoadedModel) else result
+    tolerances = settings.tolerances or None
+    regions = None
+    folder = source.folder if source.is_partial else None
+    left = Source.of(source.path if source.is_partial else source.document, folder).light()
+    right = Source.of(result.path if isinstance(result, LoadedModel) and result.is_partial else after, folder).light()
+    before = source.model if source.is_partial else left.proto
+    converted = after.message if right.path or right.folder else right.proto
     with on_provider(settings.provider):
-        return _verify_models(source, result, settings, data_sets, plan, seed, on_progress)
+        if not interface_mismatch(before, converted):
+            regions = verify_regions(before, converted, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
+        runtimes, absent = _runtimes(settings)
+        end = time.monotonic() + settings.budget
+        found = [
+            run_whole(
+                left,
+                right,
+                inputs=data.inputs,
+                expected=data.outputs or None,
+                seed=seed,
+                dims=settings.dims,
+                runtimes=runtimes,
+                tolerances=tolerances,
+                budget=max(end - time.monotonic(), 0.001),
+                overrides=not settings.freeze_defaults,
+                regions=regions,
+            )
+            for data in data_sets
+        ]
+    whole = combined([item for each in found for item in each], regions)
+    cases = sum(max((item.cases for item in each), default=0) for each in found)
+    whole = replace(whole, outputs=_merged(whole.outputs), cases=cases)
+    if not settings.strict or not absent:
+        return replace(whole, notes=(*whole.notes, *absent))
+    # Strictly, a model is shown to be right for a runtime only in that runtime.
+    verdict: Verdict = "not shown" if whole.verdict == "equivalent" else whole.verdict
+    return replace(whole, verdict=verdict, unseen=(*whole.unseen, *absent))
 
 
 def require_runtimes(settings: Settings) -> None:
@@ -63,78 +101,30 @@ def require_runtimes(settings: Settings) -> None:
             provider_named(settings.provider)
 
 
-def _verify_models(
-    source: LoadedModel,
-    result: LoadedModel | Document,
-    settings: Settings,
-    data_sets: Sequence[TestDataSet],
-    plan: Plan | None,
-    seed: int,
-    on_progress: OnProgress | None,
-) -> Verification:
-    from reducelower.verification import combined, run_whole, verify_regions
-    from reducelower.verification.source import Source
-    from reducelower.verification.whole import interface_mismatch
-
-    after = result.document if isinstance(result, LoadedModel) else result
-    tolerances = settings.tolerances or None
-    regions = None
-    folder = source.folder if source.is_partial else None
-    left = Source.of(source.path if source.is_partial else source.document, folder).light()
-    right = Source.of(result.path if isinstance(result, LoadedModel) and result.is_partial else after, folder).light()
-    before = source.model if source.is_partial else left.proto
-    converted = after.message if right.path or right.folder else right.proto
-    if not interface_mismatch(before, converted):
-        regions = verify_regions(before, converted, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
-    runtime = settings.target.runtime
-    wanted = [] if runtime is None else [(each.name, each.version) for each in runtime.members or (runtime,)]
-    runtimes, absent = _runtimes(tuple(settings.runtimes), tuple(wanted))
-    end = time.monotonic() + settings.budget
-    found = [
-        run_whole(
-            left,
-            right,
-            inputs=data.inputs,
-            expected=data.outputs or None,
-            seed=seed,
-            dims=settings.dims,
-            runtimes=runtimes,
-            tolerances=tolerances,
-            budget=max(end - time.monotonic(), 0.001),
-            overrides=not settings.freeze_defaults,
-            regions=regions,
-        )
-        for data in data_sets
-    ]
-    whole = combined([item for each in found for item in each], regions)
-    cases = sum(max((item.cases for item in each), default=0) for each in found)
-    whole = replace(whole, outputs=_merged(whole.outputs), cases=cases)
-    if not settings.strict or not absent:
-        return replace(whole, notes=(*whole.notes, *absent))
-    # Strictly, a model is shown to be right for a runtime only in that runtime.
-    verdict: Verdict = "not shown" if whole.verdict == "equivalent" else whole.verdict
-    return replace(whole, verdict=verdict, unseen=(*whole.unseen, *absent))
-
-
-@cache
-def _runtimes(
-    runtimes: tuple[str, ...], targets: tuple[tuple[str, str], ...]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _runtimes(settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Where the result is run, the runtimes it is for among them where they are installed, and notes where not."""
-    from reducelower.verification.foreign import is_foreign, why_unusable
+    from reducelower.verification.foreign import is_foreign
 
-    notes = []
-    for target, version in targets:
+    goal, runtimes, notes = settings.target.runtime, tuple(settings.runtimes), []
+    for target, version in [] if goal is None else [(each.name, each.version) for each in goal.members or (goal,)]:
         if target == "onnxruntime" and (installed := _other_onnxruntime(version)):
             notes.append(f"Verified in onnxruntime {installed}, which is installed, not in {version}.")
         if any(name.partition(":")[0] == target for name in runtimes):
             continue
-        reason = why_unusable(target) if is_foreign(target) else "there is no adapter for it"
+        reason = _why_unusable(target) if is_foreign(target) else "there is no adapter for it"
         if reason:
             notes.append(f"Not verified on {target}: {reason}.")
         else:
             runtimes = (*runtimes, target)
     return runtimes, tuple(notes)
+
+
+@cache
+def _why_unusable(runtime: str) -> str:
+    """Why a runtime cannot be used here: asked once, since starting one takes seconds."""
+    from reducelower.verification.foreign import why_unusable
+
+    return why_unusable(runtime)
 
 
 def _other_onnxruntime(version: str) -> str:

@@ -73,16 +73,6 @@ def command(**options: Any) -> int:
       reducelower probe --python my_runtime:run -o mine.toml
       reducelower probe --command './runner {model} {inputs} {outputs}' -o phone.toml
     """
-    return _probe(options)
-
-
-def _probe(options: Mapping[str, Any]) -> int:
-    """Probe, distil, write.
-
-    Raises:
-        SettingError: something about the runtime, the options or the files makes no sense.
-        OSError: a file cannot be written.
-    """
     from reducelower.cli.progress import progress
     from reducelower.conformance.distilling import distil
     from reducelower.conformance.mending import mended
