@@ -42,17 +42,17 @@ _OF_DIMENSIONS = _ONE_BEYOND | {
 
 @dataclass
 class _Place:
-    """A graph or function body, and the reductions in it.
+    """A graph or function body, and the nodes in it whose axes are looked at.
 
     Attributes:
         holder: the graph or function.
         around: the place around a subgraph.
-        reductions: its nodes that reduce, by position.
+        nodes: those of its nodes that have axes, by position.
     """
 
     holder: GraphProto | FunctionProto
     around: _Place | None
-    reductions: dict[int, NodeProto] = field(default_factory=dict)
+    nodes: dict[int, NodeProto] = field(default_factory=dict)
 
     def known(self, names: set[str]) -> _Known:
         """What is known of some values: those of this place, and of what is around it."""
@@ -66,6 +66,7 @@ class _Place:
         for tensor in holder.initializer:
             if tensor.name in names:
                 _note(constants, tensor.name, tensor)
+                ranks[tensor.name] = len(tensor.dims)
         stated = [value for value in (*holder.input, *holder.value_info) if value.name in names]
         for value in stated:
             # A caller may hand in other axes than the default.
@@ -78,28 +79,33 @@ _Known: TypeAlias = tuple[dict[str, tuple[int, ...]], dict[str, int]]
 """Constants that may be axes, and ranks, by name."""
 
 
-def what_is_wrong_with_axes(model: ModelProto) -> str:
-    """Look for axes that name a dimension twice or that the data does not have.
+def what_is_wrong_with_axes(model: ModelProto, others: frozenset[str] = frozenset()) -> str:
+    """Look for axes of reductions that name a dimension twice or that the data does not have.
+
+    Args:
+        model: the model.
+        others: operators whose attribute ``axis`` is looked at as well.
 
     Returns:
         One sentence; empty when there are none.
     """
+    wanted = _OPERATORS | others
     pending = [_Place(model.graph, None), *(_Place(function, None) for function in model.functions)]
     places = []
     while pending:
         place = pending.pop()
         for index, node in enumerate(place.holder.node):
-            if node.op_type in _OPERATORS and node.domain in DEFAULT_DOMAINS:
-                place.reductions[index] = node
+            if node.op_type in wanted and node.domain in DEFAULT_DOMAINS:
+                place.nodes[index] = node
             else:
                 pending += [_Place(graph, place) for _, _, graph in subgraphs(node)]
-        if place.reductions:
+        if place.nodes:
             places.append(place)
-    names = {name for place in places for node in place.reductions.values() for name in node.input if name}
+    names = {name for place in places for node in place.nodes.values() for name in node.input if name}
     for place in places:
         known = place.known(names)
-        for index, node in place.reductions.items():
-            if wrong := _wrong(node, *known):
+        for index, node in place.nodes.items():
+            if wrong := (_wrong if node.op_type in _OPERATORS else _wrong_axis)(node, *known):
                 return f"{node.op_type} {node.name or f'#{index}'!r} {wrong}"
     return ""
 
@@ -112,27 +118,7 @@ def what_is_wrong_with_an_axis(model: ModelProto) -> str:
     Returns:
         One sentence; empty when there is none.
     """
-    inferred = infer(skeleton(model))
-    if wrong := what_is_wrong_with_axes(inferred):
-        return wrong
-    pending = [inferred.graph]
-    while pending:
-        graph = pending.pop()
-        ranks = _ranks((*graph.input, *graph.value_info, *graph.output))
-        ranks |= {tensor.name: len(tensor.dims) for tensor in graph.initializer}
-        for index, node in enumerate(graph.node):
-            pending += [inner for _, _, inner in subgraphs(node)]
-            if node.op_type not in _OF_DIMENSIONS or node.domain not in DEFAULT_DOMAINS or not node.input:
-                continue
-            rank = ranks.get(node.input[0])
-            axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), None)
-            if rank is None or axis is None:
-                continue
-            most = rank if node.op_type in _ONE_BEYOND else rank - 1
-            if not -most - 1 <= axis <= most:
-                name = node.name or f"#{index}"
-                return f"{node.op_type} {name!r} has axis {axis}, and its data has {rank} dimensions"
-    return ""
+    return what_is_wrong_with_axes(infer(skeleton(model)), _OF_DIMENSIONS)
 
 
 def _ranks(values: Iterable[ValueInfoProto]) -> dict[str, int]:
@@ -169,3 +155,12 @@ def _wrong(node: NodeProto, constants: Mapping[str, tuple[int, ...]], ranks: Map
     if len({axis % rank if rank else axis for axis in axes}) < len(axes):
         return f"has axes {list(axes[:9])}, which name a dimension twice"
     return ""
+
+
+def _wrong_axis(node: NodeProto, _: Mapping[str, tuple[int, ...]], ranks: Mapping[str, int]) -> str:
+    rank = ranks.get(node.input[0]) if node.input else None
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), None)
+    if rank is None or axis is None:
+        return ""
+    most = rank if node.op_type in _ONE_BEYOND else rank - 1
+    return "" if -most - 1 <= axis <= most else f"has axis {axis}, and its data has {rank} dimensions"
