@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import count
 
 from onnx import (
     IR_VERSION,
@@ -50,8 +51,9 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
     """Put right what keeps a model that runtimes run from being valid, and say what was done.
 
     Nodes are put in order, each behind those it reads from; missing opset imports are added; the IR version is made to
-    fit; types that the model states of computed values, and that contradict what its nodes yield, are dropped. Names,
-    nodes, attributes and weights stay as they are. What is valid comes back unchanged.
+    fit; types that the model states of computed values, and that contradict what its nodes yield, are dropped; graphs
+    without a name get one, and nodes of one name, which onnxruntime does not load, get names of their own. Values,
+    attributes and weights stay as they are. What is valid and runs comes back unchanged.
 
     Args:
         model: any model.
@@ -79,8 +81,8 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
     if not in_place:
         mended = ModelProto()
         mended.CopyFrom(model)
-    done = (*_add_imports(mended), *_fit_ir_version(mended), *_put_in_order(mended), *_drop_contradictions(mended))
-    return Repaired(mended, done)
+    mends = (_add_imports, _fit_ir_version, _name_graphs, _tell_apart, _put_in_order, _drop_contradictions)
+    return Repaired(mended, tuple(said for mend in mends for said in mend(mended)))
 
 
 def drop_stale(model: ModelProto, found: GraphProto | None = None) -> Repaired:
@@ -116,7 +118,7 @@ def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
 def mends_more(model: ModelProto, found: GraphProto) -> bool:
     """Whether `repair` would do more to a model than drop types of inner values; `found` as of `drop_stale`."""
     bare = skeleton(model)
-    done = any(True for mend in (_add_imports, _fit_ir_version, _put_in_order) for _ in mend(bare))
+    done = any(True for mend in (_add_imports, _fit_ir_version, _name_graphs, _put_in_order) for _ in mend(bare))
     return done or bool(_wrong_outputs(model, found))
 
 
@@ -162,6 +164,40 @@ def _fit_ir_version(model: ModelProto) -> Iterator[str]:
         model.ir_version = needed if old < needed else IR_VERSION
     if model.ir_version != old:
         yield f"changed the IR version from {old} to {model.ir_version}, which fits what the model uses"
+
+
+# Names
+
+
+def _all_graphs(model: ModelProto) -> Iterator[tuple[str, GraphProto]]:
+    yield "graph", model.graph
+    for node in all_nodes(model):
+        yield from ((name, graph) for _, name, graph in subgraphs(node))
+
+
+def _name_graphs(model: ModelProto) -> Iterator[str]:
+    """Give graphs without a name, which the checker wants, that of what they are to their node."""
+    unnamed = [(name, graph) for name, graph in _all_graphs(model) if not graph.name]
+    for name, graph in unnamed:
+        graph.name = name
+    if unnamed:
+        yield "named the graphs that had no name"
+
+
+def _tell_apart(model: ModelProto) -> Iterator[str]:
+    """Give nodes that are called like one before them, which onnxruntime does not load, a name of their own."""
+    renamed = []
+    for _, graph in _all_graphs(model):
+        taken = {node.name for node in graph.node}
+        seen: set[str] = set()
+        for node in graph.node:
+            if node.name and node.name in seen:
+                renamed.append(node.name)
+                node.name = next(name for number in count(2) if (name := f"{node.name}_{number}") not in taken)
+                taken.add(node.name)
+            seen.add(node.name)
+    if renamed:
+        yield f"renamed nodes that were called like others: {_listed(renamed)}"
 
 
 # Order
@@ -224,20 +260,21 @@ def _drop_contradictions(model: ModelProto) -> Iterator[str]:
     found = inferred_afresh(model)
     yield from _drop(model, found)
     wrong = _wrong_outputs(model, found)
-    types = _types(found)
-    for value in wrong:
-        value.type.CopyFrom(types[value.name])
+    for value, inferred in wrong:
+        value.type.CopyFrom(inferred)
     if wrong:
-        names = _listed([value.name for value in wrong])
+        names = _listed([value.name for value, _ in wrong])
         yield f"corrected the types it states of its outputs {names}, which are not what its nodes yield"
     still = objection(skeleton(model))
     if "op_type:Loop" in still or "op_type:Scan" in still:
         yield from drop_shapes_in_loops(model)
 
 
-def _wrong_outputs(model: ModelProto, found: GraphProto) -> list[ValueInfoProto]:
-    types = _types(found)
-    return [value for value in model.graph.output if _contradict(value.type, types.get(value.name))]
+def _wrong_outputs(model: ModelProto, found: GraphProto) -> list[tuple[ValueInfoProto, TypeProto]]:
+    """Outputs, also of graphs inside, whose stated types contradict what was found, with that."""
+    pairs = ((graph, _types(inferred)) for graph, inferred in _graphs_of(model.graph, found))
+    values = ((value, types.get(value.name)) for graph, types in pairs for value in graph.output)
+    return [(value, known) for value, known in values if known is not None and _contradict(value.type, known)]
 
 
 def _drop(model: ModelProto, found: GraphProto) -> Iterator[str]:

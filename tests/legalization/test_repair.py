@@ -23,6 +23,10 @@ IN_A_BRANCH = """g (bool c, float[2,3] x) => (float[2,3] y) {
                 else_branch = e () => (float[2,3] r) { r = Identity(z) }>
     z = Relu(x)
 }"""
+BRANCHES = """g (bool c, float[2,3] x) => (float[2,3] y) {
+    y = If (c) <then_branch = t () => (float[2,3] p) { p = Neg(x) },
+                else_branch = e () => (float[2,3] r) { r = Abs(x) }>
+}"""
 STALE = """g (float[2,3] x) => (float[2,1] y) <float[7] a, double[2,3] b, float[2,3] c> {
     a = Relu(x) b = Neg(a) c = Abs(b) d = Sqrt(c) y = ReduceMax<axes = [-1]>(d) }"""
 
@@ -53,6 +57,34 @@ def test_order_that_is_right_is_left_alone() -> None:
 def test_nodes_in_a_circle_stay_as_they_are() -> None:
     source = model("g (float[3] x) => (float[3] y) { y = Add(x, z) z = Neg(y) }")
     assert reducelower.repair(source).model == source
+
+
+def test_graphs_without_a_name_get_one() -> None:
+    source = model(BRANCHES)
+    branches = [attribute.g for attribute in source.graph.node[0].attribute]
+    source.graph.name = branches[0].name = ""
+    mended = reducelower.repair(source)
+    assert mended.done == ("named the graphs that had no name",)
+    checker.check_model(mended.model, full_check=True)
+
+
+def test_nodes_of_one_name_are_told_apart() -> None:
+    nodes = "[n] a = Relu(x) [n_2] b = Neg(a) [n] c = Abs(b) [n] y = Neg(c)"
+    source = model(f"g (float[2,3] x) => (float[2,3] y) {{ {nodes} }}")
+    mended = reducelower.repair(source)
+    assert [node.name for node in mended.model.graph.node] == ["n", "n_2", "n_3", "n_4"]
+    np.testing.assert_array_equal(run(mended.model, {"x": X})[0], -np.maximum(X, 0))
+
+
+def test_what_a_branch_yields_is_stated_right() -> None:
+    source = model(BRANCHES)
+    branch = source.graph.node[0].attribute[0].g
+    branch.output[0].type.tensor_type.shape.dim[1].dim_value = 4
+    with pytest.raises(shape_inference.InferenceError, match="differ in dimension 1"):
+        checker.check_model(source, full_check=True)
+    mended = reducelower.repair(source)
+    assert "corrected the types it states of its outputs 'p'" in " ".join(mended.done)
+    checker.check_model(mended.model, full_check=True)
 
 
 # Opset 14 is the oldest whose inference tells the type of `e`, and so looks at what is gathered: no scalar, as stated.
