@@ -7,6 +7,7 @@ import re
 __all__ = ["counted", "one_line", "shape_text", "short", "shown", "xml_text"]
 
 _LONGEST = 1000
+_READ = 10 * _LONGEST
 _NOT_IN_XML = "[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
 
 
@@ -28,7 +29,8 @@ def counted(number: int, what: str) -> str:
 
 def one_line(error: BaseException) -> str:
     """What an exception of another library says, on one line; its kind where it says nothing."""
-    return " ".join(str(error).split()) or type(error).__name__
+    # Inference of a large model lists all that it objects to.
+    return " ".join(str(error)[:_READ].split()) or type(error).__name__
 
 
 def short(text: str, length: int) -> str:
