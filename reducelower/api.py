@@ -13,8 +13,9 @@ from typing import Any
 from onnx import ModelProto
 
 from reducelower.arguments import check_arguments
+from reducelower.legalization.attempts import attempt, attempt_in_place
 from reducelower.legalization.refusals import fits, legal, name_oldest_fitting, refused, suspecting
-from reducelower.legalization.run import attempt, attempt_in_place, source_opset
+from reducelower.legalization.run import source_opset
 from reducelower.model.document import Document
 from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan

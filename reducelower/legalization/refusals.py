@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from reducelower.errors import ConversionError, Refusal, UnreadableModelError
-from reducelower.legalization.run import attempt, refusing
+from reducelower.legalization.attempts import attempt
+from reducelower.legalization.draft import Draft
+from reducelower.legalization.driver import Legalizer
+from reducelower.legalization.memo import Memo, Memory
+from reducelower.legalization.run import ground_of, source_opset
 from reducelower.model.document import Document
+from reducelower.model.graph import subgraphs
 from reducelower.model.inference import ContradictionError
+from reducelower.model.schemas import schema
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
+from reducelower.rulebook.rules import Rules
+
+if TYPE_CHECKING:
+    from reducelower.runtimes import Runtime
 
 __all__ = ["fits", "legal", "name_oldest_fitting", "oldest_fitting", "refused", "suspecting"]
 
@@ -78,12 +90,58 @@ def fits(
         refusals: what was refused at the target's own opset version; as long as that is, nothing else is looked at.
     """
     trials = source.for_trials()
-    refuses = refusing(trials, target, settings, refusals) if refusals else lambda opset: False
+    refuses = _refusing(trials, target, settings, refusals) if refusals else lambda opset: False
 
     def is_legal(opset: int) -> bool:
         return not (refuses(opset) or attempt(trials, replace(target, opset=opset), settings, report=False)[1].refusals)
 
     return is_legal
+
+
+def _refusing(
+    source: Document, target: Target, settings: Settings, refusals: Sequence[Refusal]
+) -> Callable[[int], bool]:
+    """Whether nodes that were refused, one for each operator, are so at other opset versions; answers in a moment."""
+    wanted = {refusal.operator: refusal.node for refusal in refusals if refusal.graph == "graph" and refusal.operator}
+    numbered = enumerate(source.bare.graph.node)
+    positions = [
+        index for index, node in numbered if wanted.get(node.op_type) in (node.name, f"{node.op_type}#{index}")
+    ]
+    positions = [index for index in positions if not any(True for _ in subgraphs(source.bare.graph.node[index]))]
+    draft, opset, rules = Draft.of_document(source), source_opset(source.bare), Rules(settings.rules)
+    first = ground_of(draft.model, source, replace(target, opset=opset), settings)
+    refused_at: list[tuple[int, frozenset[str]]] = []
+
+    def refuses(goal: int) -> bool:
+        if any(_are_alike(goal, other, met, target.runtime) for other, met in refused_at):
+            return True
+        at_goal = replace(target, opset=goal)
+        ground = copy(first)
+        ground.opset = goal
+        legalizer = Legalizer(draft, at_goal, ground, rules, Memo(Memory()))
+        try:
+            found = legalizer.refuses(opset, positions)
+        except ContradictionError:  # a whole attempt gets around it
+            return False
+        if found and target.runtime is not None:
+            refused_at.append((goal, legalizer.operators_met))
+        return found
+
+    return refuses
+
+
+def _are_alike(opset: int, other: int, operators: Iterable[str], runtime: Runtime | None) -> bool:
+    """Whether all that was looked at in vain at one opset version is the same at another one."""
+    return runtime is not None and all(
+        _since(name, opset) == _since(name, other)
+        and runtime.facts_about(name, opset) == runtime.facts_about(name, other)
+        for name in operators
+    )
+
+
+def _since(name: str, opset: int) -> int | None:
+    found = schema(name, opset)
+    return None if found is None else found.since_version
 
 
 def oldest_fitting(source: int, goal: int, fits: Callable[[int], bool]) -> int | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from copy import copy
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,14 +15,14 @@ from reducelower.legalization.checking import contradicts_inference
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
-from reducelower.legalization.memo import Memo, Memory
+from reducelower.legalization.memo import Memo
 from reducelower.legalization.memo.memory import kept
 from reducelower.model.declared import undefined
 from reducelower.model.document import Document
-from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, subgraphs
-from reducelower.model.inference import ContradictionError, skeleton
+from reducelower.model.graph import all_nodes
+from reducelower.model.inference import skeleton
 from reducelower.model.names import Names
-from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema, versions
+from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.suggestions import did_you_mean
 from reducelower.model.validate import what_is_wrong_with_calls
@@ -33,163 +32,15 @@ from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 
 if TYPE_CHECKING:
-    from reducelower.runtimes import Runtime
     from reducelower.scope.values import Values
 
-__all__ = ["attempt", "attempt_in_place", "refusing", "source_opset"]
+__all__ = ["folder_of", "ground_of", "run", "source_opset"]
 
 _BRANCHES_MAY_DIFFER = 11
 _CASTS_TELL_TYPES = 6
-_LOOPS = ("Loop", "Scan")
 
 
-def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
-    """Make a draft of a model legal; where the plan has refusals, the draft is of no use.
-
-    Types that the model states, and that are seen to contradict what its nodes yield, are dropped, and integers too
-    narrow for the target are held in wider types, both of which is noted.
-
-    Raises:
-        ContradictionError: dropping them does not help.
-        ValueError: the target makes no sense.
-    """
-    draft, plan = _without_stale(source, target, settings, report=report)
-    if plan.refusals and _has_too_narrow(source.message, plan, settings):
-        from reducelower.legalization.widening import hold_in_wider, told_of_source
-
-        wide = ModelProto()
-        wide.CopyFrom(source.message)
-        held = hold_in_wider(wide, plan.target.opset or 0, _folder(settings))
-        draft, plan = attempt(Document.of_message(wide), target, settings, report=report)
-        return draft, told_of_source(plan, held, source.message, wide)
-    if _contradicts_in_loops(source, draft, plan):
-        from reducelower.legalization.repair import drop_shapes_in_loops
-
-        open_model = ModelProto()
-        open_model.CopyFrom(source.message)
-        done = tuple(drop_shapes_in_loops(open_model))
-        draft, plan = _without_stale(Document.of_message(open_model), target, settings, report=report)
-        return draft, replace(plan, notes=(*done, *plan.notes))
-    return draft, plan
-
-
-def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
-    """Whether what is stated inside of loops contradicts what inference finds at the new opset version only."""
-    if plan.refusals or plan.source_opset == plan.target.opset or not _may_loop(draft):
-        return False
-    return contradicts_inference(source.bare, draft.document().message) != ""
-
-
-def _may_loop(draft: Draft) -> bool:
-    """Whether there may be a Loop or Scan anywhere; most models are cleared by the operators of their main graph."""
-    census = draft.census
-    if census is not None and census.is_even and HOLDING_GRAPHS.isdisjoint(census.operators):
-        return any(node.op_type in _LOOPS for node in all_nodes(draft.model))  # which has its functions alone
-    return any(map(draft.may_hold, _LOOPS))
-
-
-def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
-    try:
-        return _attempt(source, target, settings, report=report)
-    except ContradictionError:
-        from reducelower.legalization.repair import drop_stale, inferred_afresh, mends_more
-
-        found = inferred_afresh(source.message)
-        mended = drop_stale(source.message, found)
-        if not mended.done:
-            if mends_more(source.message, found):
-                raise
-            # What inference objects to is not what is stated; the model is taken as it is.
-            return _attempt(source, target, settings, report=report, lenient=True)
-        draft, plan = _attempt(Document.of_message(mended.model), target, settings, report=report)
-        return draft, replace(plan, notes=(*mended.done, *plan.notes))
-
-
-def _attempt(
-    source: Document, target: Target, settings: Settings, *, report: bool, lenient: bool = False
-) -> tuple[Draft, Plan]:
-    draft = Draft.of_document(source)
-    plan = _run(draft, source, target, settings, report=report, lenient=lenient)
-    if plan.refusals and _in_functions(plan):
-        special = ModelProto()
-        special.CopyFrom(source.message)
-        _specialize(special, plan, settings)
-        special_source = Document.of_message(special)
-        second = Draft.of_document(special_source)
-        again = _run(second, special_source, target, settings, report=report, is_last_attempt=True, lenient=lenient)
-        if not again.refusals:
-            return second, again
-    return draft, plan
-
-
-def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
-    """Make a model itself legal, or leave it as it was where the plan has refusals.
-
-    Raises:
-        ValueError: the target makes no sense.
-    """
-    # Refusals are found on copies that carry no weights.
-    bare = skeleton(model)
-    source = Document.of_message(bare)
-    plan = _run(Draft.of_document(source), source, target, settings)
-    if plan.refusals and _has_too_narrow(model, plan, settings):
-        return _held_in_place(model, plan.target, settings, report=report)
-    is_last_attempt = bool(_in_functions(plan))
-    if is_last_attempt:
-        first = plan
-        _specialize(bare, plan, settings)
-        source = Document.of_message(bare)
-        plan = _run(Draft.of_document(source), source, target, settings, is_last_attempt=True)
-        if plan.refusals:
-            return first
-        _specialize(model, first, settings)
-    if plan.refusals:
-        return plan
-    return _run(Draft(model), source, target, settings, report=report, is_last_attempt=is_last_attempt)
-
-
-def _held_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
-    """The same with narrow integers held in wider types, unless that leaves something to be refused."""
-    from reducelower.legalization.widening import hold_in_wider, told_of_source
-
-    assert target.opset is not None
-    before, wide = skeleton(model), skeleton(model)
-    hold_in_wider(wide, target.opset, _folder(settings))
-    trial = skeleton(wide)
-    if (refused := attempt_in_place(trial, target, settings, report=False)).refusals:
-        return refused
-    held = hold_in_wider(model, target.opset, _folder(settings))
-    return told_of_source(attempt_in_place(model, target, settings, report=report), held, before, wide)
-
-
-def _has_too_narrow(model: ModelProto, plan: Plan, settings: Settings) -> bool:
-    """Whether what was refused may be legal once narrow integers are held in wider types, and they can be."""
-    from reducelower.legalization.widening import can_be_held
-
-    return plan.target.opset is not None and can_be_held(model, plan.target.opset, _folder(settings))
-
-
-def _folder(settings: Settings) -> Path | None:
-    return None if settings.base_dir is None else Path(settings.base_dir)
-
-
-def _in_functions(plan: Plan) -> set[str]:
-    """Graph paths of the model-local functions in which something was refused."""
-    return {
-        "/".join(refusal.graph.split("/")[:2])
-        for refusal in plan.refusals
-        if refusal.operator and refusal.graph.startswith("functions/")
-    }
-
-
-def _specialize(model: ModelProto, plan: Plan, settings: Settings) -> None:
-    """Give functions in which something was refused a copy for each way they are called."""
-    from reducelower.legalization.monomorphize import specialize
-
-    specialize(model, _in_functions(plan), _ground(model, Document.of_message(model), plan.target, settings))
-
-
-def _run(
+def run(
     draft: Draft,
     source: Document,
     target: Target,
@@ -224,7 +75,7 @@ def _run(
     sole_type = partial(_sole_type, draft, opset)
     rules = Rules(settings.rules, goal.without_types)
     with kept(_kind_of_run(goal, settings, is_last_attempt=is_last_attempt)) as memory:
-        ground = _ground(
+        ground = ground_of(
             model,
             source,
             goal,
@@ -295,52 +146,6 @@ def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
     return None
 
 
-def refusing(
-    source: Document, target: Target, settings: Settings, refusals: Sequence[Refusal]
-) -> Callable[[int], bool]:
-    """Whether nodes that were refused, one for each operator, are so at other opset versions; answers in a moment."""
-    wanted = {refusal.operator: refusal.node for refusal in refusals if refusal.graph == "graph" and refusal.operator}
-    numbered = enumerate(source.bare.graph.node)
-    positions = [
-        index for index, node in numbered if wanted.get(node.op_type) in (node.name, f"{node.op_type}#{index}")
-    ]
-    positions = [index for index in positions if not any(True for _ in subgraphs(source.bare.graph.node[index]))]
-    draft, opset, rules = Draft.of_document(source), source_opset(source.bare), Rules(settings.rules)
-    first = _ground(draft.model, source, replace(target, opset=opset), settings)
-    refused_at: list[tuple[int, frozenset[str]]] = []
-
-    def refuses(goal: int) -> bool:
-        if any(_are_alike(goal, other, met, target.runtime) for other, met in refused_at):
-            return True
-        at_goal = replace(target, opset=goal)
-        ground = copy(first)
-        ground.opset = goal
-        legalizer = Legalizer(draft, at_goal, ground, rules, Memo(Memory()))
-        try:
-            found = legalizer.refuses(opset, positions)
-        except ContradictionError:  # a whole attempt gets around it
-            return False
-        if found and target.runtime is not None:
-            refused_at.append((goal, legalizer.operators_met))
-        return found
-
-    return refuses
-
-
-def _are_alike(opset: int, other: int, operators: Iterable[str], runtime: Runtime | None) -> bool:
-    """Whether all that was looked at in vain at one opset version is the same at another one."""
-    return runtime is not None and all(
-        _since(name, opset) == _since(name, other)
-        and runtime.facts_about(name, opset) == runtime.facts_about(name, other)
-        for name in operators
-    )
-
-
-def _since(name: str, opset: int) -> int | None:
-    found = schema(name, opset)
-    return None if found is None else found.since_version
-
-
 def _declared_of_nothing(source: Document, settings: Settings) -> Refusal | None:
     """Types and ranks declared of what is no value of the model."""
     for what, declared in (("element type", settings.element_types), ("rank", settings.ranks)):
@@ -367,7 +172,12 @@ def _sole_type(draft: Draft, opset: int) -> int | None:
     return None if draft.census is None else sole_element_type(draft.model.graph, draft.census, opset)
 
 
-def _ground(
+def folder_of(settings: Settings) -> Path | None:
+    """The folder that the locations of external data are relative to."""
+    return None if settings.base_dir is None else Path(settings.base_dir)
+
+
+def ground_of(
     model: ModelProto,
     source: Document,
     target: Target,
@@ -379,6 +189,7 @@ def _ground(
     is_last_attempt: bool = False,
     lenient: bool = False,
 ) -> Ground:
+    """What all scopes of a run over a model stand on; the arguments are those of `run` and `Ground`."""
     assert target.opset is not None
     element_types = {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()}
     ranks = settings.ranks or {}
@@ -388,7 +199,7 @@ def _ground(
         opset=target.opset,
         element_types=element_types,
         ranks=ranks,
-        base_dir=_folder(settings),
+        base_dir=folder_of(settings),
         freeze_defaults=settings.freeze_defaults,
         overridable=model.ir_version >= 4,
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,

@@ -1,0 +1,166 @@
+"""What is tried to make a model legal, one thing after the other, until there is nothing to refuse.
+
+A model comes as it is; then with functions copied for their calls; without stated types that contradict inference; with
+narrow integers held in wider types; without the shapes that it states inside of loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnx import ModelProto
+
+from reducelower.legalization.checking import contradicts_inference
+from reducelower.legalization.draft import Draft
+from reducelower.legalization.run import folder_of, ground_of, run
+from reducelower.model.document import Document
+from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
+from reducelower.model.inference import ContradictionError, skeleton
+from reducelower.options import Settings, Target
+from reducelower.plan import Plan
+
+__all__ = ["attempt", "attempt_in_place"]
+
+_LOOPS = ("Loop", "Scan")
+
+
+def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
+    """Make a draft of a model legal; where the plan has refusals, the draft is of no use.
+
+    Types that the model states, and that are seen to contradict what its nodes yield, are dropped, and integers too
+    narrow for the target are held in wider types, both of which is noted.
+
+    Raises:
+        ContradictionError: dropping them does not help.
+        ValueError: the target makes no sense.
+    """
+    draft, plan = _without_stale(source, target, settings, report=report)
+    if plan.refusals and _has_too_narrow(source.message, plan, settings):
+        from reducelower.legalization.widening import hold_in_wider, told_of_source
+
+        wide = ModelProto()
+        wide.CopyFrom(source.message)
+        held = hold_in_wider(wide, plan.target.opset or 0, folder_of(settings))
+        draft, plan = attempt(Document.of_message(wide), target, settings, report=report)
+        return draft, told_of_source(plan, held, source.message, wide)
+    if _contradicts_in_loops(source, draft, plan):
+        from reducelower.legalization.repair import drop_shapes_in_loops
+
+        open_model = ModelProto()
+        open_model.CopyFrom(source.message)
+        done = tuple(drop_shapes_in_loops(open_model))
+        draft, plan = _without_stale(Document.of_message(open_model), target, settings, report=report)
+        return draft, replace(plan, notes=(*done, *plan.notes))
+    return draft, plan
+
+
+def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
+    """Whether what is stated inside of loops contradicts what inference finds at the new opset version only."""
+    if plan.refusals or plan.source_opset == plan.target.opset or not _may_loop(draft):
+        return False
+    return contradicts_inference(source.bare, draft.document().message) != ""
+
+
+def _may_loop(draft: Draft) -> bool:
+    """Whether there may be a Loop or Scan anywhere; most models are cleared by the operators of their main graph."""
+    census = draft.census
+    if census is not None and census.is_even and HOLDING_GRAPHS.isdisjoint(census.operators):
+        return any(node.op_type in _LOOPS for node in all_nodes(draft.model))  # which has its functions alone
+    return any(map(draft.may_hold, _LOOPS))
+
+
+def _without_stale(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
+    try:
+        return _attempt(source, target, settings, report=report)
+    except ContradictionError:
+        from reducelower.legalization.repair import drop_stale, inferred_afresh, mends_more
+
+        found = inferred_afresh(source.message)
+        mended = drop_stale(source.message, found)
+        if not mended.done:
+            if mends_more(source.message, found):
+                raise
+            # What inference objects to is not what is stated; the model is taken as it is.
+            return _attempt(source, target, settings, report=report, lenient=True)
+        draft, plan = _attempt(Document.of_message(mended.model), target, settings, report=report)
+        return draft, replace(plan, notes=(*mended.done, *plan.notes))
+
+
+def _attempt(
+    source: Document, target: Target, settings: Settings, *, report: bool, lenient: bool = False
+) -> tuple[Draft, Plan]:
+    draft = Draft.of_document(source)
+    plan = run(draft, source, target, settings, report=report, lenient=lenient)
+    if plan.refusals and _in_functions(plan):
+        special = ModelProto()
+        special.CopyFrom(source.message)
+        _specialize(special, plan, settings)
+        special_source = Document.of_message(special)
+        second = Draft.of_document(special_source)
+        again = run(second, special_source, target, settings, report=report, is_last_attempt=True, lenient=lenient)
+        if not again.refusals:
+            return second, again
+    return draft, plan
+
+
+def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
+    """Make a model itself legal, or leave it as it was where the plan has refusals.
+
+    Raises:
+        ValueError: the target makes no sense.
+    """
+    # Refusals are found on copies that carry no weights.
+    bare = skeleton(model)
+    source = Document.of_message(bare)
+    plan = run(Draft.of_document(source), source, target, settings)
+    if plan.refusals and _has_too_narrow(model, plan, settings):
+        return _held_in_place(model, plan.target, settings, report=report)
+    is_last_attempt = bool(_in_functions(plan))
+    if is_last_attempt:
+        first = plan
+        _specialize(bare, plan, settings)
+        source = Document.of_message(bare)
+        plan = run(Draft.of_document(source), source, target, settings, is_last_attempt=True)
+        if plan.refusals:
+            return first
+        _specialize(model, first, settings)
+    if plan.refusals:
+        return plan
+    return run(Draft(model), source, target, settings, report=report, is_last_attempt=is_last_attempt)
+
+
+def _held_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
+    """The same with narrow integers held in wider types, unless that leaves something to be refused."""
+    from reducelower.legalization.widening import hold_in_wider, told_of_source
+
+    assert target.opset is not None
+    before, wide = skeleton(model), skeleton(model)
+    hold_in_wider(wide, target.opset, folder_of(settings))
+    trial = skeleton(wide)
+    if (refused := attempt_in_place(trial, target, settings, report=False)).refusals:
+        return refused
+    held = hold_in_wider(model, target.opset, folder_of(settings))
+    return told_of_source(attempt_in_place(model, target, settings, report=report), held, before, wide)
+
+
+def _has_too_narrow(model: ModelProto, plan: Plan, settings: Settings) -> bool:
+    """Whether what was refused may be legal once narrow integers are held in wider types, and they can be."""
+    from reducelower.legalization.widening import can_be_held
+
+    return plan.target.opset is not None and can_be_held(model, plan.target.opset, folder_of(settings))
+
+
+def _in_functions(plan: Plan) -> set[str]:
+    """Graph paths of the model-local functions in which something was refused."""
+    return {
+        "/".join(refusal.graph.split("/")[:2])
+        for refusal in plan.refusals
+        if refusal.operator and refusal.graph.startswith("functions/")
+    }
+
+
+def _specialize(model: ModelProto, plan: Plan, settings: Settings) -> None:
+    """Give functions in which something was refused a copy for each way they are called."""
+    from reducelower.legalization.monomorphize import specialize
+
+    specialize(model, _in_functions(plan), ground_of(model, Document.of_message(model), plan.target, settings))
