@@ -15,9 +15,10 @@ from reducelower.legalization.draft import Draft
 from reducelower.legalization.run import folder_of, ground_of, run
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
-from reducelower.model.inference import ContradictionError, skeleton
+from reducelower.model.inference import ContradictionError, without_values
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
+from reducelower.scope.dead_code import remove_named
 
 __all__ = ["attempt", "attempt_in_place"]
 
@@ -64,7 +65,7 @@ def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
 def _may_loop(draft: Draft) -> bool:
     """Whether there may be a Loop or Scan anywhere; most models are cleared by the operators of their main graph."""
     census = draft.census
-    if census is not None and census.is_even and HOLDING_GRAPHS.isdisjoint(census.operators):
+    if census.is_even and HOLDING_GRAPHS.isdisjoint(census.operators):
         return any(node.op_type in _LOOPS for node in all_nodes(draft.model))  # which has its functions alone
     return any(map(draft.may_hold, _LOOPS))
 
@@ -107,40 +108,39 @@ def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, r
     """Make a model itself legal, or leave it as it was where the plan has refusals.
 
     Raises:
+        ContradictionError: see `attempt`.
         ValueError: the target makes no sense.
     """
-    # Refusals are found on copies that carry no weights.
-    bare = skeleton(model)
-    source = Document.of_message(bare)
-    plan = run(Draft.of_document(source), source, target, settings)
-    if plan.refusals and _has_too_narrow(model, plan, settings):
-        return _held_in_place(model, plan.target, settings, report=report)
-    is_last_attempt = bool(_in_functions(plan))
-    if is_last_attempt:
-        first = plan
-        _specialize(bare, plan, settings)
-        source = Document.of_message(bare)
-        plan = run(Draft.of_document(source), source, target, settings, is_last_attempt=True)
-        if plan.refusals:
-            return first
-        _specialize(model, first, settings)
-    if plan.refusals:
-        return plan
-    return run(Draft(model), source, target, settings, report=report, is_last_attempt=is_last_attempt)
+    draft, plan = attempt(Document.of_message(model).for_trials(), target, settings, report=report)
+    if not plan.refusals and not _take_over(model, draft.document().message):
+        # Weights are held in another type, so what was made without them does not tell what becomes of them.
+        draft, plan = attempt(Document.of_message(model), target, settings, report=report)
+        model.CopyFrom(draft.document().message)
+    return plan
 
 
-def _held_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
-    """The same with narrow integers held in wider types, unless that leaves something to be refused."""
-    from reducelower.legalization.widening import hold_in_wider, told_of_source
-
-    assert target.opset is not None
-    before, wide = skeleton(model), skeleton(model)
-    hold_in_wider(wide, target.opset, folder_of(settings))
-    trial = skeleton(wide)
-    if (refused := attempt_in_place(trial, target, settings, report=False)).refusals:
-        return refused
-    held = hold_in_wider(model, target.opset, folder_of(settings))
-    return told_of_source(attempt_in_place(model, target, settings, report=report), held, before, wide)
+def _take_over(model: ModelProto, made: ModelProto) -> bool:
+    """Give a model what was made of a copy of it without weights; False, and nothing, where weights changed as well."""
+    graph, added = model.graph, []
+    own = {tensor.name: tensor for tensor in graph.initializer}
+    for tensor in made.graph.initializer:
+        known = own.get(tensor.name)
+        if known is None:
+            added.append(tensor)
+        elif without_values(known) != tensor:
+            return False
+    kept = {tensor.name for tensor in made.graph.initializer}
+    remove_named(graph.initializer, own.keys() - kept)
+    whole = ModelProto()
+    whole.CopyFrom(made)
+    del whole.graph.initializer[:]
+    whole.graph.initializer.extend(added)
+    for held, apart in ((model, "graph"), (graph, "initializer")):
+        for field, _ in held.ListFields():
+            if field.name != apart:
+                held.ClearField(field.name)
+    model.MergeFrom(whole)
+    return True
 
 
 def _has_too_narrow(model: ModelProto, plan: Plan, settings: Settings) -> bool:

@@ -8,9 +8,8 @@ from onnx import GraphProto, ModelProto, NodeProto
 
 from reducelower.model.census import Census, graph_field, graph_from, graph_head, leading_nodes
 from reducelower.model.document import Document
-from reducelower.model.graph import all_nodes
 from reducelower.model.inference import skeleton, weight_bytes
-from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
+from reducelower.model.nodelist import SerializedNodes
 
 __all__ = ["Draft"]
 
@@ -22,24 +21,23 @@ class Draft:
     """A model that is being edited.
 
     Attributes:
-        model: the model; where `census` is set, without the nodes of its main graph.
-        nodes: the nodes of its main graph.
-        census: the census of the model as it was, where its nodes stay bytes as far as nobody looks at them.
+        model: the model without the nodes of its main graph.
+        nodes: these nodes, which stay bytes as far as nobody looks at them.
+        census: the census of the model as it was.
     """
 
-    def __init__(self, model: ModelProto, census: Census | None = None, searchable: bytes | None = None) -> None:
-        """Edit a message where it stands; see `of_document` for the other way.
+    def __init__(self, model: ModelProto, census: Census, whole: bytes | None = None) -> None:
+        """Edit a model; see `of_document`.
 
         Args:
-            model: the model; without the nodes of its main graph where there is a census.
+            model: the model without the nodes of its main graph.
             census: the census of the model.
-            searchable: the bytes of the whole model, unless most of them are weights.
+            whole: the bytes of the whole model, unless most of them are weights.
         """
         self.model = model
         self.census = census
-        self._whole = searchable
-        self._serialized = None if census is None else SerializedNodes(census)
-        self.nodes: NodeList = ParsedNodes(model.graph.node) if self._serialized is None else self._serialized
+        self.nodes = SerializedNodes(census)
+        self._whole = whole
 
     @classmethod
     def of_document(cls, source: Document) -> Draft:
@@ -57,28 +55,24 @@ class Draft:
         census = Census.of_model(source.data)
         return cls(ModelProto.FromString(census.without_nodes(source.data)), census, source.data)
 
-    def searchable(self) -> bytes | None:
+    def searchable(self) -> bytes:
         """Bytes in which every name of the model stands, its length in front of it, as long as nothing was edited.
 
-        Weights, which may be most of a model, are not among them. None where the model was not at hand as bytes.
+        Weights, where they are most of a model, are not among them.
         """
-        if self.census is None or self._whole is not None:
+        if self._whole is not None:
             return self._whole
         return self.census.serialized + skeleton(self.model).SerializeToString()
 
     def may_hold(self, op_type: str) -> bool:
         """Whether nodes of an operator stand anywhere in the model; told from bytes, so that there may also be none."""
-        if self._serialized is None:
-            return any(node.op_type == op_type for node in all_nodes(self.model))
         field = NodeProto(op_type=op_type).SerializeToString()
         functions = (function.SerializeToString() for function in self.model.functions)
-        return any(field in piece for piece in chain(self._serialized.pieces(), functions))
+        return any(field in piece for piece in chain(self.nodes.pieces(), functions))
 
     def document(self) -> Document:
         """The whole model; after editing."""
-        if self._serialized is None:
-            return Document.of_message(self.model)
-        nodes, model = self._serialized.pieces(), self.model
+        nodes, model = self.nodes.pieces(), self.model
         if self._whole is None:
             # To put the nodes into the message, which may have been done before, leaves the weights where they are.
             del model.graph.node[:]

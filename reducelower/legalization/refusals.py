@@ -109,7 +109,7 @@ def _refusing(
     ]
     positions = [index for index in positions if not any(True for _ in subgraphs(source.bare.graph.node[index]))]
     draft, opset, rules = Draft.of_document(source), source_opset(source.bare), Rules(settings.rules)
-    first = ground_of(draft.model, source, replace(target, opset=opset), settings)
+    first = ground_of(draft.model, source, replace(target, opset=opset), settings, searchable=draft.searchable())
     refused_at: list[tuple[int, frozenset[str]]] = []
 
     def refuses(goal: int) -> bool:

@@ -169,7 +169,7 @@ def _untyped_function(draft: Draft) -> Refusal | None:
 
 
 def _sole_type(draft: Draft, opset: int) -> int | None:
-    return None if draft.census is None else sole_element_type(draft.model.graph, draft.census, opset)
+    return sole_element_type(draft.model.graph, draft.census, opset)
 
 
 def folder_of(settings: Settings) -> Path | None:
@@ -194,7 +194,7 @@ def ground_of(
     element_types = {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()}
     ranks = settings.ranks or {}
     return Ground(
-        Names(lambda: source.bare, searchable or source.searchable),
+        Names(lambda: source.bare, searchable),
         source.inference(element_types, ranks, sole_type, lenient=lenient),
         opset=target.opset,
         element_types=element_types,
@@ -205,6 +205,7 @@ def ground_of(
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
         is_last_attempt=is_last_attempt,
         values=values,
+        weight=source.weight,
     )
 
 

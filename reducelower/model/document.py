@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
 from reducelower.model.inference import Inference, skeleton, weight_bytes
 
@@ -30,7 +30,7 @@ class Document:
         self._message = message
         self._data = data
         self._inferences: dict[Hashable, Inference] = {}
-        self._is_for_trials = False
+        self._whole: Document | None = None
         self._bare: ModelProto | None = None
 
     @classmethod
@@ -48,10 +48,19 @@ class Document:
 
         What is written may depend on whether types were known, so no other attempt starts with those of an earlier one.
         """
-        trials = self if self._is_for_trials else Document(skeleton(self.message))
-        trials._is_for_trials = True
-        trials._inferences = self._inferences
+        if self._whole is not None:
+            return self
+        trials = Document(skeleton(self.message))
+        trials._whole = self
         return trials
+
+    def weight(self, name: str) -> TensorProto | None:
+        """The initializer of the main graph of a name, with its value, in a document for trials; None in others."""
+        return None if self._whole is None else self._whole._initializers.get(name)
+
+    @cached_property
+    def _initializers(self) -> Mapping[str, TensorProto]:
+        return {tensor.name: tensor for tensor in self.message.graph.initializer}
 
     def inference(
         self,
@@ -66,7 +75,7 @@ class Document:
         found = self._inferences.get(key)
         if found is None:
             found = Inference(lambda: self.bare, sole_type, element_types, ranks, lenient=lenient)
-            if self._is_for_trials:
+            if self._whole is not None:
                 self._inferences[key] = found
         return found
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property, lru_cache
 from math import prod
 
+from google.protobuf.message import Message
 from onnx import (
     FunctionProto,
     GraphProto,
@@ -25,6 +26,7 @@ from reducelower.model.text import one_line
 from reducelower.model.value_info import is_known
 
 __all__ = [
+    "LARGEST_KEPT",
     "ContradictionError",
     "GraphKey",
     "Inference",
@@ -34,19 +36,20 @@ __all__ = [
     "infer_strictly",
     "skeleton",
     "weight_bytes",
+    "without_values",
 ]
 
-# Tensors above this many elements are weights; shape inference only reads the values of small ones.
-_SMALL = 1024
+LARGEST_KEPT = 1024
+"""How many elements a tensor has at most that shape inference may read the values of; larger ones are weights."""
 
 _BODIES_KEPT = 512
 
 GraphKey = tuple[int, ...]
 
 
-def _strip(tensor: TensorProto) -> TensorProto:
+def without_values(tensor: TensorProto) -> TensorProto:
     """The tensor itself if it is small, else one of the same name, type and shape without its values."""
-    if prod(tensor.dims) <= _SMALL:
+    if prod(tensor.dims) <= LARGEST_KEPT:
         return tensor
     return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
 
@@ -59,18 +62,23 @@ def weight_bytes(model: ModelProto) -> int:
 
 def skeleton(model: ModelProto) -> ModelProto:
     """A copy of the model whose initializers carry no weights; nothing large is copied on the way."""
-    bare = ModelProto(ir_version=model.ir_version)
-    bare.opset_import.extend(model.opset_import)
-    bare.functions.extend(model.functions)
-    source, graph = model.graph, bare.graph
-    graph.name = source.name
-    graph.node.extend(source.node)
-    graph.input.extend(source.input)
-    graph.output.extend(source.output)
-    graph.value_info.extend(source.value_info)
-    graph.sparse_initializer.extend(source.sparse_initializer)
-    graph.initializer.extend(map(_strip, source.initializer))
+    bare = ModelProto()
+    _copy_fields(model, bare, but="graph")
+    _copy_fields(model.graph, bare.graph, but="initializer")
+    bare.graph.initializer.extend(map(without_values, model.graph.initializer))
     return bare
+
+
+def _copy_fields(source: Message, made: Message, *, but: str) -> None:
+    for field, value in source.ListFields():
+        if field.name == but:
+            continue
+        if hasattr(value, "extend"):
+            getattr(made, field.name).extend(value)
+        elif isinstance(value, Message):
+            getattr(made, field.name).CopyFrom(value)
+        else:
+            setattr(made, field.name, value)
 
 
 class ContradictionError(Exception):
@@ -398,7 +406,7 @@ def _has_long_vector(graph: GraphProto) -> bool:
         tensor = value.type.tensor_type
         if tensor.elem_type in (TensorProto.INT32, TensorProto.INT64):
             dims = tensor.shape.dim
-            if len(dims) == 1 and dims[0].dim_value > _SMALL:
+            if len(dims) == 1 and dims[0].dim_value > LARGEST_KEPT:
                 return True
     return any(map(_has_long_vector, _inner_graphs(graph)))
 

@@ -13,7 +13,7 @@ from reducelower.model.graph import read_by, read_outside_nodes
 from reducelower.model.nodelist import Replacement, nodes_of
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["Edited", "remove_unused"]
+__all__ = ["Edited", "remove_named", "remove_unused"]
 
 
 class Edited(Protocol):
@@ -71,8 +71,8 @@ def _remove(names: set[str], home: GraphScope, edit: Edited) -> None:
         if index >= 0:
             _remove_node(edit, index)
     if isinstance(home.holder, GraphProto):
-        _remove_named(home.holder.initializer, names)
-    _remove_named(home.holder.value_info, names)
+        remove_named(home.holder.initializer, names)
+    remove_named(home.holder.value_info, names)
 
 
 def _remove_node(edit: Edited, index: int) -> None:
@@ -120,8 +120,8 @@ def _read(edit: Edited) -> Iterator[str]:
     yield from read_outside_nodes(edit.scope.holder)
 
 
-def _remove_named(values: Any, names: Collection[str]) -> None:
-    """Remove those of a repeated field that bear some names."""
+def remove_named(values: Any, names: Collection[str]) -> None:
+    """Remove those messages of a repeated field that bear some names."""
     count = sum(map(names.__contains__, map(_NAME, values))) if names else 0
     if count == len(values):
         del values[:]

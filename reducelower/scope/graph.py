@@ -29,7 +29,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.build import make_node
 from reducelower.model.element_types import follow, told_by
 from reducelower.model.graph import read_by
-from reducelower.model.inference import GraphKey
+from reducelower.model.inference import LARGEST_KEPT, GraphKey
 from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
 from reducelower.model.numbers import FIRST_FLOATS
@@ -288,8 +288,11 @@ class GraphScope:
                 return 0
             self.ground.frozen.add(name)
         dims = tuple(tensor.dims[:])  # a list of them takes half as long to read
-        if prod(dims) > LARGEST:
+        size = prod(dims)
+        if size > LARGEST:
             return 0
+        if size > LARGEST_KEPT and self.key == ():
+            tensor = self.ground.weight(name) or tensor
         if tensor.data_location == TensorProto.EXTERNAL:
             folder = self.ground.base_dir
             return 0 if folder is None else self.ground.values.number(read_tensor(tensor, str(folder)))

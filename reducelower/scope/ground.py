@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from onnx import TypeProto
+from onnx import TensorProto, TypeProto
 
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
@@ -34,6 +34,7 @@ class Ground:
         initializers_stand_alone: bool,
         is_last_attempt: bool = False,
         values: Values | None = None,
+        weight: Callable[[str], TensorProto | None] = lambda name: None,
     ) -> None:
         """Bring together what is the same everywhere in a model.
 
@@ -50,6 +51,7 @@ class Ground:
             is_last_attempt: whether functions have been copied for their calls where that could help, so that what
                 they are handed has to be taken as it comes.
             values: the numbers of values of constants; None where those of other runs are not to be the same.
+            weight: gives the initializers of the main graph by name, where the model has none of their values.
         """
         self.names = names
         self.source = source
@@ -65,6 +67,7 @@ class Ground:
         self.folding = Folding()
         self.told: dict[tuple[Any, str], int] = {}
         self.values = Values() if values is None else values
+        self.weight = weight
         self._known_types: dict[bytes, KnownType] = {}
 
     def let_go(self) -> None:
