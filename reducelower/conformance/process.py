@@ -12,7 +12,6 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -84,7 +83,7 @@ class Answer:
     text: str = ""
 
 
-class Worker:
+class Worker(contextlib.AbstractContextManager["Worker"]):
     """A process that answers one request after another.
 
     It is started with the first request and again after one that ended it. Used as a context manager, it ends with its
@@ -99,13 +98,7 @@ class Worker:
         self.version = ""
         self.tolerance = 0.0
 
-    def __enter__(self) -> Worker:
-        """Nothing is started yet."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """End the process."""
         self._end()
 

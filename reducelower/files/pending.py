@@ -6,14 +6,13 @@ import contextlib
 import errno
 import os
 from pathlib import Path
-from types import TracebackType
 
 __all__ = ["PendingFile", "sync_folder", "write_whole"]
 
 _DESCRIPTORS = Path("/proc/self/fd")
 
 
-class PendingFile:
+class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
     """A new file beside its destination that gets its name only when it is complete.
 
     Where the system can (Linux), the file has no name at all until then, so that nothing stays behind however the
@@ -64,13 +63,7 @@ class PendingFile:
                 self._temporary.unlink()
             self._temporary = None
 
-    def __enter__(self) -> PendingFile:
-        """Enter the block that writes the file."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Discard the file unless it was published."""
         self.close()
 

@@ -6,6 +6,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -82,7 +83,7 @@ def _extents(origin: int, size: int) -> list[tuple[int, int]]:
     return extents
 
 
-class Appender:
+class Appender(AbstractContextManager["Appender"]):
     """Copies ranges of open files to where another one stands, which is put on disk meanwhile.
 
     So little is left to do when that file is complete and synced. As a context manager it waits for what it began.
@@ -121,10 +122,6 @@ class Appender:
             position += copied
             self._sync_meanwhile(copied)
             on_copied(copied)
-
-    def __enter__(self) -> Appender:
-        """Enter the block that copies."""
-        return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Wait, and raise what went wrong meanwhile: systems tell an error of the disk only once."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -63,21 +63,16 @@ def heat(probed: Probed, *, reductions: bool) -> tuple[tuple[int, ...], tuple[Ro
         probed: the results.
         reductions: the Reduce operators; otherwise the operators that their replacements are made of.
     """
-    counts: dict[tuple[str, int], list[str]] = {}
+    counts: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for case, result in zip(probed.cases, probed.results, strict=True):
         if (case.operator in REDUCTIONS) == reductions:
-            counts.setdefault((case.operator, case.opset), []).append(result.word)
+            counts[case.operator, case.opset].append(result.word)
     opsets = tuple(sorted({opset for _, opset in counts}))
     rows = tuple(
-        Row(operator, tuple(_cell(counts.get((operator, opset), ())) for opset in opsets))
+        Row(operator, tuple(Cell(*map(counts[operator, opset].count, _WORDS)) for opset in opsets))
         for operator in dict.fromkeys(operator for operator, _ in sorted(counts))
     )
     return opsets, rows
-
-
-def _cell(words: Iterable[str]) -> Cell:
-    found = list(words)
-    return Cell(found.count("right"), found.count("wrong"), found.count("refused"))
 
 
 def totals(probed: Probed) -> dict[Word, int]:
