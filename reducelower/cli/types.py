@@ -87,7 +87,8 @@ class _Parsed(ParamType):
         self._parse, self._known, self._file = parse, known, file
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str | int):
+        # Of whatever kind a configuration file has it; what was read already is passed in again.
+        if not isinstance(value, str | int | float | list | dict):
             return value
         try:
             return self._parse(str(value))

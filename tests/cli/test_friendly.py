@@ -257,6 +257,8 @@ def test_a_file_of_its_own_counts_more_and_holds_for_folders_below(
         ("[check]\nseed = 1", "there is no option 'check.seed'"),
         ("opset = [", "reducelower.toml: "),
         ("opset = 'new'", "'new' is not an opset version"),
+        ("opset = 13.0", "'13.0' is not an opset version"),
+        ("opset = [13]", "'[13]' is not an opset version"),
     ],
 )
 def test_what_is_wrong_with_a_configuration_is_said(cli: Cli, folder: Path, content: str, message: str) -> None:
