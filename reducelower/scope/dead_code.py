@@ -71,8 +71,8 @@ def _remove(names: set[str], home: GraphScope, edit: Edited) -> None:
         if index >= 0:
             _remove_node(edit, index)
     if isinstance(home.holder, GraphProto):
-        remove_named(home.holder.initializer, names)
-    remove_named(home.holder.value_info, names)
+        remove_named(home.holder.initializer, names, home.initializers)
+    remove_named(home.holder.value_info, names, home.stated_places)
 
 
 def _remove_node(edit: Edited, index: int) -> None:
@@ -120,9 +120,18 @@ def _read(edit: Edited) -> Iterator[str]:
     yield from read_outside_nodes(edit.scope.holder)
 
 
-def remove_named(values: Any, names: Collection[str]) -> None:
-    """Remove those messages of a repeated field that bear some names."""
-    count = sum(map(names.__contains__, map(_NAME, values))) if names else 0
+def remove_named(values: Any, names: Collection[str], places: Mapping[str, int] | None = None) -> None:
+    """Remove those messages of a repeated field that bear some names.
+
+    Args:
+        values: the field.
+        names: the names.
+        places: where the messages stand, by name, if that is known; of like names the last.
+    """
+    if places is None or len(places) < len(values):
+        count = sum(map(names.__contains__, map(_NAME, values))) if names else 0
+    else:
+        count = sum(map(places.__contains__, names))
     if count == len(values):
         del values[:]
     elif count:

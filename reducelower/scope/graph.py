@@ -184,7 +184,7 @@ class GraphScope:
         holder = self.holder
         if self.parent is None:
             return set()  # what no graph inside defines is looked for here
-        defined = {*self._initializers, *self.inputs}
+        defined = {*self.initializers, *self.inputs}
         if isinstance(holder, GraphProto):
             defined.update(tensor.values.name for tensor in holder.sparse_initializer)
         for node in self.node_list:
@@ -194,22 +194,22 @@ class GraphScope:
     def _initializer(self, name: str) -> TensorProto | None:
         """The initializer of this very graph, or what is added in its stead, of a name."""
         added = self._adopted.get(name)
-        place = self._initializers.get(name)
+        place = self.initializers.get(name)
         if added is not None or place is None or not isinstance(self.holder, GraphProto):
             return added
         tensors = self.holder.initializer
         if place >= len(tensors) or tensors[place].name != name:
             # Those that are read no more have gone since.
-            self._initializers = _places(tensors)
+            self.initializers = _places(tensors)
             return self._initializer(name)
         return tensors[place]
 
     def _holds(self, name: str) -> bool:
-        return name in self._adopted or name in self._initializers
+        return name in self._adopted or name in self.initializers
 
     @cached_property
-    def _initializers(self) -> dict[str, int]:
-        # Places rather than messages, see `_stated_places`.
+    def initializers(self) -> dict[str, int]:
+        """Where the initializers stand, by name; see `stated_places`."""
         return _places(self.holder.initializer) if isinstance(self.holder, GraphProto) else {}
 
     @cached_property
@@ -490,29 +490,32 @@ class GraphScope:
     @cached_property
     def _described(self) -> set[str]:
         """The values that are constants, or of which the graph itself states a type."""
-        return {*self._stated_places, *self._outside_nodes, *self._initializers, *self.constant_nodes}
+        return {*self.stated_places, *self._outside_nodes, *self.initializers, *self.constant_nodes}
 
     def _states(self, name: str) -> bool:
         """Whether the graph itself states the type of a value."""
-        return name in self._stated_places or name in self._outside_nodes
+        return name in self.stated_places or name in self._outside_nodes
 
     def _stated_type(self, name: str) -> TypeProto | None:
         """The type that the graph itself states of a value."""
         if name in self._outside_nodes:
             return self._outside_nodes[name]
         values = self.holder.value_info
-        place = self._stated_places.get(name)
+        place = self.stated_places.get(name)
         if place is None:
             return None
         if place >= len(values) or values[place].name != name:
             # Types of constants that are read no more have gone since.
-            self._stated_places = _places(values)
+            self.stated_places = _places(values)
             return self._stated_type(name)
         return values[place].type
 
     @cached_property
-    def _stated_places(self) -> dict[str, int]:
-        # Places rather than messages: to hold a message for each of 50,000 values takes five times as long.
+    def stated_places(self) -> dict[str, int]:
+        """Where the types of values are stated in value_info, by name.
+
+        Places rather than messages: to hold a message for each of 50,000 values takes five times as long.
+        """
         return _places(self.holder.value_info)
 
     @cached_property
@@ -523,7 +526,7 @@ class GraphScope:
         if isinstance(holder, GraphProto):
             for value in (*holder.output, *holder.input):
                 # What a Scan takes need not be stated, and is where inference has looked.
-                if value.name not in self._stated_places or type_string(value.type) is not None:
+                if value.name not in self.stated_places or type_string(value.type) is not None:
                     known[value.name] = value.type
             for sparse in holder.sparse_initializer:
                 dense = TensorProto(data_type=sparse.values.data_type, dims=sparse.dims)
