@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,7 +13,7 @@ from reducelower.options import Settings
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
-    from reducelower.verification import OutputComparison, TestDataSet, Verdict, Verification
+    from reducelower.verification import TestDataSet, Verdict, Verification
 
 __all__ = ["OnProgress", "require_runtimes", "verify_models"]
 
@@ -43,43 +42,33 @@ def verify_models(
         seed: seed for the values that are made.
         on_progress: called after each distinct rewrite.
     """
-    from reducelower.verification import combined, run_whole, verify_regions
+    from reducelower.verification import compare_models
     from reducelower.verification.providers import on_provider
     from reducelower.verification.source import Source
-    from reducelower.verification.whole import interface_mismatch
 
     after = result.document if isinstance(result, LoadedModel) else result
-    tolerances = settings.tolerances or None
-    regions = None
     folder = source.folder if source.is_partial else None
     left = Source.of(source.path if source.is_partial else source.document, folder).light()
     right = Source.of(result.path if isinstance(result, LoadedModel) and result.is_partial else after, folder).light()
-    before = source.model if source.is_partial else left.proto
-    converted = after.message if right.path or right.folder else right.proto
     with on_provider(settings.provider):
-        if not interface_mismatch(before, converted):
-            regions = verify_regions(before, converted, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
         runtimes, absent = _runtimes(settings)
-        end = time.monotonic() + settings.budget
-        found = [
-            run_whole(
-                left,
-                right,
-                inputs=data.inputs,
-                expected=data.outputs or None,
-                seed=seed,
-                dims=settings.dims,
-                runtimes=runtimes,
-                tolerances=tolerances,
-                budget=max(end - time.monotonic(), 0.001),
-                overrides=not settings.freeze_defaults,
-                regions=regions,
-            )
-            for data in data_sets
-        ]
-    whole = combined([item for each in found for item in each], regions)
-    cases = sum(max((item.cases for item in each), default=0) for each in found)
-    whole = replace(whole, outputs=_merged(whole.outputs), cases=cases)
+        whole = compare_models(
+            left,
+            right,
+            data_sets,
+            plan=plan,
+            seed=seed,
+            dims=settings.dims,
+            runtimes=runtimes,
+            tolerances=settings.tolerances or None,
+            budget=settings.budget,
+            overrides=not settings.freeze_defaults,
+            on_progress=on_progress,
+            protos=(
+                source.model if source.is_partial else left.proto,
+                after.message if right.path or right.folder else right.proto,
+            ),
+        )
     if not settings.strict or not absent:
         return replace(whole, notes=(*whole.notes, *absent))
     # Strictly, a model is shown to be right for a runtime only in that runtime.
@@ -135,12 +124,3 @@ def _other_onnxruntime(version: str) -> str:
 
     installed = str(onnxruntime.__version__)
     return "" if not version or release(installed)[:2] == release(version)[:2] else installed
-
-
-def _merged(outputs: Sequence[OutputComparison]) -> tuple[OutputComparison, ...]:
-    """The worst of each output over all sets of inputs."""
-    merged: dict[tuple[str, str], OutputComparison] = {}
-    for item in outputs:
-        key = item.name, item.runtime
-        merged[key] = merged[key].merged(item) if key in merged else item
-    return tuple(merged.values())

@@ -13,7 +13,7 @@ from reducelower.verification.result import Coverage, OutputComparison, SiteVeri
 from reducelower.verification.runtimes import RUNTIMES
 from reducelower.verification.sites import Regions, verify_regions, verify_sites
 from reducelower.verification.testdata import TestDataSet, load_array, load_arrays, load_test_data
-from reducelower.verification.whole import combined, run_whole, verify
+from reducelower.verification.whole import compare_models, verify
 
 __all__ = [
     "DEFAULT_TOLERANCES",
@@ -29,13 +29,12 @@ __all__ = [
     "Verdict",
     "Verification",
     "check_given",
-    "combined",
+    "compare_models",
     "compare_runtimes",
     "free_sizes",
     "load_array",
     "load_arrays",
     "load_test_data",
-    "run_whole",
     "verify",
     "verify_regions",
     "verify_sites",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,10 +31,11 @@ from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.search import varied
 from reducelower.verification.sites import Regions, verify_regions
 from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.testdata import TestDataSet
 from reducelower.verification.unsteady import inner_values
 from reducelower.verification.wider import with_bodies
 
-__all__ = ["Whole", "combined", "run_whole", "verify"]
+__all__ = ["Whole", "compare_models", "verify"]
 
 Model = ModelProto | str | os.PathLike[str]
 
@@ -166,67 +168,80 @@ def verify(
     source, result = Source.of(before, base_dir).light(), Source.of(after, base_dir).light()
     if "onnxruntime" in runtimes:
         require_onnxruntime()
-    regions = None
+    data = TestDataSet("", dict(inputs or {}), () if expected is None else tuple(expected))
     with on_provider(provider):
-        if not interface_mismatch(source.proto, result.proto):
-            regions = verify_regions(
-                source.proto, result.proto, plan, seed=seed, tolerances=tolerances, on_progress=on_progress
-            )
-        whole = run_whole(
+        found = compare_models(
             source,
             result,
-            inputs=inputs,
-            expected=expected,
+            [data],
+            plan=plan,
             seed=seed,
-            dims=dims,
+            dims=dims or {},
             runtimes=runtimes,
             tolerances=tolerances,
             budget=budget,
             overrides=overrides,
-            regions=regions,
+            on_progress=on_progress,
         )
-    found = combined(whole, regions)
     departs = bool(found.departing or found.departs)
     return replace(found, verdict="not shown") if strict and departs and found.equivalent else found
 
 
-def run_whole(
+def compare_models(
     source: Source,
     result: Source,
+    data_sets: Sequence[TestDataSet],
     *,
-    inputs: Mapping[str, Any] | None = None,
-    expected: Sequence[Any] | None = None,
-    seed: int = 0,
-    dims: Mapping[str, int] | None = None,
-    runtimes: Sequence[str] = ("onnxruntime",),
-    tolerances: Mapping[str, Tolerance] | None = None,
-    budget: float | None = None,
-    overrides: bool = True,
-    regions: Regions | None = None,
-) -> list[Whole]:
-    """Run both whole models on the same inputs and compare every output, in each runtime.
+    plan: Plan | None,
+    seed: int,
+    dims: Mapping[str, int],
+    runtimes: Sequence[str],
+    tolerances: Mapping[str, Tolerance] | None,
+    budget: float | None,
+    overrides: bool,
+    on_progress: Callable[[int, int], None] | None,
+    protos: tuple[ModelProto, ModelProto] | None = None,
+) -> Verification:
+    """Run the regions of two models, then both on each set of inputs in each runtime, and give one verdict.
 
     Args:
         source, result: the models.
-        inputs, expected, seed, dims, runtimes, tolerances, budget, overrides: as of `verify`.
-        regions: what the regions gave in which the models differ. Where all hold in isolation, a difference of the
-            whole may be what they round otherwise, or the runtime's departure from the specification.
+        data_sets: what the whole models are run on; what an input is not given is made.
+        plan, seed, dims, runtimes, tolerances, budget, overrides, on_progress: as of `verify`.
+        protos: the models as messages, where they are at hand already.
 
     Raises:
         ValueError: as `verify`.
     """
     for name in runtimes:
         runtime_named(name)
-    given = dict(inputs or {})
-    check_given(source.proto, given, dims or {})
-    request = Request(given, seed, dict(dims or {}), overrides)
-    return [
-        _verify_in(_Question(source, result, name, request, expected, tolerances, Clock(budget), regions))
-        for name in runtimes
-    ]
+    for data in data_sets:
+        check_given(source.proto, data.inputs, dims)
+    left, right = protos or (source.proto, result.proto)
+    regions = None
+    if not interface_mismatch(left, right):
+        regions = verify_regions(left, right, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
+    end = None if budget is None else time.monotonic() + budget
+    found = []
+    for data in data_sets:
+        request = Request(dict(data.inputs), seed, dict(dims), overrides)
+        spare = None if end is None else max(end - time.monotonic(), 0.001)
+        questions = (
+            _Question(source, result, name, request, data.outputs or None, tolerances, Clock(spare), regions)
+            for name in runtimes
+        )
+        found.append([_verify_in(question) for question in questions])
+    whole = _combined([item for each in found for item in each], regions)
+    # The worst of each output over all sets of inputs.
+    outputs: dict[tuple[str, str], OutputComparison] = {}
+    for item in whole.outputs:
+        key = item.name, item.runtime
+        outputs[key] = outputs[key].merged(item) if key in outputs else item
+    cases = sum(max((item.cases for item in each), default=0) for each in found)
+    return replace(whole, outputs=tuple(outputs.values()), cases=cases)
 
 
-def combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
+def _combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
     """One verdict from several runs of whole models and from their regions.
 
     Args:
