@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.build import copy_marks, make_node
 from reducelower.scope.scope import Scope
 
 __all__ = ["TO_THE_END", "Writer"]
+
+Attributes: TypeAlias = Iterable[AttributeProto]
 
 TO_THE_END = 2**31 - 1
 """An end for Slice that no size reaches."""
@@ -31,21 +33,27 @@ class Writer:
         self.nodes: list[NodeProto] = []
         self._stem = node.name or next(filter(None, node.output), "")
 
-    def add(self, op_type: str, *inputs: str, tail: str = "", **attributes: Any) -> str:
-        """Append a node of one output; returns the name of that."""
-        return self.add_many(op_type, inputs, (tail or op_type.lower(),), **attributes)[0]
+    def add(self, op_type: str, *inputs: str, tail: str = "", copied: Attributes = (), **attributes: Any) -> str:
+        """Append a node of one output; returns the name of that. `copied` are attributes of another node."""
+        return self.add_many(op_type, inputs, (tail or op_type.lower(),), copied=copied, **attributes)[0]
 
-    def add_many(self, op_type: str, inputs: Sequence[str], tails: Sequence[str], **attributes: Any) -> list[str]:
+    def add_many(
+        self, op_type: str, inputs: Sequence[str], tails: Sequence[str], copied: Attributes = (), **attributes: Any
+    ) -> list[str]:
         """Append a node of several outputs, one per tail and none where the tail is empty; returns their names."""
         outputs = [self.scope.fresh(self._stem, f"/{self.node.op_type}/{tail}") if tail else "" for tail in tails]
         made = make_node(op_type, inputs, outputs, **attributes)
         made.name = next(filter(None, outputs), "")
+        made.attribute.extend(copied)
         self.nodes.append(made)
         return outputs
 
-    def yields(self, op_type: str, *inputs: str, output: int = 0, **attributes: Any) -> list[NodeProto]:
+    def yields(
+        self, op_type: str, *inputs: str, output: int = 0, copied: Attributes = (), **attributes: Any
+    ) -> list[NodeProto]:
         """Append the node that yields an output of the replaced node; returns all nodes so far."""
         made = make_node(op_type, inputs, [self.node.output[output]], **attributes)
+        made.attribute.extend(copied)
         if output == 0:
             copy_marks(self.node, made)
         else:  # a node of the model may be called like the value
@@ -58,8 +66,13 @@ class Writer:
         return name if source == goal else self.add("Cast", name, tail=tail, to=goal)
 
     def yields_cast(self, name: str, source: int, goal: int) -> list[NodeProto]:
-        """Append what yields the replaced node's output from a value of one element type; returns all nodes so far."""
-        return self.yields("Identity", name) if source == goal else self.yields("Cast", name, to=goal)
+        """Let a value of one element type be the replaced node's output in another; returns all nodes so far."""
+        return self.yields_value(name) if source == goal else self.yields("Cast", name, to=goal)
+
+    def yields_value(self, name: str) -> list[NodeProto]:
+        """Let a value be the replaced node's first output; returns all nodes so far."""
+        is_made_last = bool(self.nodes) and self.nodes[-1].output[:] == [name]
+        return self.yields_last() if is_made_last else self.yields("Identity", name)
 
     def yields_last(self, place: int = 0) -> list[NodeProto]:
         """Let an output of the last node be the first output of the replaced node; returns all nodes so far."""
@@ -78,9 +91,16 @@ class Writer:
             otherwise: the same for false.
             element_type: what both results consist of (`TensorProto.DataType`).
         """
+        self.either(condition, then, otherwise, element_type, "if")
+        return self.yields_last()
+
+    def either(
+        self, condition: str, then: Callable[[], str], otherwise: Callable[[], str], element_type: int, tail: str
+    ) -> str:
+        """Append an If as `yields_either` does; returns the name of its result."""
         then_branch = self._branch("then_branch", then, element_type)
         else_branch = self._branch("else_branch", otherwise, element_type)
-        return self.yields("If", condition, then_branch=then_branch, else_branch=else_branch)
+        return self.add("If", condition, tail=tail, then_branch=then_branch, else_branch=else_branch)
 
     def _branch(self, name: str, write: Callable[[], str], element_type: int) -> GraphProto:
         outside, self.nodes = self.nodes, []
@@ -134,9 +154,13 @@ class Writer:
         array = np.asarray(value).astype(helper.tensor_dtype_to_np_dtype(element_type))
         return self.scope.add_constant(array, tail)
 
+    def integers(self, value: Any, tail: str) -> str:
+        """The name of a constant of int64, such as a shape or axes."""
+        return self.constant(value, TensorProto.INT64, tail)
+
     def number(self, value: int) -> str:
         """The name of a tensor of one int64, such as a size or a bound."""
-        return self.constant([value], TensorProto.INT64, f"number_{value}".replace("-", "m"))
+        return self.integers([value], f"number_{value}".replace("-", "m"))
 
     def constant_input(self, index: int) -> Any:
         """The value of an input that is constant, as an array; None where it is absent or computed."""

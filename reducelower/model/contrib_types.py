@@ -7,47 +7,26 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from onnx import TensorProto
 
-__all__ = ["CONTRIB", "UNLISTED", "Output", "of_product"]
+from reducelower.model.ranks import RankOf, product
 
-Ranks: TypeAlias = "Sequence[int | None]"
-
-
-def _like(index: int) -> Callable[[Ranks], int | None]:
-    return lambda ranks: ranks[index] if index < len(ranks) else None
+__all__ = ["CONTRIB", "UNLISTED", "Output"]
 
 
-def _fixed(rank: int) -> Callable[[Ranks], int | None]:
+def _like(index: int) -> RankOf:
+    return lambda inputs: inputs.rank(index)
+
+
+def _fixed(rank: int) -> RankOf:
     return lambda _: rank
 
 
-def _unknown(_: Ranks) -> int | None:
-    return None
-
-
-def of_product(ranks: Ranks) -> int | None:
-    """The rank of a MatMul of operands of two dimensions or more; None where nothing is sure."""
-    if len(ranks) < 2 or ranks[0] is None or ranks[1] is None or min(ranks[0], ranks[1]) < 2:
-        return None
-    return max(ranks[0], ranks[1])
-
-
-def _broadcast(*indices: int) -> Callable[[Ranks], int | None]:
-    def rank(ranks: Ranks) -> int | None:
-        found = [ranks[index] if index < len(ranks) else None for index in indices]
-        known = [one for one in found if one is not None]
-        return max(known) if len(known) == len(found) else None
-
-    return rank
-
-
-def _gathered(ranks: Ranks) -> int | None:
-    return None if ranks[0] is None or ranks[1] is None else ranks[0] + ranks[1] - 1
+def _broadcast(*indices: int) -> RankOf:
+    return lambda inputs: max(map(inputs.rank, indices))
 
 
 @dataclass(frozen=True)
@@ -57,12 +36,12 @@ class Output:
     Attributes:
         like: number of the input whose element type it has; -1 where none says it.
         element_type: its element type where there is no such input; 0 where nothing says it then.
-        rank: its rank, from the ranks of the inputs.
+        rank: its rank, from those of the inputs; None where nothing says it.
     """
 
     like: int = -1
     element_type: int = 0
-    rank: Callable[[Ranks], int | None] = _unknown
+    rank: RankOf | None = None
 
 
 _SAME = (Output(0, rank=_like(0)),)
@@ -92,10 +71,10 @@ CONTRIB: Mapping[str, tuple[Output, ...]] = {
     "GroupQueryAttention": (*_ATTENTION, Output(3, rank=_fixed(4)), Output(4, rank=_fixed(4))),
     "QAttention": (Output(3, rank=_fixed(3)), Output(3, rank=_fixed(5))),
     "FusedGemm": (Output(0, rank=_fixed(2)),),
-    **dict.fromkeys(("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul"), (Output(0, rank=of_product),)),
-    "DynamicQuantizeMatMul": (Output(0, rank=of_product),),
-    "MatMulIntegerToFloat": (Output(2, rank=of_product),),
-    "MatMulInteger16": (Output(rank=of_product),),
+    **dict.fromkeys(("FusedMatMul", "FusedMatMulActivation", "TransposeMatMul"), (Output(0, rank=product),)),
+    "DynamicQuantizeMatMul": (Output(0, rank=product),),
+    "MatMulIntegerToFloat": (Output(2, rank=product),),
+    "MatMulInteger16": (Output(rank=product),),
     "DynamicQuantizeLSTM": (Output(0, rank=_fixed(4)), Output(0, rank=_fixed(3)), Output(0, rank=_fixed(3))),
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), _QUANTIZED_BINARY),
     "QLinearConcat": (Output(1, rank=_like(2)),),
@@ -105,7 +84,7 @@ CONTRIB: Mapping[str, tuple[Output, ...]] = {
     "QLinearWhere": (Output(1, rank=_broadcast(0, 1, 4)),),
     "QuantizeLinear": (Output(2, rank=_like(0)),),
     "DequantizeLinear": (Output(1, rank=_like(0)),),
-    "GatherBlockQuantized": (Output(2, rank=_gathered),),
+    "GatherBlockQuantized": (Output(2, rank=lambda inputs: inputs.rank(0) + inputs.rank(1) - 1),),
     "CDist": (Output(0, rank=_fixed(2)),),
 }  # fmt: skip
 """Operators of com.microsoft."""

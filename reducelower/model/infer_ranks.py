@@ -8,16 +8,17 @@ say, by the length of the shape or the axes it is given. What is found is right,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from math import prod
 from typing import TypeAlias
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, defs, shape_inference
 
 from reducelower.model.attributes import value_of
-from reducelower.model.contrib_types import CONTRIB, UNLISTED, of_product
+from reducelower.model.contrib_types import CONTRIB, UNLISTED
 from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.graph import may_hold_graphs
+from reducelower.model.ranks import RANKS, Inputs, length_of, rank_by, rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known
 
@@ -74,12 +75,11 @@ def state_ranks(model: ModelProto, inferred: ModelProto) -> None:
     outputs = {value.name for value in inferred.graph.output}
     found: dict[str, TypeProto] = {}
     for node in inferred.graph.node:
-        rank_of = _RANKS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
-        if rank_of is None or node.output[0] in outputs:
+        if node.op_type not in RANKS or node.domain not in DEFAULT_DOMAINS or node.output[0] in outputs:
             continue
         element_type = _element_type(types.get(node.output[0]))
-        if element_type and _rank(types[node.output[0]]) is None and not _refers(node):
-            rank = rank_of(node, types)
+        if element_type and rank_of(types[node.output[0]]) is None and not _refers(node):
+            rank = rank_by(RANKS[node.op_type], Inputs(node, types))
             if rank is not None:
                 found[node.output[0]] = _tensor(element_type, rank)
     _state(model.graph, found)
@@ -100,20 +100,6 @@ def _tensor(element_type: int, rank: int | None) -> TypeProto:
         for _ in range(rank):
             shape.dim.add()
     return made
-
-
-def _rank(found: TypeProto | None) -> int | None:
-    if found is None or not found.tensor_type.HasField("shape"):
-        return None
-    return len(found.tensor_type.shape.dim)
-
-
-def _length(found: TypeProto | None) -> int | None:
-    """How many elements a vector has; None where it is not known, or not known to be a vector."""
-    if _rank(found) != 1 or found is None:
-        return None
-    dim = found.tensor_type.shape.dim[0]
-    return dim.dim_value if dim.WhichOneof("value") == "dim_value" else None
 
 
 class _Completion:
@@ -169,7 +155,7 @@ class _Completion:
         """
         if not is_known(found):
             return False
-        return _rank(found) != 1 or _length(found) is not None or self._names.isdisjoint(node.input)
+        return rank_of(found) != 1 or length_of(found) is not None or self._names.isdisjoint(node.input)
 
     def _inside(
         self, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
@@ -210,12 +196,11 @@ class _Completion:
         if self._knows_graphs(node):
             found += _by_graphs(node, inner)
         if not domain:
-            rank = _RANKS.get(node.op_type)
             element_type = next((_element_type(one) for name, one in found if name == node.output[0]), 0)
             element_type = element_type or _element_type(types.get(node.output[0]))
-            ranked = rank(node, types) if rank is not None and element_type else None
-            if ranked is not None:
-                found += [(name, _tensor(element_type, ranked)) for name in _ranked_outputs(node)]
+            rank = rank_by(RANKS.get(node.op_type), Inputs(node, types)) if element_type else None
+            if rank is not None:
+                found += [(name, _tensor(element_type, rank)) for name in _ranked_outputs(node)]
         return found
 
     def _knows_graphs(self, node: NodeProto) -> bool:
@@ -287,7 +272,7 @@ def _merged(old: TypeProto | None, new: TypeProto) -> TypeProto:
     whole = TypeProto()
     whole.CopyFrom(old)
     whole.tensor_type.elem_type = _element_type(old) or _element_type(new)
-    is_longer_known = _rank(old) == 1 and _length(old) is None and _length(new) is not None
+    is_longer_known = rank_of(old) == 1 and length_of(old) is None and length_of(new) is not None
     if new.tensor_type.HasField("shape") and (is_longer_known or not old.tensor_type.HasField("shape")):
         whole.tensor_type.shape.CopyFrom(new.tensor_type.shape)
     return whole
@@ -336,16 +321,15 @@ def _contrib(node: NodeProto, types: Types) -> list[tuple[str, TypeProto]]:
         # Its operators are those of the default domain in another layout.
         given = types.get(node.input[0]) if node.input else None
         same = _element_type(given)
-        return [(node.output[0], _tensor(same, _rank(given)))] if same else []
+        return [(node.output[0], _tensor(same, rank_of(given)))] if same else []
     table = UNLISTED if node.domain in DEFAULT_DOMAINS else CONTRIB
-    inputs = [types.get(name) if name else None for name in node.input]
-    ranks = [_rank(given) for given in inputs]
+    inputs = Inputs(node, types)
     found = []
     for name, output in zip(node.output, table.get(node.op_type, ()), strict=False):
-        is_said = 0 <= output.like < len(inputs) and bool(node.input[output.like])
-        element_type = _element_type(inputs[output.like]) if is_said else output.element_type
+        is_said = 0 <= output.like < len(node.input) and bool(node.input[output.like])
+        element_type = _element_type(types.get(node.input[output.like])) if is_said else output.element_type
         if element_type:
-            found.append((name, _tensor(element_type, output.rank(ranks))))
+            found.append((name, _tensor(element_type, rank_by(output.rank, inputs))))
     return found
 
 
@@ -399,7 +383,7 @@ def _handed(node: NodeProto, body: GraphProto, types: Types) -> dict[str, TypePr
         handed = [_tensor(_element_type(types.get(name)), None) for name in node.input]
         for place in range(len(handed) - int(value_of(node, "num_scan_inputs", 0)), len(handed)):
             given = types.get(node.input[place])
-            if rank := _rank(given):
+            if rank := rank_of(given):
                 handed[place] = _tensor(_element_type(given), rank - 1)
     return {value.name: given for value, given in zip(body.input, handed, strict=False) if _element_type(given)}
 
@@ -414,7 +398,7 @@ def _by_graphs(node: NodeProto, inner: list[list[TypeProto | None]]) -> list[tup
         found = []
         for place, (name, given) in enumerate(zip(node.output, yielded, strict=False)):
             if _element_type(given):
-                rank = _rank(given)
+                rank = rank_of(given)
                 stacked = place >= carried and rank is not None
                 found.append((name, _tensor(_element_type(given), rank + 1 if stacked and rank is not None else None)))
         return found
@@ -424,123 +408,8 @@ def _by_graphs(node: NodeProto, inner: list[list[TypeProto | None]]) -> list[tup
 def _common(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
     if one is None or other is None or not _element_type(one) or _element_type(one) != _element_type(other):
         return None
-    rank = _rank(one)
-    return _tensor(_element_type(one), rank if rank == _rank(other) else None)
-
-
-# Ranks
-
-_RankOf: TypeAlias = "Callable[[NodeProto, Types], int | None]"
-
-
-def _input(node: NodeProto, index: int, types: Types) -> TypeProto | None:
-    return types.get(node.input[index]) if len(node.input) > index and node.input[index] else None
-
-
-def _rank_of(index: int) -> _RankOf:
-    return lambda node, types: _rank(_input(node, index, types))
-
-
-def _length_of(index: int) -> _RankOf:
-    return lambda node, types: _length(_input(node, index, types))
-
-
-def _rank_of_any(node: NodeProto, types: Types) -> int | None:
-    return next((rank for name in node.input if (rank := _rank(types.get(name))) is not None), None)
-
-
-def _rank_of_widest(node: NodeProto, types: Types) -> int | None:
-    ranks = [_rank(types.get(name)) for name in node.input]
-    known = [rank for rank in ranks if rank is not None]
-    return max(known) if known and len(known) == len(ranks) else None
-
-
-def _product(node: NodeProto, types: Types) -> int | None:
-    return of_product([_rank(types.get(name)) for name in node.input])
-
-
-def _gathered(node: NodeProto, types: Types) -> int | None:
-    data, indices = (_rank(types.get(name)) for name in node.input)
-    return None if data is None or indices is None else data + indices - 1
-
-
-def _expanded(node: NodeProto, types: Types) -> int | None:
-    data, sizes = _rank(_input(node, 0, types)), _length(_input(node, 1, types))
-    return None if data is None or sizes is None else max(data, sizes)
-
-
-def _count_of_axes(node: NodeProto, types: Types) -> int | None:
-    """How many axes a node names as attribute or second input; None where it is not known or none are named."""
-    axes = value_of(node, "axes")
-    return len(axes) if axes is not None else _length(_input(node, 1, types))
-
-
-def _unsqueezed(node: NodeProto, types: Types) -> int | None:
-    data, count = _rank(_input(node, 0, types)), _count_of_axes(node, types)
-    return None if data is None or count is None else data + count
-
-
-def _squeezed(node: NodeProto, types: Types) -> int | None:
-    data, count = _rank(_input(node, 0, types)), _count_of_axes(node, types)
-    return None if data is None or not count else data - count
-
-
-def _reduced(node: NodeProto, types: Types) -> int | None:
-    data = _rank(_input(node, 0, types))
-    if value_of(node, "keepdims", 1):
-        return data
-    count = _count_of_axes(node, types)
-    # No axes at all may mean every one, or none.
-    return None if data is None or not count else data - count
-
-
-def _arg_reduced(node: NodeProto, types: Types) -> int | None:
-    data = _rank(_input(node, 0, types))
-    return data if data is None or value_of(node, "keepdims", 1) else data - 1
-
-
-def _one_hot(node: NodeProto, types: Types) -> int | None:
-    indices = _rank(_input(node, 0, types))
-    return None if indices is None else indices + 1
-
-
-def _compressed(node: NodeProto, types: Types) -> int | None:
-    return 1 if value_of(node, "axis") is None else _rank(_input(node, 0, types))
-
-
-_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-
-_RANKS: Mapping[str, _RankOf] = {
-    **dict.fromkeys(
-        (
-            "AveragePool", "BatchNormalization", "Conv", "ConvInteger", "ConvTranspose", "CumSum", "GatherElements",
-            "GlobalAveragePool", "GlobalMaxPool", "LayerNormalization", "LpPool", "MaxPool", "Pad", "Resize",
-            "ReverseSequence", "ScatterElements", "ScatterND", "Slice", "Split", "Tile", "TopK", "Transpose", "Trilu",
-            "Upsample",
-        ),
-        _rank_of(0),
-    ),
-    **dict.fromkeys(("Reshape",), _length_of(1)),
-    "ConstantOfShape": _length_of(0),
-    "Expand": _expanded,
-    "Concat": _rank_of_any,
-    **dict.fromkeys(
-        (
-            "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min",
-            "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
-        ),
-        _rank_of_widest,
-    ),
-    **dict.fromkeys(("MatMul", "MatMulInteger"), _product),
-    "Gather": _gathered,
-    "Unsqueeze": _unsqueezed,
-    "Squeeze": _squeezed,
-    "OneHot": _one_hot,
-    "Compress": _compressed,
-    **dict.fromkeys(("ArgMax", "ArgMin"), _arg_reduced),
-    **{f"Reduce{name}": _reduced for name in _REDUCTIONS},
-}  # fmt: skip
-"""The rank of the first output, where it follows from ranks and from how many sizes or axes are given."""
+    rank = rank_of(one)
+    return _tensor(_element_type(one), rank if rank == rank_of(other) else None)
 
 
 def _ranked_outputs(node: NodeProto) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
@@ -30,7 +30,7 @@ def _affine_grid(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if size is not None and np.prod(size[2:].astype(np.int64)) * len(size) <= _LARGEST_GRID:
         batch, _, *spatial = size.astype(np.int64).tolist()
         rows = body.constant(_rows(spatial, aligned), element_type, "base_grid")
-        shape = body.constant([batch, *spatial, len(spatial)], TensorProto.INT64, "grid_shape")
+        shape = body.integers([batch, *spatial, len(spatial)], "grid_shape")
         scope.release(node.input[1])
     else:
         rows, shape = _rows_at_run_time(body, element_type, aligned)
@@ -55,18 +55,15 @@ def _rows_at_run_time(body: Writer, element_type: int, aligned: bool) -> tuple[s
         )
     size = body.input(1)
 
-    def whole(value: object, tail: str) -> str:
-        return body.constant(value, TensorProto.INT64, tail)
-
     def number(value: float, tail: str) -> str:
         return body.constant(value, element_type, tail)
 
-    spatial = body.add("Slice", size, whole([2], "first"), whole([2 + count], "past"), tail="spatial")
-    column = body.add("Concat", spatial, whole([1], "single"), tail="column", axis=0)
+    spatial = body.add("Slice", size, body.integers([2], "first"), body.integers([2 + count], "past"), tail="spatial")
+    column = body.add("Concat", spatial, body.integers([1], "single"), tail="column", axis=0)
     columns = []
     for axis in reversed(range(count)):
-        length = body.add("Gather", size, whole(2 + axis, "axis"), tail="length", axis=0)
-        steps = body.add("Range", whole(0, "zero"), length, whole(1, "unit"), tail="steps")
+        length = body.add("Gather", size, body.integers(2 + axis, "axis"), tail="length", axis=0)
+        steps = body.add("Range", body.integers(0, "zero"), length, body.integers(1, "unit"), tail="steps")
         steps = body.add("Cast", steps, tail="numbers", to=element_type)
         length = body.add("Cast", length, tail="count", to=element_type)
         if aligned:
@@ -76,13 +73,13 @@ def _rows_at_run_time(body: Writer, element_type: int, aligned: bool) -> tuple[s
             middle = body.add("Add", body.add("Mul", steps, number(2, "two")), number(1, "one"), tail="middle")
             place = body.add("Div", middle, length, tail="share")
         place = body.add("Sub", place, number(1, "one"), tail="place")
-        along = whole([1] * axis + [-1] + [1] * (count - axis), "along")
+        along = body.integers([1] * axis + [-1] + [1] * (count - axis), "along")
         columns.append(body.add("Expand", body.add("Reshape", place, along), column, tail="places"))
     columns.append(body.add("Expand", number(1, "one"), column, tail="ones"))
     grid = body.add("Concat", *columns, tail="base_grid", axis=-1)
-    rows = body.add("Reshape", grid, whole([-1, count + 1], "rows"))
-    batch = body.add("Slice", size, whole([0], "start"), whole([1], "end"), tail="batch")
-    return rows, body.add("Concat", batch, spatial, whole([count], "coordinates"), tail="grid_shape", axis=0)
+    rows = body.add("Reshape", grid, body.integers([-1, count + 1], "rows"))
+    batch = body.add("Slice", size, body.integers([0], "start"), body.integers([1], "end"), tail="batch")
+    return rows, body.add("Concat", batch, spatial, body.integers([count], "coordinates"), tail="grid_shape", axis=0)
 
 
 def _places(length: int, aligned: bool) -> NDArray[np.float64]:

@@ -58,9 +58,7 @@ def _lower_pow(node: NodeProto, scope: Scope) -> Outcome:
         body.cast(name, found, double, tail)
         for name, found, tail in ((base, base_type, "base"), (exponent, exponent_type, "exponent"))
     ]
-    if base_type == double:
-        return body.yields("Pow", *operands)
-    return body.yields("Cast", body.add("Pow", *operands), to=base_type)
+    return body.yields_cast(body.add("Pow", *operands), double, base_type)
 
 
 def _spread(body: Writer, nodes: list[NodeProto], ndim: int, scope: Scope, base: str, node: NodeProto) -> Outcome:

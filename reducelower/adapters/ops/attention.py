@@ -53,8 +53,7 @@ def _of_one_type(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
         for index, name in enumerate(node.input)
     ]
     tails = [f"output_{index}" if name else "" for index, name in enumerate(node.output)]
-    results = body.add_many("Attention", inputs, tails)
-    body.nodes[-1].attribute.extend(node.attribute)
+    results = body.add_many("Attention", inputs, tails, copied=node.attribute)
     for index, result in enumerate(results):
         if result:
             body.yields("Cast", result, output=index, to=types[_TYPE_OF_OUTPUT[index]])
@@ -108,7 +107,7 @@ def _with_equal_heads(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
     weights = body.cast(weights, precision, element_type, "weights_back")
     if mask and not _leaves_something(scope.constant(mask)):
         # Where a row is masked as a whole, its weights are zero.
-        largest = body.add("ReduceMax", bias, body.constant([-1], TensorProto.INT64, "last_axis"), tail="largest_bias")
+        largest = body.add("ReduceMax", bias, body.integers([-1], "last_axis"), tail="largest_bias")
         is_masked = body.add("Equal", largest, lowest, tail="is_masked")
         weights = body.add("Where", is_masked, body.constant(0, element_type, "zero"), weights, tail="kept_weights")
     return body.yields("MatMul", weights, value)

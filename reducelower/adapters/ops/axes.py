@@ -143,14 +143,11 @@ def _lower_gather(node: NodeProto, scope: Scope) -> Outcome:
         node.input[1] = scope.add_constant(positive, "indices")
         return None
     body = Writer(node, scope)
-    index = body.constant(axis if indices.ndim == 0 else [axis], TensorProto.INT64, f"axis_{axis}")
+    index = body.integers(axis if indices.ndim == 0 else [axis], f"axis_{axis}")
     length = body.add("Gather", body.add("Shape", data), index, tail="size", axis=0)
     below = (indices < 0).astype(np.int64)
-    if below.all():
-        shift = length
-    else:
-        shift = body.add("Mul", length, body.constant(below, TensorProto.INT64, "below_zero"), tail="shift")
-    counted = body.add("Add", shift, body.constant(indices, TensorProto.INT64, "indices"), tail="indices")
+    shift = length if below.all() else body.add("Mul", length, body.integers(below, "below_zero"), tail="shift")
+    counted = body.add("Add", shift, body.integers(indices, "indices"), tail="indices")
     body.yields("Gather", data, counted, axis=axis)
     return body.nodes
 
@@ -173,9 +170,6 @@ def _lower_one_hot(node: NodeProto, scope: Scope) -> Outcome:
     wrapped = np.where((indices < 0) & (indices >= -size), indices + size, indices)
     node.input[0] = scope.add_constant(wrapped.astype(indices.dtype), "indices")
     return None
-
-
-_INT64 = TensorProto.INT64
 
 
 def _is_computed(node: NodeProto, scope: Scope) -> bool:
@@ -221,8 +215,10 @@ def _lower_squeeze(node: NodeProto, scope: Scope) -> Outcome:
 def _filled(body: Writer, length: str | int, value: int) -> str:
     """A list of one number again and again, of a length that is known, or is computed as a tensor of one number."""
     if isinstance(length, int):
-        return body.constant([value] * length, _INT64, f"{length}_times_{value}")
-    return body.add("ConstantOfShape", length, tail="filled", value=helper.make_tensor("value", _INT64, [1], [value]))
+        return body.integers([value] * length, f"{length}_times_{value}")
+    return body.add(
+        "ConstantOfShape", length, tail="filled", value=helper.make_tensor("value", TensorProto.INT64, [1], [value])
+    )
 
 
 def _kept(body: Writer, axes: str, rank: str | int) -> str:

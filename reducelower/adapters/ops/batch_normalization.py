@@ -34,8 +34,7 @@ def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
     data, scale, bias, mean, variance = node.input[:5]
     own_type, parameter_type = (scope.needed_element_type(name) for name in (data, scale))
     element_type = max((own_type, parameter_type, TensorProto.FLOAT), key=lambda found: _WIDTH.get(found, 0))
-    if own_type != element_type:
-        data = body.add("Cast", data, tail="wide", to=element_type)
+    data = body.cast(data, own_type, element_type, "wide")
     rank = scope.needed_rank(node.input[0])
     axes = [0, *range(2, rank)]
     current = body.add("ReduceMean", data, tail="batch_mean", axes=axes, keepdims=1)
@@ -47,7 +46,7 @@ def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
     momentum = float(value_of(node, "momentum", 0.9))
     for output, running, batch in ((1, mean, current), (2, variance, spread)):
         if body.wants(output):
-            flat = body.add("Squeeze", batch, body.constant(axes, TensorProto.INT64, "batch_axes"))
+            flat = body.add("Squeeze", batch, body.integers(axes, "batch_axes"))
             running_type = scope.needed_element_type(running)
             if running_type != element_type:
                 flat = body.add("Cast", flat, to=running_type)
@@ -56,22 +55,18 @@ def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
             body.yields("Add", kept, added, output=output)
     columns = []
     for name, tail in ((scale, "scale"), (bias, "bias")):
-        if parameter_type != element_type:
-            name = body.add("Cast", name, tail=f"wide_{tail}", to=element_type)
+        name = body.cast(name, parameter_type, element_type, f"wide_{tail}")
         if rank > 2:
-            axes_after = body.constant(list(range(1, rank - 1)), TensorProto.INT64, "spatial_axes")
+            axes_after = body.integers(list(range(1, rank - 1)), "spatial_axes")
             name = body.add("Unsqueeze", name, axes_after, tail=tail)
         columns.append(name)
     normalized = body.add("Div", deviation, root, tail="normalized")
     scaled = body.add("Mul", normalized, columns[0], tail="scaled")
-    if own_type == element_type:
-        return body.yields("Add", scaled, columns[1])
-    return body.yields("Cast", body.add("Add", scaled, columns[1], tail="shifted"), to=own_type)
+    return body.yields_cast(body.add("Add", scaled, columns[1], tail="shifted"), element_type, own_type)
 
 
 def _of_one_type(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> Outcome:
     """Give data and parameters the same element type: the widest among them."""
-    data = node.input[0]
     types = {index: scope.needed_element_type(node.input[index]) for index in (0, *parameters)}
     if len(set(types.values())) == 1:
         return None
@@ -80,15 +75,8 @@ def _of_one_type(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> 
     widest = max(types.values(), key=lambda found: _WIDTH.get(found, 0))
     body = Writer(node, scope)
     inputs = [body.cast(name, types.get(index, types[0]), widest, "cast") for index, name in enumerate(node.input)]
-    attributes = list(node.attribute)
-    if types[0] == widest:
-        nodes = body.yields("BatchNormalization", *inputs)
-        nodes[-1].attribute.extend(attributes)
-    else:
-        wide = body.add("BatchNormalization", *inputs, tail="wide")
-        body.nodes[-1].attribute.extend(attributes)
-        nodes = body.yields("Cast", wide, to=scope.needed_element_type(data))
-    return nodes
+    wide = body.add("BatchNormalization", *inputs, tail="wide", copied=node.attribute)
+    return body.yields_cast(wide, widest, types[0])
 
 
 _WIDTH: dict[int, int] = {TensorProto.FLOAT: 1, TensorProto.DOUBLE: 2}
@@ -153,7 +141,7 @@ def _raise_spatial(node: NodeProto, scope: Scope) -> Outcome:
         raise RefusedError("it trains with spatial=0, which opset 9 dropped")
     body = Writer(node, scope)
     flat = body.add("Flatten", node.input[0], tail="flat", axis=1)
-    vector = body.constant([-1], TensorProto.INT64, "vector")
+    vector = body.integers([-1], "vector")
     parameters = [body.add("Reshape", name, vector) for name in node.input[1:5]]
     normal = body.add(
         "BatchNormalization", flat, *parameters, tail="normalized", epsilon=float(value_of(node, "epsilon", 1e-5))

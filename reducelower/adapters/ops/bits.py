@@ -54,7 +54,7 @@ def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
     body, count = Writer(node, scope), _bits(element_type)
     is_left = value_of(node, "direction") == "LEFT"
     is_unsigned_quotient = element_type == _UINT64 and not is_left
-    zero = body.constant(0, _INT64, "zero")
+    zero = body.integers(0, "zero")
     distance: Any = body.constant_input(1)
     inside = distance is not None and bool(((distance >= 0) & (distance < count)).all())
     by = body.cast(node.input[1], element_type, _INT64, "distance")
@@ -63,7 +63,7 @@ def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
         is_short = body.add(
             "And",
             body.add("Not", body.add("Less", by, zero, tail="is_backward"), tail="is_forward"),
-            body.add("Less", by, body.constant(count, _INT64, "bits"), tail="is_within"),
+            body.add("Less", by, body.integers(count, "bits"), tail="is_within"),
             tail="is_short",
         )
         by = body.add("Where", is_short, by, zero, tail="short_distance")
@@ -75,7 +75,7 @@ def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
             # Zeros of this type come from a cast: no runtime has a Where for it.
             kept = body.add("Cast", is_short, tail="kept", to=_UINT64)
             result = body.add("Mul", result, kept, tail="left_over")
-        return body.yields("Identity", result)
+        return body.yields_value(result)
     data = body.cast(node.input[0], element_type, _INT64, "data")
     if is_left:
         result, rest = body.add("Mul", data, power, tail="shifted"), zero
@@ -83,7 +83,7 @@ def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
         result, rest = body.add("Div", data, power, tail="shifted"), zero
     else:
         # The quotient is rounded down, which for what is negative is the complement of that of its complement.
-        minus_one = body.constant(-1, _INT64, "minus_one")
+        minus_one = body.integers(-1, "minus_one")
         is_negative = body.add("Less", data, zero, tail="is_negative")
         complement = body.add("Div", body.add("Sub", minus_one, data, tail="complement"), power, tail="turned")
         below = body.add("Sub", minus_one, complement, tail="below")
@@ -109,7 +109,7 @@ def _complement(node: NodeProto, scope: Scope) -> list[NodeProto]:
     element_type = scope.needed_element_type(node.input[0])
     body = Writer(node, scope)
     is_narrow = element_type in UNSIGNED and element_type != _UINT64
-    every = body.constant(2 ** _bits(element_type) - 1 if is_narrow else -1, _INT64, "all_bits")
+    every = body.integers(2 ** _bits(element_type) - 1 if is_narrow else -1, "all_bits")
     data = body.cast(node.input[0], element_type, _INT64, "data")
     return body.yields_cast(body.add("Sub", every, data, tail="complement"), _INT64, element_type)
 
@@ -129,7 +129,7 @@ def _combined(node: NodeProto, scope: Scope) -> list[NodeProto]:
     # A product with the weights rather than a sum, which onnxruntime 1.31 rounds for large integers; with a matrix
     # rather than a vector, by which that multiplies no data without elements.
     both = body.add("MatMul", both, scope.add_constant(powers[:, None], "weights"), tail="weighed")
-    both = body.add("Squeeze", both, body.constant([-1], _INT64, "axes_m1"), tail="both")
+    both = body.add("Squeeze", both, body.integers([-1], "axes_m1"), tail="both")
     if node.op_type == "BitwiseAnd":
         return body.yields_cast(both, _INT64, element_type)
     result = body.add("Sub", body.add("Add", one, other, tail="sum"), both, tail="either")
@@ -140,10 +140,10 @@ def _combined(node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 def _unpacked(body: Writer, name: str, count: int) -> str:
     """The bits of int64 numbers along a new last axis, the lowest first; of negative ones by their complement."""
-    zero, one, two = (body.constant(value, _INT64, tail) for value, tail in ((0, "zero"), (1, "one"), (2, "two")))
-    column = body.add("Unsqueeze", name, body.constant([-1], _INT64, "axes_m1"), tail="column")
+    zero, one, two = (body.integers(value, tail) for value, tail in ((0, "zero"), (1, "one"), (2, "two")))
+    column = body.add("Unsqueeze", name, body.integers([-1], "axes_m1"), tail="column")
     is_negative = body.add("Less", column, zero, tail="is_negative")
-    complement = body.add("Sub", body.constant(-1, _INT64, "minus_one"), column, tail="complement")
+    complement = body.add("Sub", body.integers(-1, "minus_one"), column, tail="complement")
     magnitude = body.add("Where", is_negative, complement, column, tail="magnitude")
     shifted = body.add("Div", magnitude, body.scope.add_constant(_powers(count), "powers_of_two"), tail="shifted")
     halved = body.add("Mul", body.add("Div", shifted, two, tail="halved"), two, tail="even")

@@ -64,9 +64,5 @@ def _cast_like(node: NodeProto, scope: Scope) -> list[NodeProto]:
         scope.release(data)
         array = value.astype(helper.tensor_dtype_to_np_dtype(goal))
         return body.yields("Constant", value=numpy_helper.from_array(array, node.output[0]))
-    marks = {
-        name: attribute for name in ("saturate", "round_mode") if (attribute := attribute_of(node, name)) is not None
-    }
-    nodes = body.yields("Cast", data, to=goal)
-    nodes[-1].attribute.extend(marks.values())
-    return nodes
+    marks = filter(None, (attribute_of(node, name) for name in ("saturate", "round_mode")))
+    return body.yields("Cast", data, copied=marks, to=goal)

@@ -32,9 +32,7 @@ def _where(node: NodeProto, scope: Scope) -> list[NodeProto]:
         # The difference may wrap around, and then the sum wraps back.
         one, other = (body.cast(name, element_type, _INT64, tail) for name, tail in ((one, "one"), (other, "other")))
         chosen = body.add("Mul", _number_of(body, condition), body.add("Sub", one, other, tail="more"), tail="chosen")
-        if element_type == _INT64:
-            return body.yields("Add", other, chosen)
-        return body.yields("Cast", body.add("Add", other, chosen, tail="sum"), to=element_type)
+        return body.yields_cast(body.add("Add", other, chosen, tail="sum"), _INT64, element_type)
     shapes = [scope.shape(name) for name in node.input]
     sizes = [[size for size in shape or () if size is not None] for shape in shapes]
     if any(shape is None or None in shape for shape in shapes):
@@ -49,9 +47,9 @@ def _where(node: NodeProto, scope: Scope) -> list[NodeProto]:
     )
     flat = [body.add("Reshape", name, body.number(-1), tail="flat") for name in (one, other)]
     row = body.add("Concat", *flat, tail="row", axis=0)
-    ahead = body.constant(ones - others, _INT64, "ahead")
+    ahead = body.integers(ones - others, "ahead")
     chosen = body.add("Mul", _number_of(body, condition), ahead, tail="chosen")
-    return body.yields("Gather", row, body.add("Add", body.constant(others, _INT64, "others"), chosen), axis=0)
+    return body.yields("Gather", row, body.add("Add", body.integers(others, "others"), chosen), axis=0)
 
 
 def _number_of(body: Writer, condition: str) -> str:

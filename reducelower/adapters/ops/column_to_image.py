@@ -16,8 +16,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 
-_INT64 = TensorProto.INT64
-
 _LARGEST_TABLE = 1 << 22
 
 _SMALL = (TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16)
@@ -42,22 +40,19 @@ def _column_to_image(node: NodeProto, scope: Scope) -> list[NodeProto]:
     own_type = scope.needed_element_type(node.input[0])
     element_type = TensorProto.INT32 if own_type in _SMALL else own_type
 
-    def whole(values: list[int], tail: str) -> str:
-        return body.constant(values, _INT64, tail)
-
     # The batch stays, and the channels are what is left over: (N, C, elements of a block, blocks).
     shape = body.add("Shape", node.input[0])
-    batch = body.add("Slice", shape, whole([0], "number_0"), whole([1], "number_1"), tail="batch")
-    flat_shape = body.add("Concat", batch, whole([-1, rows * _count(node, sizes, kernel)], "columns"), axis=0)
+    batch = body.add("Slice", shape, body.integers([0], "number_0"), body.integers([1], "number_1"), tail="batch")
+    flat_shape = body.add("Concat", batch, body.integers([-1, rows * _count(node, sizes, kernel)], "columns"), axis=0)
     flat = body.add("Reshape", body.cast(node.input[0], own_type, element_type, "wide"), flat_shape, tail="flat")
     # Behind the last column lies a zero, for the blocks that do not cover a place.
-    flat = body.add("Pad", flat, whole([0, 0, 0, 0, 0, 1], "pads"), body.constant(0, element_type, "zero"), tail="more")
-    covering = body.add("Gather", flat, body.constant(columns, _INT64, "covering"), tail="covering", axis=2)
-    summed = body.add("ReduceSum", covering, whole([-1], "axes_m1"), tail="summed", keepdims=0)
-    result_shape = body.add("Concat", batch, whole([-1, *sizes], "image"), tail="image_shape", axis=0)
-    if own_type == element_type:
-        return body.yields("Reshape", summed, result_shape)
-    return body.yields("Cast", body.add("Reshape", summed, result_shape, tail="result"), to=own_type)
+    flat = body.add(
+        "Pad", flat, body.integers([0, 0, 0, 0, 0, 1], "pads"), body.constant(0, element_type, "zero"), tail="more"
+    )
+    covering = body.add("Gather", flat, body.integers(columns, "covering"), tail="covering", axis=2)
+    summed = body.add("ReduceSum", covering, body.integers([-1], "axes_m1"), tail="summed", keepdims=0)
+    result_shape = body.add("Concat", batch, body.integers([-1, *sizes], "image"), tail="image_shape", axis=0)
+    return body.yields_cast(body.add("Reshape", summed, result_shape, tail="result"), element_type, own_type)
 
 
 def _blocks(node: NodeProto, sizes: list[int], kernel: list[int]) -> list[np.ndarray]:

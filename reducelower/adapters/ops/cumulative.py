@@ -57,7 +57,7 @@ def _along(body: Writer, data: str, axis: int, rank: int, element_type: int) -> 
     is_exclusive = bool(value_of(node, "exclusive", 0))
     if step == "Add" and element_type in FLOATS and not is_exclusive:
         start = -0.0  # which takes nothing from the first element, not even the sign of zero
-    others = body.constant([other for other in range(rank) if other != axis], _INT64, "others")
+    others = body.integers([other for other in range(rank) if other != axis], "others")
     shape = body.add("Gather", body.add("Shape", data), others, tail="shape", axis=0)
     first = body.add("Expand", body.constant(start, element_type, "start"), shape, tail="first")
     reverse = int(bool(value_of(node, "reverse", 0)))

@@ -52,8 +52,7 @@ def _of_halves(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
         return None
     body = Writer(node, scope)
     inputs = [name and body.add("Cast", name, tail="wide", to=TensorProto.FLOAT) for name in node.input]
-    (result,) = body.add_many("DeformConv", inputs, ["wide_result"])
-    body.nodes[-1].attribute.extend(node.attribute)
+    result = body.add("DeformConv", *inputs, tail="wide_result", copied=node.attribute)
     return body.yields("Cast", result, to=element_type)
 
 
@@ -67,7 +66,7 @@ def _deform_conv(node: NodeProto, scope: Scope) -> list[NodeProto]:
     columns = _reshaped(body, columns, [-1, sizes.groups, per_group, sizes.spots], "columns")
     weights = _reshaped(body, node.input[1], [sizes.groups, sizes.results // sizes.groups, per_group], "weights")
     product = body.add("MatMul", weights, columns, tail="product")
-    result_shape = body.constant([-1, sizes.results, *sizes.places], _INT64, "result_shape")
+    result_shape = body.integers([-1, sizes.results, *sizes.places], "result_shape")
     if not body.input(3):
         return body.yields("Reshape", product, result_shape)
     result = body.add("Reshape", product, result_shape, tail="unbiased")
@@ -93,7 +92,7 @@ def _sizes(node: NodeProto, scope: Scope) -> _Sizes:
 
 
 def _reshaped(body: Writer, name: str, shape: list[int], tail: str) -> str:
-    return body.add("Reshape", name, body.constant(shape, _INT64, f"{tail}_shape"), tail=tail)
+    return body.add("Reshape", name, body.integers(shape, f"{tail}_shape"), tail=tail)
 
 
 def _columns(body: Writer, sizes: _Sizes, element_type: int) -> str:
@@ -103,7 +102,7 @@ def _columns(body: Writer, sizes: _Sizes, element_type: int) -> str:
     low: list[str] = []
     beyond: list[str] = []
     for axis, base in enumerate(_bases(body.node, sizes)):
-        along = body.add("Gather", offset, body.constant(axis, _INT64, f"axis_{axis}"), tail="moved", axis=3)
+        along = body.add("Gather", offset, body.integers(axis, f"axis_{axis}"), tail="moved", axis=3)
         place = body.add("Add", along, body.constant(base, element_type, "base"), tail="place")
         low.append(body.add("Floor", place, tail="low"))
         beyond.append(body.add("Sub", place, low[-1], tail="beyond"))
@@ -111,7 +110,7 @@ def _columns(body: Writer, sizes: _Sizes, element_type: int) -> str:
     area = sizes.height * sizes.width
     inside = sizes.channels // sizes.offset_groups
     flat = _reshaped(body, body.node.input[0], [-1, sizes.offset_groups, inside, area], "flat")
-    pads = body.constant([0, 0, 0, 0, 0, 0, 0, 1], _INT64, "pads")
+    pads = body.integers([0, 0, 0, 0, 0, 0, 0, 1], "pads")
     flat = body.add("Pad", flat, pads, body.constant(0, element_type, "zero"), tail="more")
     one = body.constant(1, element_type, "one")
     total = ""
@@ -157,12 +156,12 @@ def _gathered(body: Writer, flat: str, near: list[str], sizes: _Sizes, element_t
     for test in tests[1:]:
         inside = body.add("And", inside, test, tail="are_inside")
     row, column = (body.add("Cast", at, tail="whole", to=_INT64) for at in near)
-    ahead = body.add("Mul", row, body.constant(sizes.width, _INT64, "width"), tail="ahead")
-    nothing = body.constant(sizes.height * sizes.width, _INT64, "behind_the_last")
+    ahead = body.add("Mul", row, body.integers(sizes.width, "width"), tail="ahead")
+    nothing = body.integers(sizes.height * sizes.width, "behind_the_last")
     index = body.add("Where", inside, body.add("Add", ahead, column, tail="at"), nothing, tail="index")
     indices = _as_columns(body, index, sizes)
     # The same for every channel of a group.
-    batch = body.constant([1, 1, sizes.channels // sizes.offset_groups, 1], _INT64, "each_channel")
+    batch = body.integers([1, 1, sizes.channels // sizes.offset_groups, 1], "each_channel")
     return body.add("GatherElements", flat, body.add("Expand", indices, batch, tail="indices"), tail="seen", axis=3)
 
 

@@ -5,6 +5,8 @@ Source: https://onnx.ai/onnx/operators/onnx__Dropout.html (1, 6, 7, 10, 12, 13).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
@@ -62,7 +64,7 @@ def _drawn(node: NodeProto, scope: Scope) -> list[NodeProto]:
     )
     if scope.constant(node.input[2]) is None:
         ratio = body.add("Mul", ratio, body.add("Cast", node.input[2], tail="is_training", to=wide), tail="ratio_now")
-    seed = {} if attribute_of(node, "seed") is None else {"seed": float(value_of(node, "seed"))}
+    seed: dict[str, Any] = {} if attribute_of(node, "seed") is None else {"seed": float(value_of(node, "seed"))}
     draw = body.add("RandomUniformLike", data, tail="draw", dtype=wide, **seed)
     kept = body.add("Not", body.add("Less", draw, ratio, tail="dropped"), tail="kept")
     rest = body.add("Sub", body.constant(1.0, wide, "one"), ratio, tail="rest")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from string import ascii_letters
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
@@ -26,7 +26,6 @@ from reducelower.scope.scope import Scope
 __all__: list[str] = []
 
 _ELLIPSIS = "..."
-_INT64 = TensorProto.INT64
 _HINT = "opset 12 is the oldest that has Einsum"
 
 
@@ -74,7 +73,7 @@ def _einsum(node: NodeProto, scope: Scope) -> list[NodeProto]:
         wanted = set(result).union(*(later.letters for later in terms[index + 1 :]))
         total = _product(body, total, term, wanted)
     total = _transposed(body, _summed(body, total, set(result)), result)
-    return body.yields_last() if body.nodes else body.yields("Identity", total.name)
+    return body.yields_value(total.name)
 
 
 def _diagonal(body: Writer, term: _Term) -> _Term:
@@ -149,7 +148,7 @@ def _sizes(body: Writer, term: _Term, axes: Sequence[int]) -> str:
     """The sizes of some dimensions, as a list; empty where there are none."""
     if not axes:
         return ""
-    places = body.constant(list(axes), _INT64, "axes_" + "_".join(map(str, axes)))
+    places = body.integers(list(axes), "axes_" + "_".join(map(str, axes)))
     return body.add("Gather", body.add("Shape", term.name), places, tail="sizes", axis=0)
 
 
@@ -163,7 +162,7 @@ def _whole(body: Writer, sizes: str, count: int) -> str:
 def _matrix(body: Writer, name: str, shape_parts: list[str]) -> str:
     parts = [part for part in shape_parts if part]
     if not parts:
-        return body.add("Reshape", name, body.constant([], _INT64, "scalar"), tail="scalar")
+        return body.add("Reshape", name, body.integers([], "scalar"), tail="scalar")
     shape = parts[0] if len(parts) == 1 else body.add("Concat", *parts, tail="shape", axis=0)
     return body.add("Reshape", name, shape, tail="reshaped")
 

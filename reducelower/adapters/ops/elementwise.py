@@ -10,7 +10,6 @@ https://onnx.ai/onnx/operators/onnx__Bernoulli.html (15, 22).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, defs, helper
@@ -183,11 +182,8 @@ def _bernoulli(node: NodeProto, scope: Scope) -> list[NodeProto]:
     element_type = scope.needed_element_type(chances)
     # A short float could round a draw up to 1.
     wide = TensorProto.DOUBLE if element_type == TensorProto.DOUBLE else TensorProto.FLOAT
-    if wide != element_type:
-        chances = body.add("Cast", chances, tail="chances", to=wide)
-    seed: dict[str, Any] = {} if attribute_of(node, "seed") is None else {"seed": value_of(node, "seed", 0.0)}
-    drawn = body.add("RandomUniformLike", chances, tail="drawn", dtype=wide, low=0.0, high=1.0, **seed)
-    goal = int(value_of(node, "dtype", element_type))
-    if goal == TensorProto.BOOL:
-        return body.yields("Less", drawn, chances)
-    return body.yields("Cast", body.add("Less", drawn, chances, tail="happens"), to=goal)
+    chances = body.cast(chances, element_type, wide, "chances")
+    seed = filter(None, (attribute_of(node, "seed"),))
+    drawn = body.add("RandomUniformLike", chances, tail="drawn", dtype=wide, copied=seed, low=0.0, high=1.0)
+    happens = body.add("Less", drawn, chances, tail="happens")
+    return body.yields_cast(happens, TensorProto.BOOL, int(value_of(node, "dtype", element_type)))

@@ -71,7 +71,7 @@ def _dft(node: NodeProto, scope: Scope) -> list[NodeProto]:
     data = body.cast(node.input[0], element_type, wide, "wide")
     parts = []
     for part in range(int(shape[-1] or 0)):
-        which = body.constant(part, TensorProto.INT64, f"part_{part}")
+        which = body.integers(part, f"part_{part}")
         values = body.add("Gather", data, which, tail="part", axis=rank - 1)
         parts.append(body.add("Transpose", values, tail="turned", perm=order))
     results = [body.add("MatMul", parts[0], cosines, tail="real")]
@@ -84,9 +84,7 @@ def _dft(node: NodeProto, scope: Scope) -> list[NodeProto]:
         body.add("Unsqueeze", body.add("Transpose", part, tail="back", perm=back), tail="column", axes=[rank - 1])
         for part in results
     ]
-    if wide == element_type:
-        return body.yields("Concat", *results, axis=rank - 1)
-    return body.yields("Cast", body.add("Concat", *results, tail="both", axis=rank - 1), to=element_type)
+    return body.yields_cast(body.add("Concat", *results, tail="both", axis=rank - 1), wide, element_type)
 
 
 @expresses("STFT", opset=17)
@@ -115,9 +113,9 @@ def _stft(node: NodeProto, scope: Scope) -> list[NodeProto]:
             scope.release(name)
     if len(shape) == 2:
         signal = body.add("Unsqueeze", signal, body.number(2), tail="signal")
-    frames = body.add("Gather", signal, body.constant(places, TensorProto.INT64, "places"), tail="frames", axis=1)
+    frames = body.add("Gather", signal, body.integers(places, "places"), tail="frames", axis=1)
     if window:
-        column = body.constant([length, 1], TensorProto.INT64, "column")
+        column = body.integers([length, 1], "column")
         frames = body.add("Mul", frames, body.add("Reshape", window, column, tail="window"), tail="weighed")
     return body.yields("DFT", frames, axis=2, onesided=onesided)
 

@@ -57,17 +57,16 @@ class _Sampler:
         data, grid = body.input(0), body.input(1)
         if body.scope.element_type(grid) != self.wide:
             grid = body.add("Cast", grid, tail="grid", to=self.wide)
-        if self.data_type != self.wide:
-            data = body.add("Cast", data, tail="data", to=self.wide)
+        data = body.cast(data, self.data_type, self.wide, "data")
         shape, grid_shape = body.add("Shape", data), body.add("Shape", grid, tail="grid_shape")
         flat = self._reshaped(data, self._sliced(shape, 0, 2, "channels"), "flat")
         places = self._reshaped(grid, self._sliced(grid_shape, 0, 1, "batch"), "places", self.count)
         taps, lengths = [], []
         for axis in range(self.count):
-            length = body.add("Gather", shape, self._whole(axis + 2, "axis"), tail="length", axis=0)
+            length = body.add("Gather", shape, self.body.integers(axis + 2, "axis"), tail="length", axis=0)
             lengths.append(body.add("Cast", length, tail="size", to=self.wide))
             # The innermost axis comes first in a coordinate.
-            which = self._whole([self.count - 1 - axis], "which")
+            which = self.body.integers([self.count - 1 - axis], "which")
             taps.append(self._taps(body.add("Gather", places, which, tail="place", axis=2), lengths[-1]))
         total = ""
         for combined in itertools.product(*taps):
@@ -77,22 +76,19 @@ class _Sampler:
             "Concat", self._sliced(shape, 0, 2, "channels"), self._sliced(grid_shape, 1, self.count + 1, "spatial"),
             tail="result_shape", axis=0,
         )  # fmt: skip
-        if self.data_type == self.wide:
-            return body.yields("Reshape", total, whole)
-        return body.yields("Cast", body.add("Reshape", total, whole, tail="wide"), to=self.data_type)
+        return body.yields_cast(body.add("Reshape", total, whole, tail="wide"), self.wide, self.data_type)
 
     def _number(self, value: float, tail: str) -> str:
         return self.body.constant(value, self.wide, tail)
 
-    def _whole(self, value: object, tail: str) -> str:
-        return self.body.constant(value, _INT64, tail)
-
     def _sliced(self, shape: str, start: int, end: int, tail: str) -> str:
-        return self.body.add("Slice", shape, self._whole([start], "start"), self._whole([end], "end"), tail=tail)
+        return self.body.add(
+            "Slice", shape, self.body.integers([start], "start"), self.body.integers([end], "end"), tail=tail
+        )
 
     def _reshaped(self, name: str, leading: str, tail: str, last: int = 0) -> str:
         """Keep the leading sizes, and the last one if given; the others become one."""
-        trailing = self._whole([-1, last] if last else [-1], "others")
+        trailing = self.body.integers([-1, last] if last else [-1], "others")
         shape = self.body.add("Concat", leading, trailing, tail=f"{tail}_shape", axis=0)
         return self.body.add("Reshape", name, shape, tail=tail)
 

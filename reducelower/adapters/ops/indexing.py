@@ -49,7 +49,7 @@ def _sizes(body: Writer, name: str) -> str:
 
 
 def _scalar(body: Writer, value: int) -> str:
-    return body.constant(value, _INT64, f"scalar_{value}")
+    return body.integers(value, f"scalar_{value}")
 
 
 def _not_negative(body: Writer, data: str, indices: str, axis: int) -> str:
@@ -92,7 +92,7 @@ def _places(body: Writer) -> str:
             extent = body.add("Gather", extents, body.number(other), tail=f"extent_{other}", axis=0)
             shape = [1] * rank
             shape[other] = -1
-            along = body.add("Reshape", ramp(body, extent), body.constant(shape, _INT64, "column"), tail="along")
+            along = body.add("Reshape", ramp(body, extent), body.integers(shape, "column"), tail="along")
         if not row:
             row = along
             continue
@@ -183,7 +183,7 @@ def _places_of_rows(body: Writer) -> tuple[str, str]:
     # The places of the elements that an index names lie side by side.
     extents = body.add("Concat", body.number(1), _rest(body, sizes), tail="extents", axis=0)
     count = body.add("ReduceProd", extents, tail="count", axes=[0], keepdims=1)
-    first = body.add("Mul", body.add("Reshape", row, body.constant([-1, 1], _INT64, "column")), count, tail="first")
+    first = body.add("Mul", body.add("Reshape", row, body.integers([-1, 1], "column")), count, tail="first")
     return body.add("Add", first, ramp(body, count), tail="places"), sizes
 
 
@@ -214,7 +214,7 @@ def _one_by_one(node: NodeProto, scope: Scope, step: str) -> Outcome:
 
     def scanned() -> str:
         places = _places(body) if node.op_type == "ScatterElements" else _places_of_rows(body)[0]
-        column = body.constant([-1, 1], _INT64, "column")
+        column = body.integers([-1, 1], "column")
         places, given = (body.add("Reshape", name, column, tail="one_by_one") for name in (places, updates))
         flat = body.add("Reshape", data, body.number(-1), tail="flat")
         graph = _step_graph(body, step, element_type)

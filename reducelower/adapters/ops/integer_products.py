@@ -40,13 +40,12 @@ def _conv_integer(node: NodeProto, scope: Scope) -> list[NodeProto]:
     pieces = _pieces(body, _difference(body, 1, 3, len(shape) - 1), bits)
     total = ""
     for place, piece in enumerate(pieces):
-        sums = body.add("Conv", data, piece, tail="sums")
-        body.nodes[-1].attribute.extend(node.attribute)
+        sums = body.add("Conv", data, piece, tail="sums", copied=node.attribute)
         whole = body.add("Cast", sums, tail="whole", to=_INT32)
         if place:
             whole = body.add("Mul", whole, body.constant(1 << bits * place, _INT32, "weight"), tail="weighted")
         total = body.add("Add", total, whole, tail="total") if total else whole
-    return body.yields("Identity", total)
+    return body.yields_value(total)
 
 
 def _difference(body: Writer, index: int, zero_index: int, trailing: int) -> str:
@@ -63,7 +62,7 @@ def _beside(body: Writer, name: str, source: str, trailing: int) -> str:
     """A value per row, as given by `source`, along the rows of what has so many dimensions behind them."""
     if body.scope.shape(source) in ((), (1,)) or not trailing:
         return name
-    return body.add("Reshape", name, body.constant([-1] + [1] * trailing, _INT64, "column"), tail="column")
+    return body.add("Reshape", name, body.integers([-1] + [1] * trailing, "column"), tail="column")
 
 
 def _pieces(body: Writer, weights: str, bits: int) -> list[str]:
@@ -85,8 +84,7 @@ def _qlinear_conv(node: NodeProto, scope: Scope) -> list[NodeProto]:
     body = Writer(node, scope)
     data, data_scale, data_zero, weights, weight_scale, weight_zero = node.input[:6]
     trailing = scope.needed_rank(weights) - 2
-    total = body.add("ConvInteger", data, weights, data_zero, weight_zero, tail="sums")
-    body.nodes[-1].attribute.extend(node.attribute)
+    total = body.add("ConvInteger", data, weights, data_zero, weight_zero, tail="sums", copied=node.attribute)
     if body.input(8):
         total = body.add("Add", total, _beside(body, body.input(8), body.input(8), trailing), tail="biased")
     scale = body.add("Mul", data_scale, _beside(body, weight_scale, weight_scale, trailing), tail="scales")

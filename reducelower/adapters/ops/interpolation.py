@@ -91,9 +91,8 @@ def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodePro
     body = Writer(node, scope)
     rank = scope.needed_rank(node.input[0])
     data = node.input[0]
-    wide = mode != "nearest" and element_type == TensorProto.FLOAT16
-    if wide:
-        data = body.add("Cast", data, tail="wide", to=TensorProto.FLOAT)
+    wide = TensorProto.FLOAT if mode != "nearest" and element_type == TensorProto.FLOAT16 else element_type
+    data = body.cast(data, element_type, wide, "wide")
     for axis in axes:
         places = coordinates(np.arange(axis.after, dtype=np.float32), axis)
         if mode == "nearest":
@@ -101,10 +100,8 @@ def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodePro
             data = _gather(node, body, data, axis, places, exact)
         else:
             matrix = _matrix(node, mode, axis, places)
-            data = _multiply(body, data, matrix, axis, rank, TensorProto.FLOAT if wide else element_type)
-    if wide:
-        return body.yields("Cast", data, to=element_type)
-    return body.yields_last() if body.nodes else body.yields("Identity", data)
+            data = _multiply(body, data, matrix, axis, rank, wide)
+    return body.yields_cast(data, wide, element_type)
 
 
 def _gather(node: NodeProto, body: Writer, data: str, axis: Axis, places: Floats, exact: Floats) -> str:
@@ -121,9 +118,7 @@ def _gather(node: NodeProto, body: Writer, data: str, axis: Axis, places: Floats
             f"between which elements of axis {axis.place} it chooses depends on the last bit of a coordinate",
             "choose sizes of which one divides the other",
         )
-    return body.add(
-        "Gather", data, body.constant(indices, TensorProto.INT64, "nearest"), tail="resized", axis=axis.place
-    )
+    return body.add("Gather", data, body.integers(indices, "nearest"), tail="resized", axis=axis.place)
 
 
 def _matrix(node: NodeProto, mode: str, axis: Axis, places: Floats) -> NDArray[np.float64]:

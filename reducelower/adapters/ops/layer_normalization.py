@@ -39,9 +39,7 @@ def _simplified(node: NodeProto, scope: Scope) -> list[NodeProto]:
     body = Writer(node, scope)
     if body.wants(1):
         raise RefusedError("it yields the inverse of the root as well, which RMSNormalization does not")
-    nodes = body.yields("RMSNormalization", *node.input[:2])
-    nodes[-1].attribute.extend(node.attribute)
-    return nodes
+    return body.yields("RMSNormalization", *node.input[:2], copied=node.attribute)
 
 
 @expresses("GroupNormalization", opset=21)
@@ -53,9 +51,9 @@ def _raise_group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]
         return None
     body = Writer(node, scope)
     groups = int(value_of(node, "num_groups"))
-    column = body.constant([groups, 1], TensorProto.INT64, "group_column")
-    repeated = body.constant([groups, channels // groups], TensorProto.INT64, "group_channels")
-    flat = body.constant([channels], TensorProto.INT64, "channels")
+    column = body.integers([groups, 1], "group_column")
+    repeated = body.integers([groups, channels // groups], "group_channels")
+    flat = body.integers([channels], "channels")
     vectors = []
     for index, tail in ((1, "channel_scale"), (2, "channel_bias")):
         wide = body.add("Expand", body.add("Reshape", body.input(index), column), repeated)
@@ -75,7 +73,7 @@ def _group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
     per_group = scope.opset < 21
     wide = element_type if per_group and element_type not in HALVES else _statistics_type(node, element_type)
     data = body.cast(data, element_type, wide, "wide")
-    shape = body.constant([0, groups, -1], TensorProto.INT64, "group_shape")
+    shape = body.integers([0, groups, -1], "group_shape")
     grouped = body.add("Reshape", data, shape, tail="grouped")
     if per_group:
         factor = body.cast(scale, element_type, wide, "wide_scale")
@@ -87,13 +85,11 @@ def _group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
     normal = body.add("InstanceNormalization", grouped, factor, offset, tail="normalized", epsilon=epsilon)
     whole = body.add("Shape", node.input[0], tail="shape")
     if per_group:
-        if wide == element_type:
-            return body.yields("Reshape", normal, whole)
-        return body.yields("Cast", body.add("Reshape", normal, whole, tail="whole"), to=element_type)
+        return body.yields_cast(body.add("Reshape", normal, whole, tail="whole"), wide, element_type)
     back = body.cast(body.add("Reshape", normal, whole, tail="whole"), wide, element_type, "narrow")
     trailing = list(range(1, scope.needed_rank(node.input[0]) - 1))
     if trailing:
-        axes = body.constant(trailing, TensorProto.INT64, "spatial_axes")
+        axes = body.integers(trailing, "spatial_axes")
         scale = body.add("Unsqueeze", scale, axes, tail="channel_scale")
         bias = body.add("Unsqueeze", bias, axes, tail="channel_bias")
     return _scaled(body, back, scale, bias)

@@ -116,19 +116,13 @@ def limited(body: Writer, bounds: Sequence[str]) -> list[NodeProto]:
             data = body.add(op_type, data, bound)
         return body.yields(steps[-1][0], data, steps[-1][1]) if steps else body.yields("Identity", data)
 
-    def widened(name: str, tail: str) -> str:
-        return body.add("Cast", name, tail=tail, to=TensorProto.INT64) if element_type in _SMALL else name
-
-    data = widened(data, "int64")
+    wide = TensorProto.INT64 if element_type in _SMALL else element_type
+    data = body.cast(data, element_type, wide, "int64")
     for op_type, bound in steps:
-        limit = widened(bound, f"{op_type.lower()}_int64")
+        limit = body.cast(bound, element_type, wide, f"{op_type.lower()}_int64")
         below = body.add("Less", data, limit, tail=f"{op_type.lower()}_below")
         data = body.add("Where", below, *((limit, data) if op_type == "Max" else (data, limit)), tail=op_type.lower())
-    return body.yields(
-        "Cast" if element_type in _SMALL else "Identity",
-        data,
-        **({"to": element_type} if element_type in _SMALL else {}),
-    )
+    return body.yields_cast(data, wide, element_type)
 
 
 _WIDEST = (TensorProto.INT64, TensorProto.UINT64)
@@ -272,5 +266,5 @@ def _equal_strings(body: Writer) -> list[NodeProto]:
         return body.yields_last()
     # No Unique goes over nothing, and a Reshape takes 0 for a size that the data has.
     counts = [body.add("Size", name, tail="count") for name in operands]
-    nothing = body.add("Equal", body.add("Mul", *counts), body.constant(0, TensorProto.INT64, "none"), tail="is_empty")
+    nothing = body.add("Equal", body.add("Mul", *counts), body.integers(0, "none"), tail="is_empty")
     return body.yields_either(nothing, of_nothing, compared, TensorProto.BOOL)

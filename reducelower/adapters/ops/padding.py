@@ -66,10 +66,10 @@ def _lower_axes(node: NodeProto, scope: Scope) -> Outcome:
         if pads is not None:
             scope.release(node.input[1])
             known = [*pads.reshape(-1).tolist(), 0]
-            node.input[1] = body.constant([known[place] for place in places], _INT64, "pads")
+            node.input[1] = body.integers([known[place] for place in places], "pads")
         else:
-            extended = body.add("Concat", node.input[1], body.constant([0], _INT64, "pads_0"), tail="extended", axis=0)
-            node.input[1] = body.add("Gather", extended, body.constant(places, _INT64, "places"), tail="pads", axis=0)
+            extended = body.add("Concat", node.input[1], body.integers([0], "pads_0"), tail="extended", axis=0)
+            node.input[1] = body.add("Gather", extended, body.integers(places, "places"), tail="pads", axis=0)
     del node.input[3:]
     return [*body.nodes, node] if body.nodes else None
 
@@ -79,7 +79,7 @@ def _pads_of_all(body: Writer, rank: int) -> str:
     axes = body.add("Cast", body.input(3), tail="axes", to=_INT64)
     axes = counted_axes(body, axes, body.number(rank))
     places = body.add("Concat", axes, body.add("Add", axes, body.number(rank), tail="ends"), tail="places", axis=0)
-    zeros = body.constant([0] * 2 * rank, _INT64, "no_pads")
+    zeros = body.integers([0] * 2 * rank, "no_pads")
     return body.add("ScatterElements", zeros, places, body.input(1), tail="pads")
 
 
@@ -119,11 +119,11 @@ def _gathered(node: NodeProto, scope: Scope) -> list[NodeProto]:
         else:
             first, behind = (max(-before, 0), max(-after, 0)) if mode == "wrap" else (0, 0)
             places = np.arange(-before, size + after) - first
-            place = body.constant(_PLACES[mode](places, size - first - behind) + first, _INT64, "places")
+            place = body.integers(_PLACES[mode](places, size - first - behind) + first, "places")
         if mode == "constant":
             data = _with_value(body, data, shape, axis)
         data = body.add("Gather", data, place, tail=f"padded_{axis}", axis=axis)
-    return body.yields_last() if body.nodes else body.yields("Identity", data)
+    return body.yields_value(data)
 
 
 def _reflected(places: np.ndarray, size: int) -> np.ndarray:
@@ -288,6 +288,5 @@ def _with_shape_of_64_bits(node: NodeProto, scope: Scope) -> list[NodeProto] | N
     if scope.needed_element_type(shape) == TensorProto.INT64:
         return None
     body = Writer(node, scope)
-    body.yields("CenterCropPad", node.input[0], body.add("Cast", shape, tail="shape", to=TensorProto.INT64))
-    body.nodes[-1].attribute.extend(node.attribute)
-    return body.nodes
+    wide = body.add("Cast", shape, tail="shape", to=TensorProto.INT64)
+    return body.yields("CenterCropPad", node.input[0], wide, copied=node.attribute)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import wraps
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, Rewrite, lowers, raises
@@ -106,14 +106,12 @@ def _without_ceil(node: NodeProto, scope: Scope, windows: list[Window], *, opset
     whole = [0, 0, *kept[:count], 0, 0, *kept[count:]]
     data = node.input[0]
     if any(kept) and opset >= 11:
-        data = body.add("Pad", data, body.constant(whole, TensorProto.INT64, "pads"), tail="padded")
+        data = body.add("Pad", data, body.integers(whole, "pads"), tail="padded")
     elif any(kept):
         data = body.add("Pad", data, tail="padded", pads=whole)
     drop_attribute(node, "count_include_pad")
     set_attribute(node, "pads", added)
-    nodes = body.yields(node.op_type, data)
-    nodes[-1].attribute.extend(node.attribute)
-    return nodes
+    return body.yields(node.op_type, data, copied=node.attribute)
 
 
 _SINCE = {"AveragePool": 10, "MaxPool": 10, "LpPool": 18}
@@ -164,8 +162,7 @@ def _of_its_own_size(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """
     body = Writer(node, scope)
     tails = [tail if name else "" for tail, name in zip(("pooled", "indices"), node.output, strict=False)]
-    results = body.add_many(node.op_type, node.input, tails)
-    body.nodes[-1].attribute.extend(node.attribute)
+    results = body.add_many(node.op_type, node.input, tails, copied=node.attribute)
     for output, result in enumerate(results):
         if result and scope.target_opset < _COMPUTED_SHAPE:
             body.yields("Sum", result, output=output)

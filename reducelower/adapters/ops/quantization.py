@@ -112,7 +112,7 @@ def _beside(node: NodeProto, scope: Scope) -> Callable[[Writer, str], str]:
         value = scope.constant(name)
         if value is not None:
             return scope.add_constant(value.reshape(-1, *[1] * trailing), name.rpartition("/")[2])
-        return body.add("Reshape", name, body.constant([-1] + [1] * trailing, TensorProto.INT64, "column"))
+        return body.add("Reshape", name, body.integers([-1] + [1] * trailing, "column"))
 
     return reshaped
 
@@ -134,8 +134,7 @@ def _in_float(node: NodeProto, scope: Scope, wanted: int) -> Outcome:
     if wanted == TensorProto.FLOAT:
         node.input[1] = scale
         return [*body.nodes, node]
-    result = body.add("DequantizeLinear", node.input[0], scale, *node.input[2:])
-    body.nodes[-1].attribute.extend(node.attribute)
+    result = body.add("DequantizeLinear", node.input[0], scale, *node.input[2:], copied=node.attribute)
     return body.yields("Cast", result, to=wanted)
 
 
@@ -159,12 +158,12 @@ def _repeated(node: NodeProto, scope: Scope) -> Callable[[Writer, str], str]:
     places = np.arange(size * (count or 0) if length is None else length) // size
 
     def repeated(body: Writer, name: str) -> str:
-        indices = body.constant(places, TensorProto.INT64, "block_of")
+        indices = body.integers(places, "block_of")
         whole = body.add("Gather", name, indices, tail="repeated", axis=axis)
         if length is not None:
             return whole
         # The last block may be cut short.
-        one = [body.constant([bound], TensorProto.INT64, "bound") for bound in (0, axis)]
+        one = [body.integers([bound], "bound") for bound in (0, axis)]
         end = body.add("Gather", body.add("Shape", node.input[0]), one[1], tail="length", axis=0)
         return body.add("Slice", whole, one[0], end, one[1], tail="cut")
 
@@ -213,7 +212,7 @@ def _scalar_parameters(node: NodeProto, scope: Scope) -> Outcome:
         name = node.input[index]
         if name and scope.needed_rank(name) == 1:
             value = scope.constant(name)
-            shape = body.constant(np.zeros(0), TensorProto.INT64, "scalar")
+            shape = body.integers(np.zeros(0), "scalar")
             if value is not None:
                 node.input[index] = scope.add_constant(value.reshape(()), name.rpartition("/")[2])
             else:
@@ -237,9 +236,7 @@ def _dequantized(node: NodeProto, scope: Scope, beside: Callable[[Writer, str], 
         data = body.add("Sub", data, zero, tail="difference")
     data = body.add("Cast", data, tail="numbers", to=TensorProto.FLOAT)
     scale = body.cast(beside(body, node.input[1]), scale_type, TensorProto.FLOAT, "scale")
-    if scale_type == TensorProto.FLOAT:
-        return body.yields("Mul", data, scale)
-    return body.yields("Cast", body.add("Mul", data, scale, tail="product"), to=scale_type)
+    return body.yields_cast(body.add("Mul", data, scale, tail="product"), TensorProto.FLOAT, scale_type)
 
 
 @lowers("QuantizeLinear", 13)
@@ -327,4 +324,4 @@ def by_row(body: Writer, name: str, source: str) -> str:
     """
     if body.scope.needed_rank(source) != 1 or body.scope.shape(source) == (1,):
         return name
-    return body.add("Reshape", name, body.constant([-1, 1], TensorProto.INT64, "column"), tail="column")
+    return body.add("Reshape", name, body.integers([-1, 1], "column"), tail="column")

@@ -44,9 +44,7 @@ def _range(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if wide != _INT64:
         numbers = body.add("Cast", numbers, tail="numbers", to=wide)
     spread = body.add("Mul", numbers, delta, tail="spread")
-    if wide == element_type:
-        return body.yields("Add", spread, start)
-    return body.yields("Cast", body.add("Add", spread, start, tail="wide"), to=element_type)
+    return body.yields_cast(body.add("Add", spread, start, tail="wide"), wide, element_type)
 
 
 @expresses("Trilu", opset=13)
@@ -56,11 +54,11 @@ def _trilu(node: NodeProto, scope: Scope) -> list[NodeProto]:
     data, k = node.input[0], body.input(1)
     element_type = scope.needed_element_type(data)
     shape = body.add("Shape", data)
-    bounds = {place: body.constant([place], _INT64, f"axis_m{-place}") for place in (-2, -1)}
-    end = body.constant([2**63 - 1], _INT64, "axis_end")
+    bounds = {place: body.integers([place], f"axis_m{-place}") for place in (-2, -1)}
+    end = body.integers([2**63 - 1], "axis_end")
     rows = ramp(body, body.add("Slice", shape, bounds[-2], bounds[-1], tail="height"))
     columns = ramp(body, body.add("Slice", shape, bounds[-1], end, tail="width"))
-    diagonal = body.add("Reshape", rows, body.constant([-1, 1], _INT64, "column"), tail="rows")
+    diagonal = body.add("Reshape", rows, body.integers([-1, 1], "column"), tail="rows")
     if k:
         diagonal = body.add("Add", diagonal, k, tail="diagonal")
     # The upper part starts at the diagonal, the lower one ends there.

@@ -12,7 +12,7 @@ https://onnx.ai/onnx/operators/onnx__TensorScatter.html (24).
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.decompose import expresses
@@ -22,8 +22,6 @@ from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
-
-_INT64 = TensorProto.INT64
 
 
 def _channels(node: NodeProto, scope: Scope) -> int:
@@ -47,7 +45,7 @@ def _lower_depth_to_space(node: NodeProto, scope: Scope) -> Outcome:
     block = int(value_of(node, "blocksize"))
     order = np.arange(_channels(node, scope)).reshape(-1, block * block).T.reshape(-1)
     body = Writer(node, scope)
-    turned = body.add("Gather", node.input[0], body.constant(order, TensorProto.INT64, "channels"), axis=1)
+    turned = body.add("Gather", node.input[0], body.integers(order, "channels"), axis=1)
     return body.yields("DepthToSpace", turned, blocksize=block)
 
 
@@ -61,7 +59,7 @@ def _lower_space_to_depth(node: NodeProto, scope: Scope) -> Outcome:
     order = np.arange(channels * block * block).reshape(block * block, channels).T.reshape(-1)
     body = Writer(node, scope)
     blocks = body.add("SpaceToDepth", node.input[0], blocksize=block)
-    return body.yields("Gather", blocks, body.constant(order, TensorProto.INT64, "channels"), axis=1)
+    return body.yields("Gather", blocks, body.integers(order, "channels"), axis=1)
 
 
 @expresses("ReverseSequence", opset=10, reads=10)
@@ -73,7 +71,7 @@ def _reverse_sequence(node: NodeProto, scope: Scope) -> list[NodeProto]:
     data = body.add("Transpose", node.input[0], tail="turned", perm=turned) if turned else node.input[0]
     sizes = body.add("Shape", data, tail="sizes")
 
-    column = body.constant([-1, 1], _INT64, "column")
+    column = body.integers([-1, 1], "column")
     batch = ramp(body, body.add("Gather", sizes, body.number(0), tail="batch", axis=0))
     time = body.add("Gather", sizes, body.number(1), tail="time", axis=0)
     step = ramp(body, time)
@@ -103,15 +101,15 @@ def _tensor_scatter(node: NodeProto, scope: Scope) -> list[NodeProto]:
     zero = body.number(0)
 
     def size(name: str, tail: str) -> str:
-        place = body.constant([axis], _INT64, f"axis_{axis}")
+        place = body.integers([axis], f"axis_{axis}")
         return body.add("Gather", body.add("Shape", name, tail=f"{tail}_shape"), place, tail=tail, axis=0)
 
     length, count = size(cache, "length"), size(update, "count")
-    along = body.constant([1] * axis + [-1] + [1] * (rank - axis - 1), _INT64, "along_the_sequence")
+    along = body.integers([1] * axis + [-1] + [1] * (rank - axis - 1), "along_the_sequence")
     places = body.add("Reshape", ramp(body, length), along, tail="places")
     offset = places
     if start:
-        samples = body.constant([-1] + [1] * (rank - 1), _INT64, "along_the_batch")
+        samples = body.integers([-1] + [1] * (rank - 1), "along_the_batch")
         first = body.add("Reshape", start, samples, tail="first")
         offset = body.add("Sub", places, first, tail="offset")
         if value_of(node, "mode", "linear") == "circular":

@@ -26,9 +26,8 @@ def _lower_layout(node: NodeProto, scope: Scope) -> Outcome:
         if body.input(index):
             inputs[index] = body.add("Transpose", inputs[index], tail="sequence_first", perm=_BATCH_AND_NEXT)
     tails = [tail if body.wants(index) else "" for index, tail in enumerate(("y", "y_h", "y_c")[: len(node.output)])]
-    results = body.add_many(node.op_type, inputs, tails)
     drop_attribute(node, "layout")
-    body.nodes[-1].attribute.extend(node.attribute)
+    results = body.add_many(node.op_type, inputs, tails, copied=node.attribute)
     for index, result in enumerate(results):
         if result:
             # Y is (sequence, directions, batch, hidden); the states are (directions, batch, hidden).

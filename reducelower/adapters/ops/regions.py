@@ -70,9 +70,7 @@ def _written_out(node: NodeProto, scope: Scope, *, is_shifted: bool) -> list[Nod
     images = body.add("Gather", data, batches, tail="images", axis=0)
     product = body.add("MatMul", rows, images, tail="rows")
     columns = body.add("Transpose", columns, tail="columns", perm=[0, 1, 3, 2])
-    if wide == element_type:
-        return body.yields("MatMul", product, columns)
-    return body.yields("Cast", body.add("MatMul", product, columns, tail="wide_result"), to=element_type)
+    return body.yields_cast(body.add("MatMul", product, columns, tail="wide_result"), wide, element_type)
 
 
 def _weights(body: Writer, regions: str, side: tuple[str, int], count: int, wide: int, *, is_shifted: bool) -> str:
@@ -104,7 +102,7 @@ def _weights(body: Writer, regions: str, side: tuple[str, int], count: int, wide
     within = body.add("Mul", bins, middles, tail="within")
     starts = body.add("Add", low, body.add("Mul", bins, body.constant(np.arange(count), wide, "places")), tail="start")
     place = body.add("Add", *(
-        body.add("Unsqueeze", name, body.constant(axes, _INT64, "axes"), tail="beside")
+        body.add("Unsqueeze", name, body.integers(axes, "axes"), tail="beside")
         for name, axes in ((starts, [2, 3]), (within, [1, 3]))
     ), tail="place")  # fmt: skip
     length_of = body.add("Gather", body.add("Shape", data), body.number(axis), tail="size", axis=0)
@@ -117,8 +115,8 @@ def _weights(body: Writer, regions: str, side: tuple[str, int], count: int, wide
     far = body.add("Abs", body.add("Sub", inside, elements, tail="off"), tail="far")
     weights = body.add("Max", body.add("Sub", number(1, "one"), far, tail="near"), number(0, "zero"), tail="weight")
     if fixed <= 0:
-        column = body.constant([-1, 1, 1, 1], _INT64, "column")
-        steps_of = body.add("Reshape", steps, body.constant([-1, 1], _INT64, "step_column"), tail="step")
+        column = body.integers([-1, 1, 1, 1], "column")
+        steps_of = body.add("Reshape", steps, body.integers([-1, 1], "step_column"), tail="step")
         taken = body.add("Less", steps_of, body.add("Reshape", wanted, column, tail="wanted_of"), tail="is_taken")
         outside = body.add("Or", outside, body.add("Not", taken, tail="is_spare"), tail="is_left_out")
         samples = body.add("Unsqueeze", samples, body.number(2), tail="samples_of")

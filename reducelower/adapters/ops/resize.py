@@ -179,7 +179,7 @@ def _of_all_axes(node: NodeProto, scope: Scope) -> list[NodeProto]:
         sizes = _spread(body, sizes, "", places, TensorProto.INT64)
     if roi:
         whole = body.constant([0] * rank + [1] * rank, scope.needed_element_type(roi), "whole")
-        both = body.constant([*places, *(place + rank for place in places)], TensorProto.INT64, "roi_places")
+        both = body.integers([*places, *(place + rank for place in places)], "roi_places")
         roi = body.add("ScatterElements", whole, both, roi, tail="roi", axis=0)
     drop_attribute(node, "axes")
     _set_inputs(node, [node.input[0], roi, scales, sizes])
@@ -196,7 +196,7 @@ def _spread(body: Writer, name: str, base: str, places: list[int], element_type:
         whole[places] = value.reshape(-1)
         scope.release(name)
         return body.constant(whole, element_type, "scales" if base else "sizes")
-    indices = body.constant(places, TensorProto.INT64, "resized_axes")
+    indices = body.integers(places, "resized_axes")
     return body.add("ScatterElements", base or body.add("Shape", body.input(0)), indices, name, axis=0)
 
 
@@ -286,12 +286,8 @@ def _lower_coordinates(node: NodeProto, scope: Scope) -> Outcome:
     for name in node.input[1:]:
         if name and name != scales:
             scope.release(name)
-    kept = attribute_of(node, "mode")
-    attributes = [kept] if kept is not None else []
-    body = Writer(node, scope)
-    nodes = body.yields("Resize", node.input[0], scales)
-    nodes[-1].attribute.extend(attributes)
-    return nodes
+    kept = filter(None, (attribute_of(node, "mode"),))
+    return Writer(node, scope).yields("Resize", node.input[0], scales, copied=kept)
 
 
 def _fits_asymmetric(node: NodeProto, scope: Scope, scales: str, axes: list[Axis] | None) -> bool:
@@ -385,9 +381,7 @@ def _as_upsample(node: NodeProto, scope: Scope, scales: str) -> list[NodeProto]:
             raise RefusedError("it enlarges one axis and reduces another, which opset 9 cannot")
         set_attribute(old, "nearest_mode", "ceil")
         return _written_out(old, scope, "it reduces, or may, and opset 10 is the oldest that can")
-    nodes = Writer(node, scope).yields("Upsample", node.input[0], scales)
-    nodes[-1].attribute.extend(node.attribute)
-    return nodes
+    return Writer(node, scope).yields("Upsample", node.input[0], scales, copied=node.attribute)
 
 
 @expresses("Upsample", opset=11, reads=9)
@@ -396,9 +390,7 @@ def _upsample_by_coordinates(node: NodeProto, scope: Scope) -> list[NodeProto] |
     if scope.target_opset < 11:
         return None
     body = Writer(node, scope)
-    attributes = list(node.attribute)
-    nodes = body.yields("Resize", node.input[0], _empty(scope), node.input[1])
-    nodes[-1].attribute.extend(attributes)
+    nodes = body.yields("Resize", node.input[0], _empty(scope), node.input[1], copied=node.attribute)
     set_attribute(nodes[-1], "coordinate_transformation_mode", "asymmetric")
     if value_of(node, "mode", "nearest") == "nearest":
         set_attribute(nodes[-1], "nearest_mode", "floor")
@@ -407,9 +399,7 @@ def _upsample_by_coordinates(node: NodeProto, scope: Scope) -> list[NodeProto] |
 
 @expresses("Upsample", opset=10, reads=9)
 def _upsample_by_resize(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    nodes = Writer(node, scope).yields("Resize", *node.input)
-    nodes[-1].attribute.extend(node.attribute)
-    return nodes
+    return Writer(node, scope).yields("Resize", *node.input, copied=node.attribute)
 
 
 _OLD_MODES = {"linear": "bilinear", "bilinear": "linear"}

@@ -69,9 +69,8 @@ def interpolate_at_run_time(node: NodeProto, scope: Scope, axes: list[int], scal
     body = Writer(node, scope)
     rank = scope.needed_rank(node.input[0])
     data = node.input[0]
-    wide = _FLOAT if element_type == TensorProto.FLOAT16 else element_type
-    if mode != "nearest" and wide != element_type:
-        data = body.add("Cast", data, tail="wide", to=wide)
+    wide = _FLOAT if mode != "nearest" and element_type == TensorProto.FLOAT16 else element_type
+    data = body.cast(data, element_type, wide, "wide")
     for place in axes:
         axis = _axis(body, data, place, scales, sizes)
         coordinate = _COORDINATES[transformation](body, axis)
@@ -79,9 +78,7 @@ def interpolate_at_run_time(node: NodeProto, scope: Scope, axes: list[int], scal
             data = _gathered(body, data, _nearest(body, coordinate, axis), place)
         else:
             data = _weighted(body, data, coordinate, axis, place, rank, wide)
-    if mode != "nearest" and wide != element_type:
-        return body.yields("Cast", data, to=element_type)
-    return body.yields_last() if body.nodes else body.yields("Identity", data)
+    return body.yields_cast(data, wide, element_type)
 
 
 def _number(body: Writer, value: float) -> str:
@@ -89,7 +86,7 @@ def _number(body: Writer, value: float) -> str:
 
 
 def _axis(body: Writer, data: str, place: int, scales: str, sizes: str) -> _Axis:
-    where = body.constant([place], _INT64, f"axis_{place}")
+    where = body.integers([place], f"axis_{place}")
     before = body.add("Gather", body.add("Shape", data), where, tail="size", axis=0)
     before = body.add("Cast", before, tail="before", to=_FLOAT)
     if sizes:
@@ -173,7 +170,7 @@ def _weighted(body: Writer, data: str, coordinate: str, axis: _Axis, place: int,
     total = ""
     for step, weight in weights.items():
         tap = _clamped(body, body.add("Add", first, _number(body, step), tail="tap") if step else first, axis)
-        column = body.constant([-1] + [1] * (rank - 1 - place), _INT64, "column")
+        column = body.integers([-1] + [1] * (rank - 1 - place), "column")
         if element_type != _FLOAT:
             weight = body.add("Cast", weight, tail="weight", to=element_type)
         weight = body.add("Reshape", weight, column, tail="weights")

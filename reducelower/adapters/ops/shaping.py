@@ -9,7 +9,7 @@ https://onnx.ai/onnx/operators/onnx__Tile.html (1, 6).
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers, raises
@@ -20,8 +20,6 @@ from reducelower.model.schemas import element_type_name
 from reducelower.scope.scope import Scope
 
 __all__ = ["without_batches"]
-
-_INT64 = TensorProto.INT64
 
 
 @lowers("Reshape", 14)
@@ -42,7 +40,7 @@ def _lower_allowzero(node: NodeProto, scope: Scope) -> Outcome:
         return None
     scope.release(node.input[1])
     if zeros == 1:
-        node.input[1] = body.constant(np.where(shape == 0, -1, shape), _INT64, "shape")
+        node.input[1] = body.integers(np.where(shape == 0, -1, shape), "shape")
         return None
     dtype = helper.tensor_dtype_to_np_dtype(scope.needed_element_type(node.input[0]))
     return body.yields("Identity", scope.add_constant(np.zeros(shape.tolist(), dtype), "nothing"))
@@ -56,7 +54,7 @@ def _lower_range(node: NodeProto, scope: Scope) -> Outcome:
         return None
     body = Writer(node, scope)
     bounds = [
-        body.constant([bound], _INT64, f"{tail}_{bound}".replace("-", "m"))
+        body.integers([bound], f"{tail}_{bound}".replace("-", "m"))
         for bound, tail in ((start, "start"), (2**63 - 1 if end is None else int(end), "end"))
     ]
     return body.yields("Slice", body.add("Shape", node.input[0]), *bounds)
@@ -90,12 +88,12 @@ def without_batches(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if known is not None:
         scope.release(indices)
         spread = np.broadcast_to(places, (*known.shape[:-1], batches))
-        whole = body.constant(np.concatenate([spread, known], axis=-1), _INT64, "indices")
+        whole = body.integers(np.concatenate([spread, known], axis=-1), "indices")
         return body.yields("GatherND", data, whole)
     # Indices times zero carry their shape.
     first = body.add("Slice", indices, *(body.number(bound) for bound in (0, 1, rank - 1)))
-    nothing = body.add("Mul", first, body.constant(0, _INT64, "zero"), tail="zeros")
-    spread_places = body.add("Add", nothing, body.constant(places, _INT64, "batches"), tail="batch_places")
+    nothing = body.add("Mul", first, body.integers(0, "zero"), tail="zeros")
+    spread_places = body.add("Add", nothing, body.integers(places, "batches"), tail="batch_places")
     whole = body.add("Concat", spread_places, indices, tail="indices", axis=rank - 1)
     return body.yields("GatherND", data, whole)
 

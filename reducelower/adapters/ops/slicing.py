@@ -54,7 +54,7 @@ def _cut(
     data = body.node.input[0]
     for number, (axis, step, ends) in enumerate(zip(axes, steps, bounds, strict=True)):
         data = body.add("Gather", data, _places(body, data, axis, ends, step), tail=f"cut_{number}", axis=axis)
-    return body.yields_last() if axes else body.yields("Identity", data)
+    return body.yields_value(data)
 
 
 def _along_computed_axes(body: Writer, *, is_plain: bool) -> list[NodeProto]:
@@ -67,7 +67,7 @@ def _along_computed_axes(body: Writer, *, is_plain: bool) -> list[NodeProto]:
     rank = scope.needed_rank(node.input[0])
     axes, *given = (body.add("Cast", node.input[index], tail="int64", to=_INT64) for index in (3, 1, 2))
     bounds = [
-        body.add("Scatter", body.constant([nothing] * rank, _INT64, "uncut"), axes, bound, tail="bounds", axis=0)
+        body.add("Scatter", body.integers([nothing] * rank, "uncut"), axes, bound, tail="bounds", axis=0)
         for nothing, bound in zip((0, TO_THE_END), given, strict=True)
     ]
     each = [
@@ -111,7 +111,7 @@ def _places(body: Writer, data: str, axis: int, bounds: tuple[int | str, int | s
     size = None if shape is None else shape[from_the_front(axis, len(shape))]
     start, end = bounds
     if size is not None and isinstance(start, int) and isinstance(end, int):
-        return body.constant(places(start, end, step, size), _INT64, "places")
+        return body.integers(places(start, end, step, size), "places")
     if axis < 0:
         raise RefusedError(f"it cuts along axis {axis} of a tensor whose rank is not known")
     length = body.add("Gather", body.add("Shape", data), body.number(axis), tail="size", axis=0)

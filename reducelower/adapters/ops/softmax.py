@@ -8,7 +8,7 @@ Source: https://onnx.ai/onnx/operators/onnx__Softmax.html (11, 13).
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
@@ -65,7 +65,7 @@ def _raise(node: NodeProto, scope: Scope) -> Outcome:
         return body.yields("Identity", data)
     matrix = body.add("Flatten", data, tail="matrix", axis=axis)
     if shape is not None and None not in shape:
-        whole = body.constant(shape, TensorProto.INT64, "shape")
+        whole = body.integers(shape, "shape")
         return body.yields("Reshape", body.add(node.op_type, matrix, axis=-1), whole)
     whole = body.add("Shape", data)
     normalized = body.add(node.op_type, matrix, axis=-1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
@@ -43,7 +43,7 @@ def _lower_number_of_outputs(node: NodeProto, scope: Scope) -> Outcome:
     if size is not None and size >= part * (count - 1):
         sizes = [part] * (count - 1) + [size - part * (count - 1)]
         del node.input[1:]
-        node.input.append(Writer(node, scope).constant(sizes, TensorProto.INT64, "split"))
+        node.input.append(Writer(node, scope).integers(sizes, "split"))
         return None
     return _computed_sizes(node, scope, count, axis)
 
@@ -54,16 +54,14 @@ def _computed_sizes(node: NodeProto, scope: Scope, count: int, axis: int) -> lis
     whole = body.add("Shape", node.input[0])
     if axis < 0:
         # From the back, so that the rank need not be known.
-        start = body.constant([axis], TensorProto.INT64, f"axis_m{-axis}")
-        end = body.constant([axis + 1 if axis < -1 else 2**63 - 1], TensorProto.INT64, "axis_end")
+        start = body.integers([axis], f"axis_m{-axis}")
+        end = body.integers([axis + 1 if axis < -1 else 2**63 - 1], "axis_end")
         size = body.add("Slice", whole, start, end, tail="size")
     else:
-        size = body.add("Gather", whole, body.constant([axis], TensorProto.INT64, f"axis_{axis}"), tail="size", axis=0)
-    rounding = body.add(
-        "Add", size, body.constant([count - 1], TensorProto.INT64, f"parts_{count - 1}"), tail="rounding"
-    )
-    part = body.add("Div", rounding, body.constant([count], TensorProto.INT64, f"parts_{count}"), tail="part")
-    others = body.add("Mul", part, body.constant([count - 1], TensorProto.INT64, f"parts_{count - 1}"), tail="others")
+        size = body.add("Gather", whole, body.integers([axis], f"axis_{axis}"), tail="size", axis=0)
+    rounding = body.add("Add", size, body.integers([count - 1], f"parts_{count - 1}"), tail="rounding")
+    part = body.add("Div", rounding, body.integers([count], f"parts_{count}"), tail="part")
+    others = body.add("Mul", part, body.integers([count - 1], f"parts_{count - 1}"), tail="others")
     last = body.add("Sub", size, others, tail="last")
     sizes = body.add("Concat", *[part] * (count - 1), last, tail="sizes", axis=0)
     del node.input[1:]
@@ -88,11 +86,11 @@ def _lower_computed_sizes(node: NodeProto, scope: Scope) -> Outcome:
     if not name or (sizes is not None and (sizes >= 0).all()) or scope.reference(name) is not None:
         return None
     body = Writer(node, scope)
-    axes = body.constant([int(value_of(node, "axis", 0))], TensorProto.INT64, "axis")
-    zero = body.constant([0], TensorProto.INT64, "axes_0")
+    axes = body.integers([int(value_of(node, "axis", 0))], "axis")
+    zero = body.integers([0], "axes_0")
     start = zero
     for index in range(len(node.output)):
-        places = [body.constant([place], TensorProto.INT64, f"part_{place}") for place in (index, index + 1)]
+        places = [body.integers([place], f"part_{place}") for place in (index, index + 1)]
         size = body.add("Slice", name, *places, zero, tail=f"size_{index}")
         end = body.add("Add", start, size, tail=f"end_{index}")
         if node.output[index]:

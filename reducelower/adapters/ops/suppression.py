@@ -38,7 +38,7 @@ def _non_max_suppression(node: NodeProto, scope: Scope) -> list[NodeProto]:
     count = body.add("Gather", sizes, body.number(2), tail="count", axis=0)
     most = body.add("Reshape", body.input(2), body.number(1), tail="most") if body.input(2) else body.number(0)
     steps = body.add("Where", body.add("Less", most, count, tail="is_less"), most, count, tail="at_most")
-    steps = body.add("Reshape", steps, body.constant(np.zeros(0), _INT64, "scalar"), tail="steps")
+    steps = body.add("Reshape", steps, body.integers(np.zeros(0), "scalar"), tail="steps")
     if body.input(4):
         left = body.add("Greater", scores, body.input(4), tail="left")
     else:

@@ -82,7 +82,7 @@ def _raise_k(node: NodeProto, scope: Scope) -> Outcome:
         return None
     body = Writer(node, scope)
     scalar = scope.add_reference(k, "value_int", "k")
-    listed = body.add("Reshape", scalar, body.constant([1], TensorProto.INT64, "one"), tail="K")
+    listed = body.add("Reshape", scalar, body.integers([1], "one"), tail="K")
     drop_attribute(node, "k")
     node.input.append(listed)
     return [*body.nodes, node]
@@ -115,15 +115,14 @@ def _in_order(body: Writer, data: str, axis: int, rank: int) -> list[str]:
     numbers = ramp(body, body.add("Gather", shape, body.number(axis), tail="length", axis=0))
     trailing = [1] * (rank - 1 - axis)
     columns, rows = (
-        body.add("Reshape", numbers, body.constant([*start, *trailing], TensorProto.INT64, "along"))
-        for start in ((-1, 1), (1, -1))
+        body.add("Reshape", numbers, body.integers([*start, *trailing], "along")) for start in ((-1, 1), (1, -1))
     )
     larger, smaller = body.add("Less", one, other, tail="larger"), body.add("Less", other, one, tail="smaller")
     same = body.add("Not", body.add("Or", larger, smaller, tail="differs"), tail="same")
     earlier = body.add("And", same, body.add("Less", rows, columns, tail="earlier"))
     before = body.add("Cast", body.add("Or", larger, earlier, tail="before"), to=TensorProto.INT64)
     place = body.add("ReduceSum", before, tail="place", axes=[axis + 1], keepdims=0)
-    upright = body.add("Reshape", numbers, body.constant([-1, *trailing], TensorProto.INT64, "upright"))
+    upright = body.add("Reshape", numbers, body.integers([-1, *trailing], "upright"))
     everywhere = body.add("Expand", upright, shape, tail="everywhere")
     return [body.add("Scatter", values, place, values, tail="in_order", axis=axis) for values in (data, everywhere)]
 
@@ -148,29 +147,28 @@ def _of_int64(body: Writer, data: str) -> list[NodeProto]:
     places in them can be looked up.
     """
     node, scope = body.node, body.scope
-    int64, double = TensorProto.INT64, TensorProto.DOUBLE
     rank = scope.needed_rank(node.input[0])
     axis = from_the_front(int(value_of(node, "axis", -1)), rank)
     order = [*(place for place in range(rank) if place != axis), axis]
     back = [order.index(place) for place in range(rank)]
-    all_in_one = body.constant([-1], int64, "all_in_one")
+    all_in_one = body.integers([-1], "all_in_one")
     turned = data if axis == rank - 1 else body.add("Transpose", data, tail="turned", perm=order)
     shape = body.add("Shape", turned)
     known = scope.shape(node.input[0])
     size = None if known is None else known[axis]
-    last = body.constant([rank - 1], int64, "last_axis")
+    last = body.integers([rank - 1], "last_axis")
     length = (
         body.add("Gather", shape, last, tail="length", axis=0)
         if size is None
-        else body.constant([size], int64, f"length_{size}")
+        else body.integers([size], f"length_{size}")
     )
     rows = body.add("Reshape", turned, body.add("Concat", all_in_one, length, tail="rows", axis=0))
-    half = body.constant(1 << 32, int64, "half")
+    half = body.integers(1 << 32, "half")
     upper = body.add("Div", rows, half, tail="upper")
     lower = body.add("Sub", rows, body.add("Mul", upper, half, tail="whole"), tail="lower")
-    upper, lower = (body.add("Cast", part, tail="half", to=double) for part in (upper, lower))
-    row_count = body.add("Slice", body.add("Shape", rows), *(body.constant([at], int64, "at") for at in (0, 1)))
-    column = body.constant([-1, 1], int64, "column")
+    upper, lower = (body.add("Cast", part, tail="half", to=TensorProto.DOUBLE) for part in (upper, lower))
+    row_count = body.add("Slice", body.add("Shape", rows), *(body.integers([at], "at") for at in (0, 1)))
+    column = body.integers([-1, 1], "column")
     starts = body.add("Mul", body.add("Reshape", ramp(body, row_count), column), length, tail="starts")
 
     def taken(values: str, places: str, tail: str) -> str:
@@ -180,7 +178,7 @@ def _of_int64(body: Writer, data: str) -> list[NodeProto]:
     _, first = body.add_many("TopK", [lower, length], ["by_lower", "first_places"], axis=1)
     _, second = body.add_many("TopK", [taken(upper, first, "turned_upper"), node.input[1]], ["by", "second"], axis=1)
     places = taken(first, second, "places")
-    around = body.add("Slice", shape, body.constant([0], int64, "at"), last, tail="around")
+    around = body.add("Slice", shape, body.integers([0], "at"), last, tail="around")
     whole = body.add("Concat", around, node.input[1], tail="whole_shape", axis=0)
     for output, found in ((0, taken(rows, places, "values")), (1, places)):
         if body.wants(output) and axis == rank - 1:
@@ -199,8 +197,7 @@ def _lower_last_index(node: NodeProto, scope: Scope) -> Outcome:
     shape = scope.shape(data)
     if axis < 0:
         axis = from_the_front(axis, scope.needed_rank(data))
-    int64 = TensorProto.INT64
-    bounds = [body.constant([bound], int64, tail) for bound, tail in (
+    bounds = [body.integers([bound], tail) for bound, tail in (
         (-1, "from_the_last"), (-(2**63), "to_the_first"), (axis, f"axis_{axis}"), (-1, "from_the_last")
     )]  # fmt: skip
     backward = body.add("Slice", data, *bounds, tail="backward")
@@ -208,10 +205,10 @@ def _lower_last_index(node: NodeProto, scope: Scope) -> Outcome:
     place = body.add(node.op_type, backward, tail="place", axis=axis, keepdims=keepdims)
     size = None if shape is None else shape[axis]
     if size is not None:
-        last = body.constant(size - 1, int64, f"last_{size - 1}")
+        last = body.integers(size - 1, f"last_{size - 1}")
     else:
-        length = body.add("Gather", body.add("Shape", data), body.constant(axis, int64, "axis"), tail="size", axis=0)
-        last = body.add("Sub", length, body.constant(1, int64, "one"), tail="last")
+        length = body.add("Gather", body.add("Shape", data), body.integers(axis, "axis"), tail="size", axis=0)
+        last = body.add("Sub", length, body.integers(1, "one"), tail="last")
     return body.yields("Sub", last, place)
 
 

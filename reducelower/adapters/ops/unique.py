@@ -26,7 +26,7 @@ def _unique(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if element_type == TensorProto.STRING:
         raise RefusedError("nothing older puts strings in order", "opset 11 is the oldest that has Unique")
     data, along = node.input[0], value_of(node, "axis")
-    row, column = (body.constant(shape, _INT64, tail) for shape, tail in (([1, -1], "row"), ([-1, 1], "column")))
+    row, column = (body.integers(shape, tail) for shape, tail in (([1, -1], "row"), ([-1, 1], "column")))
     axis = 0
     if along is None:
         compared = data = body.add("Reshape", data, body.number(-1), tail="flat")
@@ -35,14 +35,14 @@ def _unique(node: NodeProto, scope: Scope) -> list[NodeProto]:
         axis = from_the_front(int(along), rank)
         order = [axis, *(place for place in range(rank) if place != axis)]
         turned = data if axis == 0 else body.add("Transpose", data, tail="turned", perm=order)
-        compared = body.add("Reshape", turned, body.constant([0, -1], _INT64, "slices_shape"), tail="slices")
+        compared = body.add("Reshape", turned, body.integers([0, -1], "slices_shape"), tail="slices")
     if element_type == TensorProto.BOOL:
         compared = body.add("Cast", compared, tail="numbers", to=TensorProto.INT32)
     less, same = _of_elements(body, compared, row, column) if along is None else _of_slices(body, compared)
     shape = body.add("Shape", data)
     numbers = ramp(body, body.add("Gather", shape, body.number(axis), tail="length", axis=0))
     earlier = body.add("Less", body.add("Reshape", numbers, row), body.add("Reshape", numbers, column), tail="earlier")
-    is_first = body.add("Equal", _count(body, body.add("And", same, earlier)), body.constant(0, _INT64, "none"))
+    is_first = body.add("Equal", _count(body, body.add("And", same, earlier)), body.integers(0, "none"))
     first = body.add("Reshape", is_first, row, tail="firsts")
     if value_of(node, "sorted", 1):
         place = _count(body, body.add("And", less, first, tail="comes_before"))

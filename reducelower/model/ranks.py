@@ -1,0 +1,135 @@
+"""Ranks that follow from the ranks of what a node reads, and from how many sizes or axes it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from onnx import NodeProto, TypeProto
+
+from reducelower.model.attributes import value_of
+
+__all__ = ["RANKS", "Inputs", "RankOf", "length_of", "product", "rank_by", "rank_of"]
+
+
+def rank_of(found: TypeProto | None) -> int | None:
+    """The rank of a type; None where it is not stated."""
+    if found is None or not found.tensor_type.HasField("shape"):
+        return None
+    return len(found.tensor_type.shape.dim)
+
+
+def length_of(found: TypeProto | None) -> int | None:
+    """How many elements a vector has; None where it is not known, or not known to be a vector."""
+    if found is None or rank_of(found) != 1:
+        return None
+    dim = found.tensor_type.shape.dim[0]
+    return dim.dim_value if dim.WhichOneof("value") == "dim_value" else None
+
+
+class _UnknownError(Exception):
+    """What a rank follows from is not known."""
+
+
+class Inputs:
+    """What is known of the inputs of a node, asked as if all were; where it is not, `rank_by` gives None."""
+
+    def __init__(self, node: NodeProto, types: Mapping[str, TypeProto]) -> None:
+        """Take a node whose attributes are all its own, and types by name."""
+        self._node = node
+        self._types = [types.get(name) if name else None for name in node.input]
+
+    def rank(self, index: int) -> int:
+        """The rank of an input."""
+        return _known(rank_of(self._at(index)))
+
+    def ranks(self) -> list[int]:
+        """The ranks of all inputs."""
+        return [_known(rank_of(found)) for found in self._types]
+
+    def any_rank(self) -> int:
+        """The rank that all inputs share."""
+        return _known(next((rank for rank in map(rank_of, self._types) if rank is not None), None))
+
+    def length(self, index: int) -> int:
+        """How many elements an input has that is a vector."""
+        return _known(length_of(self._at(index)))
+
+    def count_of_axes(self) -> int:
+        """How many axes the node names as attribute or second input."""
+        axes = self.attribute("axes", None)
+        return self.length(1) if axes is None else len(axes)
+
+    def count_of_removed(self) -> int:
+        """The same where the axes go: none at all may mean every one."""
+        return _known(self.count_of_axes() or None)
+
+    def attribute(self, name: str, default: Any) -> Any:
+        """The value of an attribute of the node."""
+        return value_of(self._node, name, default)
+
+    def _at(self, index: int) -> TypeProto | None:
+        return self._types[index] if index < len(self._types) else None
+
+
+def _known(found: int | None) -> int:
+    if found is None:
+        raise _UnknownError
+    return found
+
+
+RankOf: TypeAlias = Callable[[Inputs], int]
+"""How a rank follows from what is known of the inputs."""
+
+
+def rank_by(rank: RankOf | None, inputs: Inputs) -> int | None:
+    """The rank that follows; None where something that it follows from is not known."""
+    try:
+        return None if rank is None else rank(inputs)
+    except _UnknownError:
+        return None
+
+
+def product(inputs: Inputs) -> int:
+    """The rank of a MatMul of operands of two dimensions or more; of others nothing is sure."""
+    ranks = inputs.rank(0), inputs.rank(1)
+    return _known(max(ranks) if min(ranks) >= 2 else None)
+
+
+def _reduced(inputs: Inputs) -> int:
+    return inputs.rank(0) - (0 if inputs.attribute("keepdims", 1) else inputs.count_of_removed())
+
+
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+
+RANKS: Mapping[str, RankOf] = {
+    **dict.fromkeys(
+        (
+            "AveragePool", "BatchNormalization", "Conv", "ConvInteger", "ConvTranspose", "CumSum", "GatherElements",
+            "GlobalAveragePool", "GlobalMaxPool", "LayerNormalization", "LpPool", "MaxPool", "Pad", "Resize",
+            "ReverseSequence", "ScatterElements", "ScatterND", "Slice", "Split", "Tile", "TopK", "Transpose", "Trilu",
+            "Upsample",
+        ),
+        lambda inputs: inputs.rank(0),
+    ),
+    **dict.fromkeys(
+        (
+            "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min",
+            "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor",
+        ),
+        lambda inputs: max(inputs.ranks()),
+    ),
+    **dict.fromkeys(("MatMul", "MatMulInteger"), product),
+    **dict.fromkeys(("ArgMax", "ArgMin"), lambda inputs: inputs.rank(0) - (not inputs.attribute("keepdims", 1))),
+    **{f"Reduce{name}": _reduced for name in _REDUCTIONS},
+    "Compress": lambda inputs: 1 if inputs.attribute("axis", None) is None else inputs.rank(0),
+    "Concat": lambda inputs: inputs.any_rank(),
+    "ConstantOfShape": lambda inputs: inputs.length(0),
+    "Expand": lambda inputs: max(inputs.rank(0), inputs.length(1)),
+    "Gather": lambda inputs: inputs.rank(0) + inputs.rank(1) - 1,
+    "OneHot": lambda inputs: inputs.rank(0) + 1,
+    "Reshape": lambda inputs: inputs.length(1),
+    "Squeeze": lambda inputs: inputs.rank(0) - inputs.count_of_removed(),
+    "Unsqueeze": lambda inputs: inputs.rank(0) + inputs.count_of_axes(),
+}  # fmt: skip
+"""The rank of the first output, by operator."""
