@@ -190,9 +190,11 @@ class RuleBook:
         sources, helpers = self.written(op_type)
         if not sources:
             return self._extends.rules(op_type) if self._extends else ()
-        sources = [read_out(source, helpers) for source in sources]
-        for at, source in enumerate(sources):
+        sources = [source.written_for(each) for source in sources for each in source.function.overload.split(";")]
+        for source in sources:
             check_overload(source)
+        sources = [each for source in sources for each in read_out(source, helpers)]
+        for at, source in enumerate(sources):
             if not self._trusted:
                 validate(source, op_type)
             claim = claim_of(source.function.overload)

@@ -10,12 +10,13 @@ from onnx import AttributeProto, FunctionProto, NodeProto, defs
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.rulebook.bindings import AXES, BINDINGS
+from reducelower.rulebook.element_types import SUPPORTED, claim_of
 from reducelower.rulebook.reading import Source, complete_references, opset_of
 
 __all__ = ["Helpers", "given_by_name", "is_operator", "read_out"]
 
 Helpers = Mapping[str, Sequence[Source]]
-"""Helper functions by name. A rule's helper has one definition; a form's may have several, any of which will do."""
+"""Helper functions by name. A rule's has one definition for an element type; a form's several, any of which will do."""
 
 _HELD_AS = {"FLOAT": "value_float", "FLOATS": "value_floats", "INT": "value_int", "INTS": "value_ints"}
 """Attribute of Constant for a value that is an attribute, by the type of that attribute in the operator's schema."""
@@ -26,12 +27,34 @@ def is_operator(name: str) -> bool:
     return defs.has(name, domain="")
 
 
-def read_out(source: Source, helpers: Helpers) -> Source:
+def read_out(source: Source, helpers: Helpers) -> Iterator[Source]:
     """A rule whose body uses no helper any more, and gives every value it uses.
+
+    Where its helpers are written once more for some of its element types, so is the rule.
 
     Raises:
         RuleError: a helper is used in a way it is not written for, or uses itself.
     """
+    types, _, without = source.function.overload.partition(" without ")
+    all_types = claim_of(types).types or SUPPORTED
+    told_apart = {
+        name for name in _overloads(source, helpers, set()) if (claim_of(name).types or SUPPORTED) < all_types
+    }
+    for overload in (types, *sorted(told_apart)):
+        yield _read_out(source.written_for(f"{overload} without {without}" if without else overload), helpers)
+
+
+def _overloads(source: Source, helpers: Helpers, seen: set[str]) -> set[str]:
+    """The overloads of the helpers that a function uses, and of those that they use."""
+    found: set[str] = set()
+    for name in {node.op_type for node in source.function.node if node.op_type in helpers} - seen:
+        seen.add(name)
+        for definition in helpers[name]:
+            found |= {definition.function.overload} | _overloads(definition, helpers, seen)
+    return found
+
+
+def _read_out(source: Source, helpers: Helpers) -> Source:
     body = _Body(source, helpers)
     function = FunctionProto()
     function.CopyFrom(source.function)
@@ -85,6 +108,7 @@ class _Body:
     def __init__(self, source: Source, helpers: Helpers) -> None:
         self.rule = source
         self.helpers = helpers
+        self._types = claim_of(source.function.overload).types or SUPPORTED
         self.bindings: dict[str, None] = {}
         self.used: list[Source] = []
         function = source.function
@@ -118,10 +142,14 @@ class _Body:
             yield from self._called(copy, found, source, attributes, (*stack, node.op_type))
 
     def _definition(self, node: NodeProto, source: Source) -> Source | None:
-        found = self.helpers.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
-        if len(found) > 1:
-            raise source.error(f"the helper {node.op_type} is defined {len(found)} times", node.op_type)
-        return found[0] if found else None
+        written = self.helpers.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
+        claims = {claim_of(each.function.overload): each for each in written}
+        if len(claims) < len(written):
+            raise source.error(f"the helper {node.op_type} is defined {len(written)} times", node.op_type)
+        found = [claim for claim in claims if claim.types is None or claim.types >= self._types]
+        if written and not found:
+            raise source.error(f"the helper {node.op_type} is not written for every element type", node.op_type)
+        return claims[min(found, key=lambda claim: claim.order)] if found else None
 
     def _called(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -39,6 +39,13 @@ class Source:
     lines: tuple[str, ...] = ()
     first: int = 1
     helpers: tuple[Source, ...] = ()
+
+    def written_for(self, overload: str) -> Source:
+        """The same function with another overload."""
+        function = FunctionProto()
+        function.CopyFrom(self.function)
+        function.overload = overload
+        return replace(self, function=function)
 
     def error(self, reason: str, word: str = "") -> RuleError:
         """A `RuleError` that points at the first line of the body which gives a value this name, or mentions it."""

@@ -36,7 +36,7 @@ def rule_types(function: FunctionProto, schema: defs.OpSchema) -> list[int]:
 
 
 def check_overload(source: Source) -> None:
-    """Refuse a rule whose overload does not say which element types it is for.
+    """Refuse a rule or helper whose overload does not say which element types it is for.
 
     Raises:
         RuleError: it names a class that there is not.
@@ -55,6 +55,7 @@ def check_helper(source: Source, helpers: Iterable[str]) -> None:
         RuleError: with its file and line.
     """
     function = source.function
+    check_overload(source)
     if defs.has(function.name, domain=""):
         raise source.error(f"a helper may not be called {function.name}, as an operator of ONNX is", function.name)
     for node in function.node:

@@ -141,3 +141,31 @@ def test_what_is_wrong_in_a_helper_is_shown_where_it_stands(tmp_path: Path) -> N
         write(tmp_path, RULE, SUMMED, SQUARED.replace("Mul (x, x)", "Mull (x, x)")).check()
     assert caught.value.line is not None
     assert "Mull" in (tmp_path / "ReduceL2.onnxtxt").read_text().splitlines()[caught.value.line - 1]
+
+
+def test_a_helper_written_once_more_for_an_element_type_is_used_for_that_type_alone(tmp_path: Path) -> None:
+    doubled = SQUARED.replace('domain: "mine"', 'domain: "mine", overload: "double"').replace("Mul", "Pow")
+    book = write(tmp_path, RULE, SQUARED, doubled, SUMMED)
+    assert body(book, TensorProto.FLOAT) == ["Mul", "ReduceSum", "Identity", "Sqrt"]
+    assert body(book, TensorProto.DOUBLE) == ["Pow", "ReduceSum", "Identity", "Sqrt"]
+    assert [rule.element_types for rule in book.rules("ReduceL2")] == ["double", "float, double"]
+
+
+def test_a_helper_that_is_not_written_for_every_type_of_the_rule_is_refused(tmp_path: Path) -> None:
+    doubled = SQUARED.replace('domain: "mine"', 'domain: "mine", overload: "double"')
+    with pytest.raises(RuleError, match="the helper Squared is not written for every element type"):
+        write(tmp_path, RULE, doubled, SUMMED).check()
+
+
+def test_a_helper_for_a_class_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    odd = SQUARED.replace('domain: "mine"', 'domain: "mine", overload: "quarter"')
+    with pytest.raises(RuleError, match="unknown class of element types 'quarter'"):
+        write(tmp_path, RULE, SQUARED, odd, SUMMED).check()
+
+
+def test_one_rule_may_be_for_several_claims(tmp_path: Path) -> None:
+    book = write(tmp_path, RULE.replace('"float, double"', '"double; float16 without float"'), SQUARED, SUMMED)
+    float16, forbidden = TensorProto.FLOAT16, frozenset({int(TensorProto.FLOAT)})
+    assert book.find("ReduceL2", TensorProto.DOUBLE) is not None
+    assert book.find("ReduceL2", float16) is None
+    assert book.find("ReduceL2", float16, forbidden) is not None

@@ -23,8 +23,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 
-__all__: list[str] = []
-
 _ELLIPSIS = "..."
 _HINT = "opset 12 is the oldest that has Einsum"
 
