@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
+from reducelower.adapters.ops.filters import clamped, cubic_weights, linear_weights
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.model.attributes import set_attribute, value_of
 from reducelower.scope.scope import Scope
@@ -78,8 +79,8 @@ class _Sampler:
         )  # fmt: skip
         return body.yields_cast(body.add("Reshape", total, whole, tail="wide"), self.wide, self.data_type)
 
-    def _number(self, value: float, tail: str) -> str:
-        return self.body.constant(value, self.wide, tail)
+    def _number(self, value: float) -> str:
+        return self.body.constant(value, self.wide, "number")
 
     def _sliced(self, shape: str, start: int, end: int, tail: str) -> str:
         return self.body.add(
@@ -93,7 +94,7 @@ class _Sampler:
         return self.body.add("Reshape", name, shape, tail=tail)
 
     def _calculated(self, op_type: str, left: str, right: str | float, tail: str) -> str:
-        number = right if isinstance(right, str) else self._number(right, "number")
+        number = right if isinstance(right, str) else self._number(right)
         return self.body.add(op_type, left, number, tail=tail)
 
     def _taps(self, place: str, length: str) -> list[_Tap]:
@@ -113,40 +114,17 @@ class _Sampler:
             place = self._within(place, length)
         first = body.add("Floor", place, tail="first")
         rest = body.add("Sub", place, first, tail="rest")
-        weights = self._linear(rest) if self.mode == "linear" else self._cubic(rest)
+        if self.mode == "linear":
+            weights = linear_weights(body, rest, self._number)
+        else:
+            weights = cubic_weights(body, rest, _ALPHA, self._number)
         return [_Tap(self._calculated("Add", first, float(step), "tap"), weight) for step, weight in weights.items()]
-
-    def _linear(self, rest: str) -> dict[int, str]:
-        return {0: self.body.add("Sub", self._number(1.0, "one"), rest, tail="weight"), 1: rest}
-
-    def _cubic(self, rest: str) -> dict[int, str]:
-        """Keys' convolution kernel at the four neighbours; https://ieeexplore.ieee.org/document/1163711."""
-        other = self.body.add("Sub", self._number(1.0, "one"), rest, tail="other")
-        a = _ALPHA
-        far, near = [a, -5 * a, 8 * a, -4 * a], [a + 2, -(a + 3), 0.0, 1.0]
-        return {
-            -1: self._polynomial(self._calculated("Add", rest, 1.0, "distance"), far),
-            0: self._polynomial(rest, near),
-            1: self._polynomial(other, near),
-            2: self._polynomial(self._calculated("Add", other, 1.0, "distance"), far),
-        }
-
-    def _polynomial(self, x: str, coefficients: list[float]) -> str:
-        value = self._calculated("Mul", x, coefficients[0], "power")
-        for coefficient in coefficients[1:-1]:
-            value = self.body.add("Mul", self._calculated("Add", value, coefficient, "sum"), x, tail="power")
-        return self._calculated("Add", value, coefficients[-1], "weight")
 
     def _within(self, place: str, length: str) -> str:
         """Where a place outside stands for one inside; with zeros outside it stays where it is."""
         if self.padding == "border":
-            return self._clamped(place, length)
+            return clamped(self.body, place, length, self._number)
         return self._reflected(place, length) if self.padding == "reflection" else place
-
-    def _clamped(self, place: str, length: str) -> str:
-        last = self._calculated("Sub", length, 1.0, "last")
-        at_least = self._calculated("Max", place, 0.0, "at_least")
-        return self.body.add("Min", at_least, last, tail="inside")
 
     def _reflected(self, place: str, length: str) -> str:
         """Fold the axis at its ends: at the outermost elements if corners are aligned, else at their outer edges."""
@@ -169,11 +147,11 @@ class _Sampler:
         index, weight = "", ""
         for tap, length in zip(taps, lengths, strict=True):
             place = self._reflected(tap.index, length) if self.padding == "reflection" else tap.index
-            inside = self._clamped(place, length)
+            inside = clamped(self.body, place, length, self._number)
             factors = [tap.weight] if tap.weight else []
             if self.padding == "zeros":
                 away = body.add("Abs", body.add("Sub", tap.index, inside, tail="off"), tail="away")
-                known = body.add("Less", away, self._number(0.5, "half"), tail="is_inside")
+                known = body.add("Less", away, self._number(0.5), tail="is_inside")
                 factors.append(body.add("Cast", known, tail="mask", to=self.wide))
             for factor in factors:
                 weight = body.add("Mul", weight, factor, tail="weights") if weight else factor

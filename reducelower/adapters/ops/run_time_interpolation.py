@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.ops.filters import clamped, cubic_weights, linear_weights
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
@@ -138,11 +140,6 @@ _COORDINATES: Mapping[str, Callable[[Writer, _Axis], str]] = {
 }
 
 
-def _clamped(body: Writer, place: str, axis: _Axis) -> str:
-    last = body.add("Sub", axis.before, _number(body, 1), tail="last")
-    return body.add("Min", body.add("Max", place, _number(body, 0), tail="from_first"), last, tail="inside")
-
-
 def _nearest(body: Writer, coordinate: str, axis: _Axis) -> str:
     mode = value_of(body.node, "nearest_mode", "round_prefer_floor")
     if mode == "round_prefer_floor":
@@ -150,7 +147,7 @@ def _nearest(body: Writer, coordinate: str, axis: _Axis) -> str:
     elif mode == "round_prefer_ceil":
         coordinate = body.add("Add", coordinate, _number(body, 0.5), tail="higher")
     whole = body.add("Ceil" if mode in ("round_prefer_floor", "ceil") else "Floor", coordinate, tail="nearest")
-    return _clamped(body, whole, axis)
+    return clamped(body, whole, axis.before, partial(_number, body))
 
 
 def _gathered(body: Writer, data: str, places: str, place: int) -> str:
@@ -160,16 +157,19 @@ def _gathered(body: Writer, data: str, places: str, place: int) -> str:
 
 def _weighted(body: Writer, data: str, coordinate: str, axis: _Axis, place: int, rank: int, element_type: int) -> str:
     """The sum of the neighbours by their weights: two where it is linear, four where it is cubic."""
-    linear = value_of(body.node, "mode", "nearest") == "linear"
+    linear, number = value_of(body.node, "mode", "nearest") == "linear", partial(_number, body)
     if linear:
-        coordinate = _clamped(body, coordinate, axis)
+        coordinate = clamped(body, coordinate, axis.before, number)
     first = body.add("Floor", coordinate, tail="first")
     rest = body.add("Sub", coordinate, first, tail="fraction")
-    one = _number(body, 1)
-    weights = {0: body.add("Sub", one, rest, tail="weight"), 1: rest} if linear else _cubic(body, rest)
+    if linear:
+        weights = linear_weights(body, rest, number)
+    else:
+        weights = cubic_weights(body, rest, float(value_of(body.node, "cubic_coeff_a", -0.75)), number)
     total = ""
     for step, weight in weights.items():
-        tap = _clamped(body, body.add("Add", first, _number(body, step), tail="tap") if step else first, axis)
+        tap = body.add("Add", first, number(step), tail="tap") if step else first
+        tap = clamped(body, tap, axis.before, number)
         column = body.integers([-1] + [1] * (rank - 1 - place), "column")
         if element_type != _FLOAT:
             weight = body.add("Cast", weight, tail="weight", to=element_type)
@@ -177,23 +177,3 @@ def _weighted(body: Writer, data: str, coordinate: str, axis: _Axis, place: int,
         term = body.add("Mul", _gathered(body, data, tap, place), weight, tail="term")
         total = body.add("Add", total, term, tail=f"resized_{place}") if total else term
     return total
-
-
-def _cubic(body: Writer, t: str) -> dict[int, str]:
-    """Keys' convolution kernel at the four neighbours; https://ieeexplore.ieee.org/document/1163711."""
-    a = float(value_of(body.node, "cubic_coeff_a", -0.75))
-    other = body.add("Sub", _number(body, 1), t, tail="other")
-    far, near = (a, -5 * a, 8 * a, -4 * a), (a + 2, -(a + 3), 0.0, 1.0)
-    return {
-        -1: _polynomial(body, body.add("Add", t, _number(body, 1), tail="distance"), far),
-        0: _polynomial(body, t, near),
-        1: _polynomial(body, other, near),
-        2: _polynomial(body, body.add("Add", other, _number(body, 1), tail="distance"), far),
-    }
-
-
-def _polynomial(body: Writer, x: str, coefficients: tuple[float, ...]) -> str:
-    value = body.add("Mul", x, _number(body, coefficients[0]), tail="power")
-    for coefficient in coefficients[1:-1]:
-        value = body.add("Mul", body.add("Add", value, _number(body, coefficient), tail="sum"), x, tail="power")
-    return body.add("Add", value, _number(body, coefficients[-1]), tail="weight")
