@@ -19,7 +19,7 @@ from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
 from reducelower.adapters import ops
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, drop_attribute
+from reducelower.model.attributes import HELD_AS, attribute_of, drop_attribute
 from reducelower.model.build import make_node
 from reducelower.model.schemas import parse_element_type, schema, versions
 from reducelower.scope.scope import Scope
@@ -71,19 +71,6 @@ def raises(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
 
 # Attributes that became inputs under another name; all others kept theirs, but for upper and lower case (TopK's k).
 _RENAMED = {("Pad", "value"): "constant_value"}
-
-_READ: Mapping[int, Callable[[AttributeProto], object]] = {
-    AttributeProto.INT: lambda attribute: attribute.i,
-    AttributeProto.INTS: lambda attribute: list(attribute.ints),
-    AttributeProto.FLOAT: lambda attribute: attribute.f,
-    AttributeProto.FLOATS: lambda attribute: list(attribute.floats),
-}
-_REFERRED: Mapping[int, str] = {
-    AttributeProto.INT: "value_int",
-    AttributeProto.INTS: "value_ints",
-    AttributeProto.FLOAT: "value_float",
-    AttributeProto.FLOATS: "value_floats",
-}
 
 
 @dataclass(frozen=True)
@@ -318,7 +305,7 @@ def _to_input(move: Move, node: NodeProto, scope: Scope) -> list[NodeProto]:
     if attribute is None:
         return before
     if attribute.ref_attr_name:
-        name = scope.add_reference(attribute, _REFERRED[move.attribute_type], move.input_name)
+        name = scope.add_reference(attribute, HELD_AS[move.attribute_type], move.input_name)
         if move.attribute_type == AttributeProto.FLOAT:
             element_type = _element_type(move, node, scope)
             if element_type != TensorProto.FLOAT:
@@ -346,9 +333,8 @@ def _element_type(move: Move, node: NodeProto, scope: Scope) -> int:
 
 
 def _constant_input(move: Move, attribute: AttributeProto, node: NodeProto, scope: Scope) -> str:
-    value = _READ[move.attribute_type](attribute)
     element_type = _element_type(move, node, scope)
-    array = np.asarray(value, dtype=helper.tensor_dtype_to_np_dtype(element_type))
+    array = np.asarray(helper.get_attribute_value(attribute), dtype=helper.tensor_dtype_to_np_dtype(element_type))
     if move.input_name == "K":  # TopK wants its scalar as a tensor of one element.
         array = array.reshape(1)
     return scope.add_constant(array, _constant_name(move.input_name, array))

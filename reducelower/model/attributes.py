@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from onnx import AttributeProto, NodeProto, helper
 
 from reducelower.errors import RefusedError
 
-__all__ = ["attribute_of", "drop_attribute", "make_attribute", "set_attribute", "value_of"]
+__all__ = ["HELD_AS", "attribute_of", "drop_attribute", "make_attribute", "set_attribute", "value_of"]
+
+
+HELD_AS: Mapping[int, str] = {
+    AttributeProto.INT: "value_int",
+    AttributeProto.INTS: "value_ints",
+    AttributeProto.FLOAT: "value_float",
+    AttributeProto.FLOATS: "value_floats",
+}
+"""The attribute of a Constant that holds what an attribute of some type does."""
 
 
 def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-__all__ = ["FIRST_FLOATS", "FLOATS", "HALVES", "SIGNED", "UNSIGNED", "largest_finite"]
+__all__ = ["FIRST_FLOATS", "FLOATS", "HALVES", "SIGNED", "UNSIGNED", "Array", "largest_finite"]
+
+Array: TypeAlias = NDArray[np.generic]
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 """The floats that operators compute with; narrower ones are only stored."""

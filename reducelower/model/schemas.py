@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from functools import cache
+from typing import Any
 
 from onnx import TensorProto, TypeProto, defs
 
 __all__ = [
     "DEFAULT_DOMAINS",
     "all_operators",
+    "attribute_type",
     "element_type_name",
     "element_type_names",
     "first_version",
@@ -94,6 +96,15 @@ def first_version(op_type: str, opset: int) -> int | None:
 def is_runtime_name(op_type: str) -> bool:
     """Whether onnxruntime runs an operator of this name in the default domain, which ONNX has under another one."""
     return op_type in _RUNTIME_NAMES
+
+
+def attribute_type(op_type: str, opset: int, name: str) -> int:
+    """The type of an operator's attribute (`AttributeProto.AttributeType`); 0 where it has none of that name."""
+    found = schema_in_force(op_type, opset, "")
+    if found is None or name not in found.attributes:
+        return 0
+    found_type: Any = found.attributes[name].type  # a pybind11 enum without stubs
+    return int(found_type)
 
 
 @cache

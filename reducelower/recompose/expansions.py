@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from math import sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,17 +18,13 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 
 from reducelower.api import legalize
 from reducelower.errors import ConversionError
+from reducelower.model.numbers import Array
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types
 from reducelower.options import Book, Target
 from reducelower.recompose.expressions import AXES, Application, Exact, Expression, Form, Literal, Variable
 from reducelower.recompose.surroundings import attributes_of
 from reducelower.rulebook import Rule, RuleBook, RuleError, load_book
 from reducelower.rulebook.book import load_forms
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
 
 __all__ = ["Expansions", "Manner", "raisable"]
 

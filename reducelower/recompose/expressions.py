@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
 
+from reducelower.model.numbers import Array
 from reducelower.rulebook.book import load_composites
 from reducelower.rulebook.helpers import Helpers
 from reducelower.rulebook.reading import Source
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
 
 __all__ = [
     "AXES",

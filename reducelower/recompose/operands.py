@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import TensorProto, helper
 
+from reducelower.model.numbers import Array
 from reducelower.model.schemas import element_type_name
 from reducelower.recompose.place import Place
 from reducelower.scope.node import blank
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
 
 __all__ = ["NotItError", "WrongVectorError", "epsilon_of", "refuse_double", "sizes_of", "trailing", "vector"]
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-import numpy as np
 from onnx import NodeProto
 
+from reducelower.model.numbers import Array
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.search import Found
 from reducelower.recompose.view import OUTPUT, View
 from reducelower.scope.node import blank
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
 
 __all__ = ["Answer", "Place"]
 

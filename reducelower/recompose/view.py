@@ -9,19 +9,13 @@ theirs. A place that gives an answer nobody gave before is worked out, and adds 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-import numpy as np
-
+from reducelower.model.numbers import Array
 from reducelower.recompose.expressions import Exact
 from reducelower.recompose.expressions import is_near as _is_near
 from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.scope.node import blank
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
 
 __all__ = ["ABSENT", "OUTPUT", "Remembered", "View"]
 

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 from onnx import FunctionProto, TensorProto, defs
 
+from reducelower.model.schemas import element_type_name
 from reducelower.numerics.formats import FORMATS
-from reducelower.rulebook.element_types import CLASSES, SUPPORTED, type_name
+from reducelower.rulebook.element_types import CLASSES, SUPPORTED
 from reducelower.rulebook.errors import RuleError
 
 __all__ = ["AXES", "BINDINGS", "Axes", "binding_type"]
 
 
 def _integer_range(element_type: int) -> tuple[int, int]:
-    name = type_name(element_type)
+    name = element_type_name(element_type)
     bits = int(name.removeprefix("u").removeprefix("int"))
     return (0, 2**bits - 1) if name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 

@@ -11,9 +11,10 @@ from typing import Any
 
 from onnx import AttributeProto, FunctionProto, TensorProto, helper
 
+from reducelower.model.schemas import element_type_name
 from reducelower.model.suggestions import did_you_mean
 from reducelower.rulebook.bindings import AXES, BINDINGS, binding_type
-from reducelower.rulebook.element_types import ANY, Claim, claim_of, type_name
+from reducelower.rulebook.element_types import ANY, Claim, claim_of
 from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.helpers import Helpers, is_operator, read_out
 from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, opset_of, read_rules
@@ -82,7 +83,7 @@ def bind(rule: Rule, element_type: int | None, stash_type: int = TensorProto.FLO
 def _attribute(rule: Rule, name: str, element_type: int) -> AttributeProto:
     value = BINDINGS[name].get(element_type)
     if value is None:
-        raise RuleError(f"{rule.name} needs {name!r}, which {type_name(element_type)} does not have")
+        raise RuleError(f"{rule.name} needs {name!r}, which {element_type_name(element_type)} does not have")
     return helper.make_attribute(name, helper.make_tensor(name, element_type, (), [value]))
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from onnx import TensorProto
 
-__all__ = ["ANY", "CLASSES", "SUPPORTED", "Claim", "claim_of", "type_name"]
+__all__ = ["ANY", "CLASSES", "SUPPORTED", "Claim", "claim_of"]
 
 ANY = ""
 """The class of a rule that holds for every element type."""
@@ -83,9 +83,3 @@ def _types_of(names: str) -> frozenset[int]:
             raise ValueError(name)
         found |= CLASSES[name]
     return found
-
-
-def type_name(element_type: int) -> str:
-    """An element type as ONNX's text syntax writes it: ``float``, ``bfloat16``, ``int64``."""
-    name: str = TensorProto.DataType.Name(element_type)
-    return name.lower()

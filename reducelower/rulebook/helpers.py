@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from onnx import AttributeProto, FunctionProto, NodeProto, defs
 
+from reducelower.model.attributes import HELD_AS
 from reducelower.model.graph import read_by, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS, attribute_type
 from reducelower.rulebook.bindings import AXES, BINDINGS
 from reducelower.rulebook.element_types import SUPPORTED, claim_of
 from reducelower.rulebook.reading import Source, complete_references, opset_of
@@ -17,9 +18,6 @@ __all__ = ["Helpers", "given_by_name", "is_operator", "read_out"]
 
 Helpers = Mapping[str, Sequence[Source]]
 """Helper functions by name. A rule's has one definition for an element type; a form's several, any of which will do."""
-
-_HELD_AS = {"FLOAT": "value_float", "FLOATS": "value_floats", "INT": "value_int", "INTS": "value_ints"}
-"""Attribute of Constant for a value that is an attribute, by the type of that attribute in the operator's schema."""
 
 
 def is_operator(name: str) -> bool:
@@ -85,16 +83,9 @@ def _constant(name: str, function: FunctionProto) -> NodeProto:
         node.attribute.add(name="value", type=AttributeProto.TENSOR, ref_attr_name=name)
     elif name in AXES:
         node.attribute.add(name="value_ints", type=AttributeProto.INTS, ref_attr_name=name)
-    elif (held := _HELD_AS.get(_attribute_type(name, function))) is not None:
+    elif (held := HELD_AS.get(attribute_type(function.name, opset_of(function), name))) is not None:
         node.attribute.add(name=held, ref_attr_name=name)
     return node
-
-
-def _attribute_type(name: str, function: FunctionProto) -> str:
-    try:
-        return str(defs.get_schema(function.name, opset_of(function), "").attributes[name].type).rpartition(".")[2]
-    except (defs.SchemaError, KeyError):
-        return ""
 
 
 class _Body:

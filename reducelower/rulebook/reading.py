@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from onnx import AttributeProto, FunctionProto, defs, parser
+from onnx import AttributeProto, FunctionProto, parser
 
+from reducelower.model.schemas import attribute_type
 from reducelower.rulebook.errors import RuleError
 
 __all__ = ["HELPERS", "SUFFIX", "Source", "complete_references", "opset_of", "read_rules"]
@@ -124,13 +125,5 @@ def complete_references(function: FunctionProto) -> FunctionProto:
     for node in completed.node:
         for attribute in node.attribute:
             if attribute.ref_attr_name and attribute.type == AttributeProto.UNDEFINED:
-                attribute.type = _attribute_type(node.op_type, opset, attribute.name)
+                attribute.type = cast(AttributeProto.AttributeType, attribute_type(node.op_type, opset, attribute.name))
     return completed
-
-
-def _attribute_type(op_type: str, opset: int, name: str) -> AttributeProto.AttributeType:
-    try:
-        kind = str(defs.get_schema(op_type, opset, "").attributes[name].type)
-    except (defs.SchemaError, KeyError):
-        return AttributeProto.UNDEFINED
-    return cast(AttributeProto.AttributeType, AttributeProto.AttributeType.Value(kind.rpartition(".")[2]))

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 
 from reducelower.model.graph import read_by
+from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.scope.values import tensor_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
 
 __all__ = ["Simplified", "Type", "resolved", "simplified", "value_of_constants"]
 

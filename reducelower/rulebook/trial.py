@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, defs
 
+from reducelower.model.schemas import element_type_name
 from reducelower.model.text import one_line
 from reducelower.numerics.normalizations import NORMALIZATIONS
 from reducelower.numerics.truth import OPERATORS, reduce_floats, reduce_integers
 from reducelower.numerics.ulp import LIMITS, distance_in_ulps, distance_in_units, ulp
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.book import Rule, RuleBook
-from reducelower.rulebook.element_types import CLASSES, type_name
+from reducelower.rulebook.element_types import CLASSES
 from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.normalization_trial import call_model, calls, compare_call
 from reducelower.rulebook.specimens import Specimen, specimens
@@ -136,7 +137,7 @@ def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Tri
     return Trial(
         rule=rule.name,
         op_type=op_type,
-        element_type=type_name(element_type),
+        element_type=element_type_name(element_type),
         runtime=bench.runtime,
         results=results,
         largest_error=largest,

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker, defs, helper, shape_inference
 
-from reducelower.model.schemas import DEFAULT_DOMAINS, taken_types
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, taken_types
 from reducelower.model.text import one_line
 from reducelower.rulebook.bindings import AXES, BINDINGS, binding_type
-from reducelower.rulebook.element_types import CLASSES, SUPPORTED, claim_of, type_name
+from reducelower.rulebook.element_types import CLASSES, SUPPORTED, claim_of
 from reducelower.rulebook.reading import Source, opset_of
 
 __all__ = ["check_helper", "check_overload", "rule_types", "validate"]
@@ -32,7 +32,7 @@ def rule_types(function: FunctionProto, schema: defs.OpSchema) -> list[int]:
     """Element types that the operator's first input takes and the rule is for."""
     allowed = taken_types(schema, schema.inputs[0])
     types = claim_of(function.overload).types
-    return sorted(t for t in SUPPORTED & (types or SUPPORTED) if f"tensor({type_name(t)})" in allowed)
+    return sorted(t for t in SUPPORTED & (types or SUPPORTED) if f"tensor({element_type_name(t)})" in allowed)
 
 
 def check_overload(source: Source) -> None:
@@ -170,7 +170,8 @@ def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
         bound = binding_type(function, element_type)
         missing = [name for name in function.attribute if name in BINDINGS and bound not in BINDINGS[name]]
         if missing:
-            raise source.error(f"{type_name(element_type)} has no {missing[0]!r}; narrow the overload", missing[0])
+            type_name = element_type_name(element_type)
+            raise source.error(f"{type_name} has no {missing[0]!r}; narrow the overload", missing[0])
     graph = helper.make_graph([], "rule", [], [])
     model = helper.make_model(graph, functions=[function], opset_imports=[*function.opset_import])
     model.opset_import.append(helper.make_opsetid(function.domain, 1))
@@ -198,7 +199,7 @@ def _infer(source: Source, schema: defs.OpSchema, types: list[int]) -> None:
         try:
             outputs = shape_inference.infer_function_output_types(source.function, known, attributes)
         except shape_inference.InferenceError as error:
-            raise source.error(f"does not take {type_name(element_type)}: {one_line(error)}") from None
+            raise source.error(f"does not take {element_type_name(element_type)}: {one_line(error)}") from None
         _check_output_type(source, schema, element_type, outputs[0].tensor_type.elem_type)
 
 
@@ -223,10 +224,8 @@ def _attributes(function: FunctionProto, schema: defs.OpSchema, element_type: in
 
 def _check_output_type(source: Source, schema: defs.OpSchema, element_type: int, given: int) -> None:
     if schema.outputs[0].type_str == schema.inputs[0].type_str and given not in (element_type, TensorProto.UNDEFINED):
-        output = source.function.output[0]
-        raise source.error(
-            f"gives {type_name(given)} for {type_name(element_type)} data; {schema.name} keeps the element type", output
-        )
+        said = f"gives {element_type_name(given)} for {element_type_name(element_type)} data"
+        raise source.error(f"{said}; {schema.name} keeps the element type", source.function.output[0])
 
 
 def _first(node: NodeProto) -> str:

@@ -10,7 +10,6 @@ Source: https://onnx.ai/onnx/operators/onnx__Attention.html (23, 24, 25).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import NodeProto, TensorProto
@@ -19,12 +18,8 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, raises
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import Array
 from reducelower.scope.scope import Scope
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
 
 _WIDTH: Mapping[int, int] = {
     TensorProto.BFLOAT16: 1,
