@@ -15,6 +15,7 @@ from onnx import NodeProto, TensorProto, TypeProto, defs, helper
 from reducelower.adapters import ops
 from reducelower.errors import RefusedError
 from reducelower.model.build import make_node
+from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, versions
 from reducelower.scope.scope import Scope
 
@@ -187,7 +188,7 @@ def cast_around(
 
 
 def _clamped(name: str, node: NodeProto, scope: Scope, element_type: int, wide: int, after: list[NodeProto]) -> str:
-    lowest, highest = _range(element_type)
+    lowest, highest = whole_range(element_type)
     clamped = scope.fresh(node.name or name, f"/{node.op_type}/clamped")
     dtype = helper.tensor_dtype_to_np_dtype(wide)
     bounds = [
@@ -197,13 +198,6 @@ def _clamped(name: str, node: NodeProto, scope: Scope, element_type: int, wide: 
     scope.declare(clamped, wide)
     after.append(make_node("Clip", [name, *bounds], [clamped]))
     return clamped
-
-
-def _range(element_type: int) -> tuple[int, int]:
-    if element_type == TensorProto.BOOL:
-        return 0, 1
-    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type))
-    return int(limits.min), int(limits.max)
 
 
 def cast_exactly(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:

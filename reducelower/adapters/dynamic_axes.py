@@ -8,13 +8,14 @@ each dimension is folded by a Reshape to where a fixed Reduce finds it or finds 
 from __future__ import annotations
 
 from functools import partial
+from math import inf
 
-import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
+from reducelower.model.numbers import FLOATS, whole_range
 from reducelower.scope.scope import Scope
 
 __all__ = ["OLDEST", "BodyWantedError", "reduce_by_condition"]
@@ -62,9 +63,9 @@ def reduce_by_condition(node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 def _mask(body: Writer, rank: int) -> str:
     """One bool a dimension: whether the axes name it."""
-    axes, zero = body.node.input[1], body.integers(0, "zero")
+    axes, size, zero = body.node.input[1], body.integers(rank, f"rank_{rank}"), body.integers(0, "zero")
     negative = body.add("Less", axes, zero, tail="is_negative")
-    from_front = body.add("Add", axes, body.integers(rank, f"rank_{rank}"), tail="from_front")
+    from_front = body.add("Add", axes, size, tail="from_front")
     axis = body.add("Where", negative, from_front, axes, tail="axis")
     column = body.add("Reshape", axis, body.integers([-1, 1], "column_shape"), tail="column")
     hits = body.add("Equal", column, body.integers(list(range(rank)), f"dimensions_{rank}"), tail="hits")
@@ -129,8 +130,7 @@ def _by_reshape(body: Writer, mask: str, rank: int) -> list[NodeProto]:
 
 def _of_nothing(node: NodeProto, element_type: int) -> TensorProto:
     """What the reduction of no elements yields: the specification's table of neutral elements."""
-    dtype = helper.tensor_dtype_to_np_dtype(element_type)
-    lowest, highest = (np.iinfo(dtype).min, np.iinfo(dtype).max) if dtype.kind in "iu" else (-np.inf, np.inf)
+    lowest, highest = (-inf, inf) if element_type in FLOATS else whole_range(element_type)
     neutral = {"ReduceSum": 0, "ReduceProd": 1, "ReduceMax": lowest, "ReduceMin": highest}[node.op_type]
     return helper.make_tensor("value", element_type, [1], [neutral])
 

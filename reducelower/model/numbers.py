@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-__all__ = ["FIRST_FLOATS", "FLOATS", "HALVES", "SIGNED", "UNSIGNED", "Array", "largest_finite"]
+__all__ = ["FIRST_FLOATS", "FLOATS", "HALVES", "SIGNED", "UNSIGNED", "Array", "largest_finite", "whole_range"]
 
 Array: TypeAlias = NDArray[np.generic]
 
@@ -30,3 +30,9 @@ def largest_finite(element_type: int) -> float:
     """The largest finite number of a float type (`TensorProto.DataType`)."""
     info: Any = ml_dtypes.finfo(helper.tensor_dtype_to_np_dtype(element_type))  # type: ignore[no-untyped-call]
     return float(info.max)
+
+
+def whole_range(element_type: int) -> tuple[int, int]:
+    """The smallest and the largest number of a type of whole numbers; bool holds 0 and 1."""
+    dtype = helper.tensor_dtype_to_np_dtype(element_type)
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from onnx import FunctionProto, TensorProto, defs
 
-from reducelower.model.schemas import element_type_name
+from reducelower.model.numbers import whole_range
 from reducelower.numerics.formats import FORMATS
 from reducelower.rulebook.element_types import CLASSES, SUPPORTED
 from reducelower.rulebook.errors import RuleError
@@ -16,16 +16,10 @@ from reducelower.rulebook.errors import RuleError
 __all__ = ["AXES", "BINDINGS", "Axes", "binding_type"]
 
 
-def _integer_range(element_type: int) -> tuple[int, int]:
-    name = element_type_name(element_type)
-    bits = int(name.removeprefix("u").removeprefix("int"))
-    return (0, 2**bits - 1) if name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
 def _range(element_type: int) -> tuple[int, int] | tuple[float, float]:
     if element_type in FORMATS:
         return -FORMATS[element_type].largest, FORMATS[element_type].largest
-    return (0, 1) if element_type == TensorProto.BOOL else _integer_range(element_type)
+    return whole_range(element_type)
 
 
 def _values() -> dict[str, dict[int, int | float]]:

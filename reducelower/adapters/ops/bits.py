@@ -19,7 +19,7 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.casts import Fitted, refusal, retypes
 from reducelower.adapters.decompose import expresses
 from reducelower.model.attributes import value_of
-from reducelower.model.numbers import SIGNED, UNSIGNED
+from reducelower.model.numbers import SIGNED, UNSIGNED, whole_range
 from reducelower.scope.scope import Scope
 
 _INT64, _UINT64 = TensorProto.INT64, TensorProto.UINT64
@@ -124,7 +124,7 @@ def _combined(node: NodeProto, scope: Scope) -> list[NodeProto]:
     )
     powers = _powers(_bits(element_type))
     if element_type in SIGNED:
-        powers[-1] = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type)).min
+        powers[-1] = whole_range(element_type)[0]
     both = body.add("Mul", *(_unpacked(body, name, len(powers)) for name in (one, other)), tail="both_bits")
     # A product with the weights rather than a sum, which onnxruntime 1.31 rounds for large integers; with a matrix
     # rather than a vector, by which that multiplies no data without elements.

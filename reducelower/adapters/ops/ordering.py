@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import NodeProto, TensorProto, defs, helper
+from onnx import NodeProto, TensorProto, defs
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.casts import Fitted, cast_exactly, refusal, retypes
@@ -21,7 +21,7 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, set_attribute, value_of
-from reducelower.model.numbers import SIGNED, UNSIGNED, largest_finite
+from reducelower.model.numbers import SIGNED, UNSIGNED, largest_finite, whole_range
 from reducelower.scope.scope import Scope
 
 __all__ = ["limited"]
@@ -179,12 +179,12 @@ def _clip(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema)
     if element_type not in (*_WIDEST, TensorProto.INT32, TensorProto.UINT32):
         return cast_exactly(node, scope, element_type, goal)
     body = Writer(node, scope)
-    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type))
+    lowest, highest = whole_range(element_type)
     bounds = [body.input(1), body.input(2)]
     for index, name in enumerate(("min", "max")):
         # Below opset 11 the bounds are attributes; those that no value reaches say that there are none.
         value = value_of(node, name)
-        if value is not None and limits.min < value < limits.max:
+        if value is not None and lowest < value < highest:
             bounds[index] = body.constant(int(value), element_type, name)
     return limited(body, bounds), None, []
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, value_of
-from reducelower.model.numbers import HALVES
+from reducelower.model.numbers import HALVES, whole_range
 from reducelower.model.schemas import element_type_name
 from reducelower.scope.scope import Scope
 
@@ -275,8 +275,7 @@ def saturated(body: Writer, data: str, zero: str, element_type: int) -> list[Nod
     data = body.add("Round", data, tail="rounded") if body.scope.target_opset >= 11 else _rounded(body, data)
     if zero:
         data = body.add("Add", data, body.add("Cast", zero, tail="zero", to=TensorProto.FLOAT), tail="shifted")
-    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(element_type))
-    bounds = [body.constant(bound, TensorProto.FLOAT, "bound") for bound in (limits.min, limits.max)]
+    bounds = [body.constant(bound, TensorProto.FLOAT, "bound") for bound in whole_range(element_type)]
     return body.yields("Cast", body.add("Clip", data, *bounds), to=element_type)
 
 

@@ -6,15 +6,14 @@ https://onnx.ai/onnx/operators/onnx__ArgMax.html (11, 12).
 
 from __future__ import annotations
 
-import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
-from reducelower.model.numbers import FLOATS
+from reducelower.model.numbers import FLOATS, SIGNED, whole_range
 from reducelower.scope.scope import Scope
 
 
@@ -22,8 +21,7 @@ def _opposite(body: Writer, data: str, element_type: int) -> tuple[str, list[str
     """What reverses the order of data, and back again: -x, or for integers -1 - x, which cannot overflow."""
     if element_type in FLOATS:
         return "Neg", [data]
-    dtype = helper.tensor_dtype_to_np_dtype(element_type)
-    highest = -1 if dtype.kind == "i" else int(np.iinfo(dtype).max)
+    highest = -1 if element_type in SIGNED else whole_range(element_type)[1]
     return "Sub", [body.constant(highest, element_type, "highest"), data]
 
 
