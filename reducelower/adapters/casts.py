@@ -13,6 +13,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, defs, helper
 
 from reducelower.adapters import ops
+from reducelower.adapters.registry import entered
 from reducelower.errors import RefusedError
 from reducelower.model.build import make_node
 from reducelower.model.numbers import whole_range
@@ -51,23 +52,13 @@ _CONTAINERS: dict[str, RetypeContainer] = {}
 def retypes(*op_types: str) -> Callable[[Retype], Retype]:
     """Register what operators do about data of an element type the target's version of them does not take."""
 
-    def register(answer: Retype) -> Retype:
-        for op_type in op_types:
-            _RETYPES[op_type] = answer
-        return answer
-
-    return register
+    return entered(_RETYPES, *op_types)
 
 
 def retypes_container(*op_types: str) -> Callable[[RetypeContainer], RetypeContainer]:
     """Register what operators do about sequences and optionals that the target's version of them does not take."""
 
-    def register(answer: RetypeContainer) -> RetypeContainer:
-        for op_type in op_types:
-            _CONTAINERS[op_type] = answer
-        return answer
-
-    return register
+    return entered(_CONTAINERS, *op_types)
 
 
 def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> Fitted:

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
@@ -24,7 +24,7 @@ from reducelower.model.build import make_node
 from reducelower.model.schemas import parse_element_type, schema, versions
 from reducelower.scope.scope import Scope
 
-__all__ = ["Crossing", "Outcome", "Replacement", "Rewrite", "crossings", "lowers", "raises"]
+__all__ = ["Crossing", "Outcome", "Replacement", "Rewrite", "crossings", "entered", "lowers", "raises"]
 
 Outcome: TypeAlias = "list[NodeProto] | None"
 """The nodes that replace a node; None where it stays, as it was or as it was edited."""
@@ -44,6 +44,20 @@ _LOWERS: dict[tuple[str, int], Rewrite] = {}
 _RAISES: dict[tuple[str, int], Rewrite] = {}
 
 
+_Key = TypeVar("_Key")
+_Entry = TypeVar("_Entry")
+
+
+def entered(table: dict[_Key, _Entry], *keys: _Key) -> Callable[[_Entry], _Entry]:
+    """A decorator that enters a function into a table, under some keys."""
+
+    def enter(entry: _Entry) -> _Entry:
+        table.update(dict.fromkeys(keys, entry))
+        return entry
+
+    return enter
+
+
 def lowers(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
     """Register what an operator needs on its way down across an opset version at which it changed.
 
@@ -52,21 +66,13 @@ def lowers(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
     for what the older version cannot express.
     """
 
-    def register(rewrite: Rewrite) -> Rewrite:
-        _LOWERS[op_type, boundary] = rewrite
-        return rewrite
-
-    return register
+    return entered(_LOWERS, (op_type, boundary))
 
 
 def raises(op_type: str, boundary: int) -> Callable[[Rewrite], Rewrite]:
     """Register what an operator needs on its way up across an opset version; replacements are written for it."""
 
-    def register(rewrite: Rewrite) -> Rewrite:
-        _RAISES[op_type, boundary] = rewrite
-        return rewrite
-
-    return register
+    return entered(_RAISES, (op_type, boundary))
 
 
 # Attributes that became inputs under another name; all others kept theirs, but for upper and lower case (TopK's k).

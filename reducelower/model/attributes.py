@@ -9,7 +9,7 @@ from onnx import AttributeProto, NodeProto, helper
 
 from reducelower.errors import RefusedError
 
-__all__ = ["HELD_AS", "attribute_of", "drop_attribute", "make_attribute", "set_attribute", "value_of"]
+__all__ = ["HELD_AS", "add_named", "attribute_of", "drop_attribute", "make_attribute", "set_attribute", "value_of"]
 
 
 HELD_AS: Mapping[int, str] = {
@@ -56,6 +56,13 @@ def set_attribute(node: NodeProto, name: str, value: Any) -> None:
     """Give an attribute a value, in place of the one it had."""
     drop_attribute(node, name)
     node.attribute.append(make_attribute(name, value))
+
+
+def add_named(node: NodeProto, attribute: AttributeProto, name: str) -> None:
+    """Add an attribute of another node, or function, to a node under a name."""
+    added = node.attribute.add()
+    added.CopyFrom(attribute)
+    added.name = name
 
 
 def make_attribute(name: str, value: Any) -> AttributeProto:

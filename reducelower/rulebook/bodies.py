@@ -8,7 +8,7 @@ from functools import partial
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, value_of
+from reducelower.model.attributes import add_named, attribute_of, value_of
 from reducelower.model.build import copy_marks
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import schema
@@ -171,9 +171,7 @@ class _Instance:
             return
         if given.type != attribute.type:
             raise RefusedError(f"its attribute {given.name} is of the wrong type")
-        added = copy.attribute.add()
-        added.CopyFrom(given)
-        added.name = attribute.name
+        add_named(copy, given, attribute.name)
 
     def _rename_graph(self, graph: GraphProto) -> None:
         """Give what a subgraph takes and computes fresh names; its constants go to the graph around the node."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from onnx import AttributeProto, FunctionProto, NodeProto, defs
 
-from reducelower.model.attributes import HELD_AS
+from reducelower.model.attributes import HELD_AS, add_named
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, attribute_type
 from reducelower.rulebook.bindings import AXES, BINDINGS
@@ -193,9 +193,7 @@ class _Body:
         del copy.attribute[:]
         for attribute in node.attribute:
             said = attributes.get(attribute.ref_attr_name, attribute) if attribute.ref_attr_name else attribute
-            added = copy.attribute.add()
-            added.CopyFrom(said)
-            added.name = attribute.name
+            add_named(copy, said, attribute.name)
         for _, _, graph in subgraphs(copy):
             inside = dict(names)
             nodes = [self._copy(inner, inside, attributes, is_helper=True) for inner in graph.node]

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, helper, numpy_helper
 
+from reducelower.model.attributes import add_named
 from reducelower.model.graph import read_by
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
@@ -110,9 +111,7 @@ def resolved(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> NodeP
     for attribute in node.attribute:
         given = attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
         if given is not None:
-            added = copy.attribute.add()
-            added.CopyFrom(given)
-            added.name = attribute.name
+            add_named(copy, given, attribute.name)
     return copy
 
 

@@ -37,10 +37,7 @@ def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
     data = body.cast(data, own_type, element_type, "wide")
     rank = scope.needed_rank(node.input[0])
     axes = [0, *range(2, rank)]
-    current = body.add("ReduceMean", data, tail="batch_mean", axes=axes, keepdims=1)
-    deviation = body.add("Sub", data, current, tail="deviation")
-    square = body.add("Mul", deviation, deviation, tail="square")
-    spread = body.add("ReduceMean", square, tail="batch_variance", axes=axes, keepdims=1)
+    current, deviation, spread = _statistics(body, data, axes)
     epsilon = body.constant(value_of(node, "epsilon", 1e-5), element_type, "epsilon")
     root = body.add("Sqrt", body.add("Add", spread, epsilon, tail="stabilized"), tail="root")
     momentum = float(value_of(node, "momentum", 0.9))
@@ -63,6 +60,14 @@ def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
     normalized = body.add("Div", deviation, root, tail="normalized")
     scaled = body.add("Mul", normalized, columns[0], tail="scaled")
     return body.yields_cast(body.add("Add", scaled, columns[1], tail="shifted"), element_type, own_type)
+
+
+def _statistics(body: Writer, data: str, axes: list[int]) -> tuple[str, str, str]:
+    """Append the mean of the batch, the deviations from it and their population variance; returns their names."""
+    mean = body.add("ReduceMean", data, tail="batch_mean", axes=axes, keepdims=1)
+    deviation = body.add("Sub", data, mean, tail="deviation")
+    square = body.add("Mul", deviation, deviation, tail="square")
+    return mean, deviation, body.add("ReduceMean", square, tail="batch_variance", axes=axes, keepdims=1)
 
 
 def _of_one_type(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> Outcome:
@@ -181,10 +186,7 @@ def _legacy_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
     data = node.input[0]
     rank = scope.needed_rank(data)
     axes = [0, *range(2, rank)]
-    mean = body.add("ReduceMean", data, tail="batch_mean", axes=axes, keepdims=1)
-    deviation = body.add("Sub", data, mean, tail="deviation")
-    square = body.add("Mul", deviation, deviation, tail="square")
-    variance = body.add("ReduceMean", square, tail="batch_variance", axes=axes, keepdims=1)
+    mean, _, variance = _statistics(body, data, axes)
     flat = [body.add("Squeeze", name, axes=axes) for name in (mean, variance)]
     epsilon = float(value_of(node, "epsilon", 1e-5))
     return body.yields("BatchNormalization", data, *node.input[1:3], *flat, epsilon=epsilon)

@@ -43,11 +43,6 @@ def _signed(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchem
     return _shift(node, scope), None, []
 
 
-@expresses("BitShift", opset=13)
-def _unsigned(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
-    return _shift(node, scope)
-
-
 def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """A product with, or a quotient by, a power of two; beyond the length of the type nothing is left but the sign."""
     element_type = scope.needed_element_type(node.input[0])
@@ -92,6 +87,9 @@ def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
     if is_short:
         result = body.add("Where", is_short, result, rest, tail="result")
     return body.yields_cast(result, _INT64, element_type)
+
+
+expresses("BitShift", opset=13)(_shift)
 
 
 @expresses("BitCast", opset=13)

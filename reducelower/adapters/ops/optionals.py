@@ -26,7 +26,9 @@ def _is_optional(node: NodeProto, scope: Scope) -> bool:
     return bool(found.WhichOneof("value") == "optional_type")
 
 
-def _has_element(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+@lowers("OptionalHasElement", 18)
+@expresses("OptionalHasElement", opset=15)
+def _has_element(node: NodeProto, scope: Scope) -> Outcome:
     """A tensor is there; what is not given is not."""
     given = bool(node.input) and bool(node.input[0])
     if given and _is_optional(node, scope):
@@ -35,20 +37,8 @@ def _has_element(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
     return body.yields("Identity", body.constant(given, TensorProto.BOOL, "is_there" if given else "is_not_there"))
 
 
-def _get_element(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+@lowers("OptionalGetElement", 18)
+@expresses("OptionalGetElement", opset=15)
+def _get_element(node: NodeProto, scope: Scope) -> Outcome:
     """A tensor is its own element."""
     return None if _is_optional(node, scope) else Writer(node, scope).yields("Identity", node.input[0])
-
-
-@lowers("OptionalHasElement", 18)
-def _lower_has_element(node: NodeProto, scope: Scope) -> Outcome:
-    return _has_element(node, scope)
-
-
-@lowers("OptionalGetElement", 18)
-def _lower_get_element(node: NodeProto, scope: Scope) -> Outcome:
-    return _get_element(node, scope)
-
-
-expresses("OptionalHasElement", opset=15)(_has_element)
-expresses("OptionalGetElement", opset=15)(_get_element)

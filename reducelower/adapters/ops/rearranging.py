@@ -38,26 +38,18 @@ _SINCE = {"DepthToSpace": 11, "SpaceToDepth": 28}
 
 
 @lowers("DepthToSpace", 11)
-def _lower_depth_to_space(node: NodeProto, scope: Scope) -> Outcome:
-    """CRD numbers channels (depth, block), DCR (block, depth)."""
-    if value_of(node, "mode", "DCR") == "DCR":
-        return None
-    block = int(value_of(node, "blocksize"))
-    order = np.arange(_channels(node, scope)).reshape(-1, block * block).T.reshape(-1)
-    body = Writer(node, scope)
-    turned = body.add("Gather", node.input[0], body.integers(order, "channels"), axis=1)
-    return body.yields("DepthToSpace", turned, blocksize=block)
-
-
 @lowers("SpaceToDepth", 28)
-def _lower_space_to_depth(node: NodeProto, scope: Scope) -> Outcome:
-    """CRD numbers results (channel, block), DCR (block, channel)."""
+def _lower_order(node: NodeProto, scope: Scope) -> Outcome:
+    """CRD numbers channels (depth, block), DCR (block, depth): before the one operator, and behind the other."""
     if value_of(node, "mode", "DCR") == "DCR":
         return None
     block = int(value_of(node, "blocksize"))
-    channels = _channels(node, scope)
+    body, channels = Writer(node, scope), _channels(node, scope)
+    if node.op_type == "DepthToSpace":
+        order = np.arange(channels).reshape(-1, block * block).T.reshape(-1)
+        turned = body.add("Gather", node.input[0], body.integers(order, "channels"), axis=1)
+        return body.yields("DepthToSpace", turned, blocksize=block)
     order = np.arange(channels * block * block).reshape(block * block, channels).T.reshape(-1)
-    body = Writer(node, scope)
     blocks = body.add("SpaceToDepth", node.input[0], blocksize=block)
     return body.yields("Gather", blocks, body.integers(order, "channels"), axis=1)
 
