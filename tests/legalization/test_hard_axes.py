@@ -205,6 +205,18 @@ def test_dynamic_axes_over_empty_dimensions(op_type: str, target: int) -> None:
     assert y.tolist() == [[of_nothing] * 4] * 2
 
 
+@pytest.mark.parametrize(("op_type", "of_nothing"), [("ReduceMax", False), ("ReduceMin", True)])
+@pytest.mark.parametrize("target", [9, 10, 13])
+def test_of_no_booleans_along_dynamic_axes_none_is_true_and_all_are(
+    op_type: str, of_nothing: bool, target: int
+) -> None:
+    text = f"g (bool[2,0,4] x, int64[1] axes) => (bool[2,1,4] y) {{ y = {op_type} (x, axes) }}"
+    model = parse('<ir_version: 8, opset_import: ["": 20]>' + text)
+    converted = reducelower.convert_version(model, target)
+    (y,) = run(converted, {"x": np.zeros((2, 0, 4), np.bool_), "axes": np.array([1], np.int64)})
+    assert y.tolist() == [[[of_nothing] * 4]] * 2
+
+
 def test_dynamic_axes_below_opset_9_are_refused() -> None:
     with pytest.raises(ConversionError, match="opset 9 at least"):
         reducelower.convert_version(dynamic_model("ReduceMax", 18, None, None), 8)
