@@ -221,16 +221,17 @@ def compare_models(
     regions = None
     if not interface_mismatch(left, right):
         regions = verify_regions(left, right, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
-    end = None if budget is None else time.monotonic() + budget
+    start, left_over = time.monotonic(), budget
     found = []
     for data in data_sets:
         request = Request(dict(data.inputs), seed, dict(dims), overrides)
-        spare = None if end is None else max(end - time.monotonic(), 0.001)
         questions = (
-            _Question(source, result, name, request, data.outputs or None, tolerances, Clock(spare), regions)
+            _Question(source, result, name, request, data.outputs or None, tolerances, Clock(left_over), regions)
             for name in runtimes
         )
         found.append([_verify_in(question) for question in questions])
+        if budget is not None:
+            left_over = max(budget - (time.monotonic() - start), 0.001)
     whole = _combined([item for each in found for item in each], regions)
     # The worst of each output over all sets of inputs.
     outputs: dict[tuple[str, str], OutputComparison] = {}
