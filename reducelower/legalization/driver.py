@@ -115,7 +115,7 @@ class Legalizer:
         if runtime is None or not self._edits:
             return ()
         ranks = (self._edits[0].scope.rank(value.name) for value in self.draft.model.graph.output)
-        return (*self._settler.unmended, *runtime.misshapes(ranks))
+        return (*self._memo.unmended, *runtime.misshapes(ranks))
 
     @property
     def operators_met(self) -> frozenset[str]:
@@ -204,15 +204,16 @@ class Legalizer:
         op_type, before = node.op_type, node.SerializeToString()
         try:
             settled, label = settle(node, scope)
-            if settled is not None:
-                outcome = Outcome.of(scope, op_type, label, settled, in_place=False)
-            elif node.SerializeToString() != before:
+            nodes = settled
+            if settled is None and node.SerializeToString() != before:
                 # Names that say nothing may be left out at the end of one, which is not reported as a rewrite.
-                outcome = Outcome.of(scope, op_type, label, [node], in_place=True)
-            else:
-                outcome = Outcome.of(scope, op_type, "", None, in_place=True)
+                nodes = [node]
+            label = "" if nodes is None else label
+            unmended = self._settler.take_unmended()
+            outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
             self._check(outcome)
         except RefusedError as refused:
+            self._settler.take_unmended()
             # Kept without its traceback, which holds on to the model.
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason, refused.hint))
         self._memo.learn(stage, edit.scope, read, scope, outcome)
@@ -244,7 +245,9 @@ class Legalizer:
         try:
             settled, label = settle(node, scope)
             nodes = [node] if settled is None else settled
-            outcome = Outcome.of(scope, op_type, label, nodes, in_place=settled is None)
+            unmended = self._settler.take_unmended()
+            self._memo.unmended.update(dict.fromkeys(unmended))
+            outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
         except RefusedError as refused:
             edit.refuse(index, node.name, op_type, refused.reason, refused.hint)
             return

@@ -61,10 +61,9 @@ class Settler:
         self._expressing: list[str] = []
         self._mender: Mender | None = None
 
-    @property
-    def unmended(self) -> tuple[str, ...]:
-        """What overflows on the runtime that the model is for, and cannot be mended there."""
-        return () if self._mender is None else tuple(self._mender.unmended)
+    def take_unmended(self) -> tuple[str, ...]:
+        """What overflows on the runtime that the model is for, and could not be mended since this was last asked."""
+        return () if self._mender is None else self._mender.take_unmended()
 
     @property
     def underway(self) -> tuple[str, ...]:

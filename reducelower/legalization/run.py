@@ -124,9 +124,9 @@ def run(
 def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -> Hashable:
     """All that decides what becomes of nodes, beside what is asked about them; None where other runs cannot use it.
 
-    What the user says of values, a rule book of the user's own, and what is told of a runtime belong to one run.
+    What the user says of values, and a rule book of the user's own, belong to one run.
     """
-    if not settings.memo or target.runtime is not None or settings.element_types or settings.ranks:
+    if not settings.memo or settings.element_types or settings.ranks:
         return None
     is_shipped = isinstance(settings.rules, str) and settings.rules in SHIPPED
     return (target, settings.rules, settings.validate, is_last_attempt) if is_shipped else None

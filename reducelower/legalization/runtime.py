@@ -44,17 +44,13 @@ class Settler(Protocol):
 
 
 class Mender:
-    """What finds the way round a runtime's faults in one run.
-
-    Attributes:
-        unmended: what overflows and could not be mended, as sentences, in the order in which it was met.
-    """
+    """What finds the way round a runtime's faults in one run."""
 
     def __init__(self, settler: Settler) -> None:
         """Work for a settler, whose target has a runtime and which settles what is tried."""
         runtime = settler.target.runtime
         assert runtime is not None
-        self.unmended: dict[str, None] = {}
+        self._unmended: dict[str, None] = {}
         self._settler = settler
         self._runtime: Runtime = runtime
         self._further_steps = _STEPS
@@ -84,10 +80,15 @@ class Mender:
             self._excused = {}
         try:
             outcome = self._mended(node, scope, found)
-            self.unmended.update(self._excused)
+            self._unmended.update(self._excused)
         finally:
             self._excused = None
         return outcome
+
+    def take_unmended(self) -> tuple[str, ...]:
+        """What overflows and could not be mended since this was last asked, as sentences, in the order it was met."""
+        taken, self._unmended = tuple(self._unmended), {}
+        return taken
 
     @property
     def is_trying(self) -> bool:

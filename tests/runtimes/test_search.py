@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from reducelower import ConversionError, Target, check, legalize
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.legalization.dead_ends import DeadEnds
+from reducelower.legalization.memo.memory import forget
 from reducelower.legalization.runtime import Mender
 from reducelower.runtimes import Runtime
 from reducelower.runtimes.search import Way
@@ -357,6 +358,7 @@ def test_what_an_attempt_excused_is_not_told(op_type: str, said: str) -> None:
     legalized = legalize(source, Target(13, runtime=hopeless))
     (note,) = legalized.plan.unmended
     assert said in note
+    assert legalize(source, Target(13, runtime=hopeless)).plan == legalized.plan, "the next model is told the same"
     x = np.abs(X)  # of which there are logarithms
     np.testing.assert_allclose(run(legalized.model, x), NUMPY[op_type](x, axis=1, keepdims=True), 1e-6)
 
@@ -529,6 +531,7 @@ def test_what_is_in_vain_is_not_searched(
         return go(mender, way, *given)
 
     def answer() -> tuple[str, int]:
+        forget()
         tried.clear()
         try:
             found = str(fit(source, target))

@@ -60,6 +60,7 @@ class Memo:
     Attributes:
         doubts: operators of rewrites that have to be looked into as a part of the whole model.
         foreign: domain and operator of the nodes met that are of other domains than the default one.
+        unmended: what overflows on the runtime that the model is for and cannot be mended there, as it was met.
     """
 
     def __init__(self, memory: Memory, *, remembers: bool = True) -> None:
@@ -71,6 +72,7 @@ class Memo:
         """
         self.doubts: list[str] = []
         self.foreign: set[tuple[str, str]] = set()
+        self.unmended: dict[str, None] = {}
         self._remembers = remembers
         self._memory = memory
         self._in_functions: dict[Hashable, Places] = {}
@@ -174,6 +176,7 @@ class Memo:
         if outcome.refusal is not None:
             put_refusal(outcome, edit, index, read)
             return
+        self.unmended.update(dict.fromkeys(outcome.unmended))
         writings = self._writings.setdefault(edit.scope, {})
         writing = writings.get(outcome)
         if writing is None:

@@ -69,6 +69,7 @@ class Outcome:
         adopted: tensors that operands become, by number.
         derived: new names, in order: stem, tail, name.
         types: types of new values that inference may not find, and that a rule wants stated.
+        unmended: what overflows on the runtime that the model is for, and cannot be mended there, as sentences.
     """
 
     op_type: str
@@ -83,6 +84,7 @@ class Outcome:
     adopted: Sequence[tuple[int, TensorProto]] = ()
     derived: Sequence[tuple[str, str, str]] = ()
     types: Sequence[tuple[str, bytes]] = ()
+    unmended: Sequence[str] = ()
     _alone: dict[tuple[Described | None, ...], Alone] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -119,7 +121,14 @@ class Outcome:
 
     @classmethod
     def of(
-        cls, scope: NodeScope, op_type: str, label: str, nodes: Sequence[NodeProto] | None, *, in_place: bool
+        cls,
+        scope: NodeScope,
+        op_type: str,
+        label: str,
+        nodes: Sequence[NodeProto] | None,
+        unmended: Sequence[str],
+        *,
+        in_place: bool,
     ) -> Outcome:
         """What became of a node, with what was brought in for it and is of use.
 
@@ -137,7 +146,7 @@ class Outcome:
         for _, each in added:
             if each.attribute is None:
                 scope.check_constant(each.tensor)
-        if nodes is None and not (scope.released or scope.stated):
+        if nodes is None and not (scope.released or scope.stated or unmended):
             return NOTHING
         return cls(
             op_type,
@@ -149,6 +158,7 @@ class Outcome:
             stated=scope.stated,
             adopted=scope.adopted,
             derived=scope.derived,
+            unmended=unmended,
             types=[(name, scope.types[name].SerializeToString()) for name in outputs if name in scope.types],
         )
 
