@@ -11,16 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from numpy.typing import NDArray
 
 from reducelower.model.numbering import numbered
 from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 __all__ = [
     "INPUT",

@@ -198,7 +198,8 @@ class _Completion:
         if not domain:
             element_type = next((_element_type(one) for name, one in found if name == node.output[0]), 0)
             element_type = element_type or _element_type(types.get(node.output[0]))
-            rank = rank_by(RANKS.get(node.op_type), Inputs(node, types)) if element_type else None
+            is_told = bool(element_type) and node.op_type in RANKS
+            rank = rank_by(RANKS[node.op_type], Inputs(node, types)) if is_told else None
             if rank is not None:
                 found += [(name, _tensor(element_type, rank)) for name in _ranked_outputs(node)]
         return found
