@@ -85,7 +85,7 @@ def sprinkled(*specials: float) -> Maker:
 
     def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         values = rng.standard_normal(shape)
-        where = rng.random(shape) < 0.2
+        where = np.asarray(rng.random(shape) < 0.2)
         if where.size and not where.any():
             where.flat[0] = True
         return np.where(where, rng.choice(np.array(specials), shape), values)

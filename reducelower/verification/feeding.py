@@ -24,6 +24,11 @@ __all__ = ["Accepts", "fed", "is_large", "reads_every_row"]
 _LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 _MAXIMUM = 1_000_000
 _MANY = 1000  # values along all free dimensions
+_SOME = 48  # elements, so that every value of a kind is likely to be among them
+_FEW_ELEMENTS = 8  # for which kinds of several values are drawn again
+_DRAWS = 3
+_OF_OVERLAPS = ("NonMaxSuppression",)  # which few boxes have as much of as a constant says
+_OVERLAPPING = 60
 _RANKS = (2, 3, 1, 4, 0)  # of inputs of which it is not known
 _OF_CARRIED = 3  # sizes
 _MOST_PARTS = 1000  # of the rows of a table
@@ -110,6 +115,10 @@ def _fed(
             kinds = [kind for kind in kinds if kind in _PLAIN]
         elif limits.only_moves:
             kinds = [kind for kind in kinds if kind in (_PLAIN if count > _LARGE else _MOVED)]
+        if is_first and count < _FEW_ELEMENTS and not few:
+            kinds += [kind for kind in kinds if kind in _VARIED] * _DRAWS
+        if is_first and limits.open_to_special in _OF_OVERLAPS:
+            kinds += ["positive"] * _OVERLAPPING
         tried, first = tried + 1, first or count
         for at, kind in enumerate(kinds):
             feeds = feeder.feeds(where, {}, kind, at) if at else plain
@@ -197,12 +206,15 @@ _FEW = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false",
 _PLAIN = ("random", "true")
 _MOVED = (*_PLAIN, "mixed", "NaN")
 _AT_OTHER_SIZES = ("random", "mixed", "wide", "negative", "off steps", "from tables")
+_VARIED = ("mixed", "halves", "infinity", "limits", "around constants")
 _SPECIAL = frozenset({"infinity", "NaN", "one NaN", "negative infinity"})
 
 
 def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int]]:
     """Sizes for free dimensions: distinct ones first, one and zero among them, many where values are cut to steps."""
     for at, sizes in enumerate(bindings(specs)):
+        if not at:
+            yield from _with_more(specs, sizes)
         yield sizes
         if at == 1 and sizes and limits.takes_empty:
             yield dict.fromkeys(sizes, 0)
@@ -213,6 +225,16 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
     many = dict.fromkeys(sizes, max(2, round(_MANY ** (1 / max(len(sizes), 1)))))
     if sizes and limits.has_steps and _count(specs, many) <= _LARGE:
         yield many
+
+
+def _with_more(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Multiples of sizes with elements enough for every kind of value; nothing where they have them."""
+    for factor in range(1, _SOME + 1):
+        more = {name: size * factor for name, size in sizes.items()}
+        if _count(specs, more) >= _SOME:
+            if factor > 1:
+                yield more
+            return
 
 
 def _around(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits) -> Iterator[dict[str, int]]:

@@ -85,7 +85,9 @@ class Filling:
 
 def _drawn(filling: Filling, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
     ways = _ways(filling)
-    return ways.get(kind, ways["random"])(shape, np.random.default_rng(seed))
+    return np.asarray(
+        ways.get(kind, ways["random"])(shape, np.random.default_rng(seed))
+    )  # numpy gives numbers of rank 0
 
 
 _made = lru_cache(maxsize=4096)(_drawn)

@@ -15,7 +15,7 @@ from reducelower.verification.doubts import old_in_reference
 from reducelower.verification.runtimes import ReferenceRuntime, Session
 from reducelower.verification.source import CannotRunError, Source, default_opset
 
-__all__ = ["Wider", "with_bodies"]
+__all__ = ["Wider", "float_types", "with_bodies"]
 
 _FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 _TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
@@ -47,7 +47,7 @@ class Wider:
 
     def _load(self) -> None:
         self._is_absent = True
-        if old_in_reference(self._model) or len(_float_types(self._model)) != 1:
+        if old_in_reference(self._model) or len(float_types(self._model)) != 1:
             return
         if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(self._model)):
             return
@@ -64,7 +64,7 @@ class Wider:
         self._is_absent = False
 
 
-def _float_types(model: ModelProto) -> set[int]:
+def float_types(model: ModelProto) -> set[int]:
     """The float types that a model mentions, double among them; casts between types round on purpose."""
     found = {value.type.tensor_type.elem_type for value in model.graph.input}
     found |= {tensor.data_type for tensor in _tensors(model.graph)}

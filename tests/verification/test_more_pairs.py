@@ -324,9 +324,81 @@ DIFFERENT |= {
 }
 
 
+# What once passed, and relatives of it. The operators' own opset versions where they are newer.
+BOXES = "g (float[1, 6, 4] b, float[1, 1, 6] s) => (int64[K, 3] y) <int64 m = {3}, float t = {0.5}, float u = {0.4}>"
+CHOSEN = "g (float[N] x, int64 k) => (float[N] y) <int64 five = {5}, int64 four = {4}>"
+CHOICE = (
+    "{} y = If (c) <then_branch = a () => (float[N] p) {{ p = Neg (x) }}, else_branch = b () => (float[N] q) "
+    "{{ q = Abs (x) }}>"
+)
+HALF = "g (float16[N, 8] x) => (float16[N, 8] y)"
+LONG = "g (float[N, 64] x) => (float[N, 1] y) <int64[1] a = {1}>"
+BOUNDED = (
+    "g (float[N, 4] x) => (float[N, 4] y) <float a = {-3}, float b = {3}, float c = {3.0001}, float k = {0.99998}>"
+)
+MAXIMAL = "g (float[N, 4] x) => (float[N, 4] y) <float k = {3.4028235e38}>"
+RUNNING = "g (float[3] x, int64 n) => (float[3] y, float[K, 3] z) <bool go = {1}, float h = {0.5}, int64 two = {2}>"
+TURNS = (
+    "y, z = Loop (n, go, x) <body = b (int64 i, bool c, float[3] v) => (bool d, float[3] w, float[3] s) "
+    "{{ d = {} (i, two)  w = Mul (v, h)  s = Identity ({}) }}>"
+)
+NORMAL = "g (float[N, 8] x, float[8] s, float[8] b) => (float[N, 8] y)"
+GRID = "g (float[N, 2, 6, 6] x, float[N, 3, 3, 2] i) => (float[N, 2, 3, 3] y)"
+ENLARGED = "g (float[N, 2, 6, 6] x) => (float[N, 2, A, B] y) <float[4] k = {1, 1, 2, 2}, float[4] o = {1, 1, 1.7, 1.7}>"
+LISTED = "g (float[N, 3] x, float[N, 3] z) => (float[A, B] y) <int64 i = {0}, int64 m = {-1}>"
+
+DIFFERENT |= {
+    "one sign of infinity": ("g (float[N] x) => (bool[N] y)", "y = IsInf (x)", "y = IsInf <detect_positive = 0> (x)"),
+    "an infinity kept by a bound": (MAXIMAL, "y = Identity (x)", "y = Min (x, k)"),
+    "a condition on a number, off by one": (
+        CHOSEN, CHOICE.format("c = Greater (k, five)"), CHOICE.format("c = Greater (k, four)")
+    ),
+    "a condition on a number, of either sign": (
+        CHOSEN, CHOICE.format("c = Less (k, five)"), CHOICE.format("e = Abs (k)  c = Less (e, five)")
+    ),
+    "a bound off by a hair": (BOUNDED, "y = Clip (x, a, b)", "y = Clip (x, a, c)"),
+    "a factor off by a hair": (BOUNDED, "y = Identity (x)", "y = Mul (x, k)"),
+    "a sum in float16": (LONG, "y = ReduceSum (x, a)", "h = Cast <to = 10> (x)  s = ReduceSum (h, a)  "
+                         "y = Cast <to = 1> (s)"),
+    "an exponential in float16": (
+        HALF, "f = Cast <to = 1> (x)  e = Exp (f)  l = Log (e)  y = Cast <to = 10> (l)", "e = Exp (x)  y = Log (e)"
+    ),
+    "how far boxes may overlap": (
+        BOXES, "y = NonMaxSuppression (b, s, m, t)", "y = NonMaxSuppression (b, s, m, u)"
+    ),
+    "a loop that stops a turn later": (RUNNING, TURNS.format("Less", "v"), TURNS.format("LessOrEqual", "v")),
+    "what a loop collects": (RUNNING, TURNS.format("Less", "v"), TURNS.format("Less", "w")),
+    "an epsilon": (
+        NORMAL, "y = LayerNormalization <epsilon = 1e-5> (x, s, b)", "y = LayerNormalization <epsilon = 1e-6> (x, s, b)"
+    ),
+    "corners of a grid": (GRID, "y = GridSample <align_corners = 1> (x, i)", "y = GridSample (x, i)"),
+    "border of a grid": (GRID, 'y = GridSample <padding_mode = "border"> (x, i)', "y = GridSample (x, i)"),
+    "how coordinates are cut": (
+        ENLARGED, 'y = Resize <mode = "nearest", nearest_mode = "floor"> (x, , o)',
+        'y = Resize <mode = "nearest"> (x, , o)',
+    ),
+    "where coordinates start": (
+        ENLARGED, 'y = Resize <mode = "linear"> (x, , k)',
+        'y = Resize <mode = "linear", coordinate_transformation_mode = "asymmetric"> (x, , k)',
+    ),
+    "a coefficient of a cubic": (
+        ENLARGED, 'y = Resize <mode = "cubic"> (x, , k)', 'y = Resize <mode = "cubic", cubic_coeff_a = -0.5> (x, , k)'
+    ),
+    "an item of a sequence": (
+        LISTED, "s = SequenceConstruct (x, z)  y = SequenceAt (s, i)",
+        "s = SequenceConstruct (x, z)  y = SequenceAt (s, m)",
+    ),
+    "where a sequence gets an item": (
+        LISTED, "s = SequenceConstruct (x)  t = SequenceInsert (s, z, i)  y = ConcatFromSequence <axis = 0> (t)",
+        "s = SequenceConstruct (x)  t = SequenceInsert (s, z)  y = ConcatFromSequence <axis = 0> (t)",
+    ),
+}  # fmt: skip
+
+
 def _pair(row: tuple[str, str, str]) -> tuple[ModelProto, ModelProto]:
     signature, before, after = row
-    return model(f"{signature} {{ {before} }}"), model(f"{signature} {{ {after} }}")
+    opset = 20 if "IsInf" in before else 18
+    return model(f"{signature} {{ {before} }}", opset), model(f"{signature} {{ {after} }}", opset)
 
 
 EVERY_DIFFERENT = {what: _pair(row) for what, row in DIFFERENT.items()} | BUILT_DIFFERENT
