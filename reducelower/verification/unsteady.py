@@ -20,10 +20,14 @@ __all__ = ["Unsteady", "inner_values"]
 
 
 def inner_values(model: ModelProto, known: Collection[str] = ()) -> list[tuple[Place, str]]:
-    """What the main graph of a model computes, but for what becomes a size or a count and for values that are known."""
+    """What the main graph of a model computes, but for what becomes a size or a count and for values that are known.
+
+    Nor constants: a power of three that is moved has no value for what is negative.
+    """
     place = Place(model, model.graph, Inference(lambda: model))
     sizes = becoming(list(walk(model.graph.node)), WHERE)
-    return [(place, name) for name in place.positions if name not in sizes and name not in known]
+    apart = {*sizes, *known}
+    return [(place, name) for name in place.positions if name not in apart and not place.is_fixed(name)]
 
 
 class Unsteady:

@@ -16,6 +16,7 @@ from reducelower.verification.conditioning import disturbed_inside
 from reducelower.verification.places import Place
 from reducelower.verification.runtimes import runtime_named
 from reducelower.verification.source import Source
+from reducelower.verification.unsteady import Unsteady
 
 from .models import model
 
@@ -76,3 +77,12 @@ def test_floats_of_every_width_are_moved_by_two_last_places(kind: str) -> None:
     (found,) = runtime_named("onnxruntime").load(Source(moving)).run({"x": x})
     apart = np.abs(found.astype(np.float64) - x) / np.finfo(x.dtype).eps
     assert 1 < apart.max() < 5
+
+
+def test_constants_of_a_body_are_not_moved() -> None:
+    """A negative number to the power of all but three is none."""
+    given = model('g (float[2, 16, 16] x) => (float[2, 16, 16] y) { y = Gelu <approximate = "tanh"> (x) }', 20)
+    x = -np.random.default_rng(0).uniform(0.1, 9, (2, 16, 16)).astype(np.float32)
+    results = runtime_named("onnxruntime").load(Source(given)).run({"x": x})
+    move = Unsteady(given, "onnxruntime").moves({"x": x}, results)["0"]
+    assert (move.reach > 0).mean() > 0.9
