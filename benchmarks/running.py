@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 import reducelower
 from reducelower.api import legalize
-from reducelower.verification import verify_sites
+from reducelower.verification import verify_regions
 
 __all__ = ["latency", "verification"]
 
@@ -54,7 +54,7 @@ def verification(*, quick: bool) -> Iterator[Line]:
     _session(before)
     loading = time.perf_counter() - start
     start = time.perf_counter()
-    sites = verify_sites(before, legalized.model, legalized.plan)
+    sites = verify_regions(before, legalized.model, legalized.plan).findings
     by_sites = time.perf_counter() - start
     whose = "loading it once in onnxruntime"
     yield at_most(f"verify 13 -> 18 by sites, {length:,} nodes ({len(sites)} distinct)", by_sites, loading, whose, 1)

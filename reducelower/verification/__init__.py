@@ -11,7 +11,7 @@ from reducelower.verification.given import check_given
 from reducelower.verification.inputs import free_sizes
 from reducelower.verification.result import Coverage, OutputComparison, SiteVerification, Verdict, Verification
 from reducelower.verification.runtimes import RUNTIMES
-from reducelower.verification.sites import Regions, verify_regions, verify_sites
+from reducelower.verification.sites import Regions, verify_regions
 from reducelower.verification.testdata import TestDataSet, load_array, load_arrays, load_test_data
 from reducelower.verification.whole import compare_models, verify
 
@@ -37,5 +37,4 @@ __all__ = [
     "load_test_data",
     "verify",
     "verify_regions",
-    "verify_sites",
 ]

@@ -293,8 +293,8 @@ class _Aligner:
             path = f"{level.path}/{left.name or f'{left.op_type}#{left_at}'}.{name}"
             child = Level(
                 path,
-                _inside(level.left, graph, left_at, number),
-                _inside(level.right, other, right_at, other_number),
+                level.left.inside(graph, left_at, number),
+                level.right.inside(other, right_at, other_number),
                 ChainMap({}, level.left_numbers),
                 ChainMap({}, level.right_numbers),
             )
@@ -352,11 +352,6 @@ def _position(model: ModelProto, function: FunctionProto) -> int:
 
 def _defaults(function: FunctionProto) -> list[bytes]:
     return sorted(item.SerializeToString(deterministic=True) for item in function.attribute_proto)
-
-
-def _inside(place: Place, graph: GraphProto, index: int, number: int) -> Place:
-    key = None if place.key is None else (*place.key, index, number)
-    return Place(place.model, graph, place.inference, place, key)
 
 
 def _is_constant(node: NodeProto) -> bool:

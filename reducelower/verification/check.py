@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto
 
 from reducelower.model.graph import walk
+from reducelower.model.spelled import attribute_text
+from reducelower.model.text import short
 from reducelower.numerics.measure import Array, element_type_of, identical, is_float, percentile_99
 from reducelower.numerics.tolerance import Tolerance, element_type_name, tolerance_for
 from reducelower.plan import CHOSEN
@@ -50,6 +52,7 @@ _ORDINARY = 100.0  # magnitude of inputs
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
 _TAKING = frozenset({"ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND"})
 _SHOWN = 400  # characters of inputs in a finding
+_LONGEST = 60  # characters of an attribute
 
 
 @dataclass
@@ -216,22 +219,11 @@ def describe(pair: Pair) -> str:
             inputs.append(str(value.tolist()) if value.size <= 8 else f"{element_type_of(value)} {list(value.shape)}")
         else:
             inputs.append("-")
-    attributes = [
-        f"{item.name}=@{item.ref_attr_name}" if item.ref_attr_name else f"{item.name}={_attribute_text(item)}"
-        for item in pair.node.attribute
-    ]
+    attributes = [f"{item.name}={short(attribute_text(item), _LONGEST)}" for item in pair.node.attribute]
     text = f"{pair.site.op_type}({', '.join([*inputs, *attributes])})"
     if len(pair.nodes) > 1:
         text += f" and {len(pair.nodes) - 1} more"
     return f"{text} at opset {pair.before.opsets.get('', 1)}"
-
-
-def _attribute_text(attribute: Any) -> str:
-    value = helper.get_attribute_value(attribute)
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    text = str(list(value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else "..."
 
 
 def _shown(case: Case) -> str:

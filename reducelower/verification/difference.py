@@ -152,9 +152,7 @@ def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]])
 def _inside(side: Side, path: str, graph: GraphProto, step: tuple[int, int], table: Table) -> Side:
     numbers: Numbers = ChainMap({}, side.numbers)
     table.start(graph, numbers)
-    key = None if side.place.key is None else (*side.place.key, *step)
-    place = Place(side.place.model, graph, side.place.inference, side.place, key)
-    return Side(path, place, numbers, table, side.opsets, side.functions)
+    return Side(path, side.place.inside(graph, *step), numbers, table, side.opsets, side.functions)
 
 
 def _functions(

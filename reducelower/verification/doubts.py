@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from reducelower.model.graph import all_nodes, read_by, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.measure import Array, is_float, measure
+from reducelower.numerics.measure import Array, identical, is_float, measure
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification.bounded import RANDOM
 from reducelower.verification.compare import tensors
@@ -93,9 +93,7 @@ def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:
 def _identical(left: Array | None, right: Array | None) -> bool:
     if left is None or right is None:
         return left is right
-    if left.shape != right.shape or left.dtype != right.dtype:
-        return False
-    return left.tolist() == right.tolist() if left.dtype == object else left.tobytes() == right.tobytes()
+    return identical(left, right) or (left.dtype == right.dtype == object and left.tolist() == right.tolist())
 
 
 def sensitivity(

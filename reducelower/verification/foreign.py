@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from onnx import TensorProto, helper
-
 from reducelower.conformance.process import Subject, UnusableError, Worker
 from reducelower.conformance.runtimes import RUNTIMES as ADAPTERS
+from reducelower.verification.runtimes import as_declared
 from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["ADAPTERS", "ForeignRuntime", "is_foreign", "why_unusable"]
@@ -75,11 +73,4 @@ class _ForeignSession:
             raise CannotRunError(f"{name}: {said}", unsupported=True)
         if len(answer.outputs) != len(self._types):
             raise CannotRunError(f"{name} gave {len(answer.outputs)} outputs of {len(self._types)}")
-        return [_as_declared(value, kind) for value, kind in zip(answer.outputs, self._types, strict=True)]
-
-
-def _as_declared(value: Any, element_type: int) -> Any:
-    """An output in the element type the graph declares: some runtimes compute in float32 and int32 only."""
-    if element_type in (TensorProto.UNDEFINED, TensorProto.STRING):
-        return value
-    return np.asarray(value).astype(helper.tensor_dtype_to_np_dtype(element_type), copy=False)
+        return [as_declared(value, kind) for value, kind in zip(answer.outputs, self._types, strict=True)]

@@ -28,7 +28,9 @@ __all__ = [
     "Functions",
     "Numbers",
     "Table",
+    "attribute_key",
     "attributes",
+    "brief",
     "captured",
     "content",
     "digested",
@@ -148,7 +150,7 @@ class Functions:
             formals(table, function, numbers)
             for item in function.node:
                 table.add(item, numbers, self._opsets or opsets_of(function), self)
-            defaults = tuple(sorted(_attribute_key(item) for item in function.attribute_proto))
+            defaults = tuple(sorted(attribute_key(item) for item in function.attribute_proto))
             outputs = tuple(numbers.get(name, -1) for name in function.output)
             self._bodies[key] = ("body", outputs, defaults, tuple(function.attribute))
         return self._bodies[key]
@@ -217,20 +219,19 @@ def attributes(node: NodeProto, opset: int) -> tuple[tuple[str, bytes], ...]:
         return ()
     defaults = _defaults(node.op_type, opset, "" if node.domain in DEFAULT_DOMAINS else node.domain)
     kept = [
-        _attribute_key(item)
-        for item in node.attribute
-        if item.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+        attribute_key(item) for item in node.attribute if item.type not in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
     ]
     return tuple(sorted(item for item in kept if defaults.get(item[0]) != item[1]))
 
 
-def _attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
+def attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
+    """Name and value of an attribute, equal for equal ones."""
     if attribute.doc_string:
         plain = AttributeProto()
         plain.CopyFrom(attribute)
         plain.ClearField("doc_string")
         attribute = plain
-    return attribute.name, _short(attribute.SerializeToString(deterministic=True))
+    return attribute.name, brief(attribute.SerializeToString(deterministic=True))
 
 
 def _constant(node: NodeProto) -> Hashable | None:
@@ -261,12 +262,12 @@ def content(tensor: TensorProto) -> Hashable:
             return ("constant", *facts, bytes.fromhex(entries[DIGEST]))
         return ("external", *facts, tuple(sorted((item.key, item.value) for item in tensor.external_data)))
     if tensor.HasField("raw_data"):
-        return ("constant", *facts, _short(tensor.raw_data))
+        return ("constant", *facts, brief(tensor.raw_data))
     array = numpy_helper.to_array(tensor)
     data = repr(array.tolist()).encode() if array.dtype.hasobject else array.tobytes()
     if tensor.data_type in _PACKED:
         data = numpy_helper.from_array(array).raw_data
-    return ("constant", *facts, _short(data))
+    return ("constant", *facts, brief(data))
 
 
 _PACKED = frozenset(
@@ -300,7 +301,7 @@ def digested(model: ModelProto, folder: Path) -> None:
 
 
 def _digest_of(file: IO[bytes], length: int) -> bytes:
-    """What `_short` gives for the next bytes of a file; all that are left where the length is negative."""
+    """What `brief` gives for the next bytes of a file; all that are left where the length is negative."""
     digest, head, left = hashlib.blake2b(digest_size=16), b"", length
     while block := file.read(_BLOCK if left < 0 else min(_BLOCK, left)):
         digest.update(block)
@@ -309,7 +310,7 @@ def _digest_of(file: IO[bytes], length: int) -> bytes:
     return head if len(head) <= _SHORT else digest.digest()
 
 
-def _short(data: bytes) -> bytes:
+def brief(data: bytes) -> bytes:
     """Bytes that are the same for the same data, and few."""
     return data if len(data) <= _SHORT else hashlib.blake2b(data, digest_size=16).digest()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +25,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
 from reducelower.verification.elementwise import by_axis, is_elementwise
-from reducelower.verification.numbering import attributes, captured, read_by
+from reducelower.verification.numbering import attribute_key, attributes, brief, captured, read_by
 from reducelower.verification.oracle import REDUCTIONS
 from reducelower.verification.places import Dims, Place
 from reducelower.verification.source import CannotRunError, plainly_spelled
@@ -264,7 +263,12 @@ def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     )
     constants = tuple(
         # Element types of less than a byte, and of eight bits, are alike but for their names.
-        (local(name), value.dtype.name, value.shape, _content(value))
+        (
+            local(name),
+            value.dtype.name,
+            value.shape,
+            brief(repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()),
+        )
         for held in pair.constants
         for name, value in held.items()
     )
@@ -274,7 +278,7 @@ def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
             item.op_type,
             tuple(map(local, item.input)),
             tuple(map(local, item.output)),
-            tuple(sorted(_attribute_key(attribute) for attribute in item.attribute)),
+            tuple(sorted(map(attribute_key, item.attribute))),
             # Graphs inside a node are compared as they are, so the names that they read from around them count.
             tuple((name, local(name)) for name in read_by(item)[len(item.input) :]),
         )
@@ -297,19 +301,6 @@ def _anonymous(dims: Dims | None, symbols: dict[str | None, int]) -> tuple[int |
     if dims is None:
         return None
     return tuple(-1 - symbols.setdefault(dim, len(symbols)) if isinstance(dim, str) else dim for dim in dims)
-
-
-def _attribute_key(attribute: AttributeProto) -> tuple[str, bytes]:
-    return attribute.name, _short(attribute.SerializeToString(deterministic=True))
-
-
-def _content(value: Array) -> bytes:
-    return _short(repr(value.tolist()).encode() if value.dtype.hasobject else value.tobytes())
-
-
-def _short(data: bytes) -> bytes:
-    """Bytes that are the same for the same data, and few."""
-    return data if len(data) <= 256 else hashlib.sha256(data).digest()
 
 
 def small_models(pair: Pair) -> Iterator[tuple[ModelProto, ModelProto]]:

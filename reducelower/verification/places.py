@@ -15,6 +15,7 @@ from reducelower.numerics.measure import Array
 from reducelower.scope.fold import Folding
 from reducelower.verification.bounded import RANDOM
 from reducelower.verification.inputs import tensor_dims
+from reducelower.verification.numbering import opsets_of
 from reducelower.verification.weights import held_array, is_held
 
 __all__ = ["Dims", "Place", "find_places"]
@@ -43,6 +44,10 @@ class Place:
         self.key = key
         self._evaluated: dict[str, Array | None] = {}
 
+    def inside(self, graph: GraphProto, index: int, number: int) -> Place:
+        """The place of a graph inside the node at an index here, one of its graphs by number."""
+        return Place(self.model, graph, self.inference, self, None if self.key is None else (*self.key, index, number))
+
     @property
     def function(self) -> FunctionProto | None:
         """The function this place is in, if it is in one."""
@@ -53,8 +58,7 @@ class Place:
     @property
     def opsets(self) -> dict[str, int]:
         """Opset version per domain; the default domain is the empty string."""
-        imports = (self.function or self.model).opset_import
-        return {"" if item.domain in DEFAULT_DOMAINS else item.domain: item.version for item in imports}
+        return opsets_of(self.function or self.model)
 
     @cached_property
     def _initializers(self) -> dict[str, TensorProto]:
@@ -240,11 +244,6 @@ def _descend(path: str, left: Place, right: Place, wanted: set[str], found: dict
                 continue
             other_number, other_graph = others[attribute]
             inner = f"{path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
-            left_key = None if left.key is None else (*left.key, index, number)
-            right_key = None if right.key is None else (*right.key, other_index, other_number)
-            pair = (
-                Place(left.model, graph, left.inference, left, left_key),
-                Place(right.model, other_graph, right.inference, right, right_key),
-            )
+            pair = left.inside(graph, index, number), right.inside(other_graph, other_index, other_number)
             found[inner] = pair
             _descend(inner, *pair, wanted, found)

@@ -18,7 +18,7 @@ from reducelower.verification.providers import chosen_provider
 from reducelower.verification.source import CannotRunError, OutOfTimeError, Source, default_opset, plainly_spelled
 from reducelower.verification.weights import held_by
 
-__all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
+__all__ = ["RUNTIMES", "Runtime", "Session", "as_declared", "runtime_named"]
 
 
 class Session(Protocol):
@@ -195,14 +195,14 @@ class _ReferenceSession:
         try:
             with _quiet():
                 results = self._evaluator.run(None, dict(feeds))
-                return [_as_declared(item, kind) for item, kind in zip(results, self._declared, strict=True)]
+                return [as_declared(item, kind) for item, kind in zip(results, self._declared, strict=True)]
         except Exception as error:  # as above
             found = _reference_error(error)
             raise CannotRunError(found.reason, unsupported=found.unsupported or self._old) from error
 
 
-def _as_declared(value: Any, element_type: int) -> Any:
-    """A result in the element type that the graph declares: numpy's sums of small integers come out wider."""
+def as_declared(value: Any, element_type: int) -> Any:
+    """A result in the element type that the graph declares: some compute small integers and floats in wider types."""
     if not isinstance(value, (np.generic, np.ndarray)):
         return value
     array = np.asarray(value)

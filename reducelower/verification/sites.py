@@ -23,7 +23,7 @@ from reducelower.verification.source import CannotRunError
 from reducelower.verification.surroundings import Judged, holds, narrowed, nodes_of, not_reached
 from reducelower.verification.zeros import readings
 
-__all__ = ["Regions", "losses", "verify_regions", "verify_sites"]
+__all__ = ["Regions", "losses", "verify_regions"]
 
 _ROUNDS = 4
 
@@ -72,18 +72,7 @@ class _Group:
     sites: list[Site] = field(default_factory=list)
 
 
-def verify_sites(
-    before: ModelProto,
-    after: ModelProto,
-    plan: Plan,
-    *,
-    seed: int = 0,
-    tolerances: Mapping[str, Tolerance] | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> tuple[SiteVerification, ...]:
-    """What `verify_regions` finds of the sites of a plan, and of whatever else differs."""
-    found = verify_regions(before, after, plan, seed=seed, tolerances=tolerances, on_progress=on_progress)
-    return found.findings
+_Groups = dict[object, dict[object, _Group]]
 
 
 def verify_regions(
@@ -203,11 +192,17 @@ def _judge(
     on_progress: Callable[[int, int], None] | None,
 ) -> Judged:
     """Every distinct region of an alignment with its finding."""
-    groups: dict[object, dict[object, _Group]] = {}
+    groups: _Groups = {}
     for claim in alignment.claims:
-        _sort_in(groups, claim)
+        try:
+            region = cut_region(claim)
+            _sort_in(groups, region.pair.site, region.pair, region)
+        except CannotRunError as error:
+            _sort_in(
+                groups, claim.site or Site(claim.level.path, claim.pairs[0][0], "region", "", 0, 0, 0), error.reason
+            )
     for left_over, pair in _elsewhere(alignment, plan, before, after):
-        _sort_in_site(groups, left_over, pair)
+        _sort_in(groups, left_over, pair)
     judged: Judged = []
     for site in alignment.missing:
         reason = "the replacement computes none of its outputs"
@@ -220,17 +215,14 @@ def _judge(
     return judged
 
 
-def _sort_in(groups: dict[object, dict[object, _Group]], claim: Claim) -> None:
-    try:
-        region = cut_region(claim)
-    except CannotRunError as error:
-        site = claim.site or Site(claim.level.path, claim.pairs[0][0], "region", "", 0, 0, 0)
-        key = (site.op_type, site.rule, error.reason)
-        groups.setdefault(key, {}).setdefault(None, _Group(error.reason)).sites.append(site)
-        return
-    group = groups.setdefault(region.pair.key, {}).setdefault(region.pair.sizes, _Group(region.pair))
-    group.regions.append(region)
-    group.sites.append(region.pair.site)
+def _sort_in(groups: _Groups, site: Site, pair: Pair | str, region: Region | None = None) -> None:
+    """Put a site where those stand that are alike; one that cannot be cut, with those of its reason."""
+    key: object = (site.op_type, site.rule, pair) if isinstance(pair, str) else pair.key
+    sizes = None if isinstance(pair, str) else pair.sizes
+    group = groups.setdefault(key, {}).setdefault(sizes, _Group(pair))
+    group.sites.append(site)
+    if region is not None:
+        group.regions.append(region)
 
 
 def _elsewhere(
@@ -253,12 +245,6 @@ def _elsewhere(
             yield site, cut(site, *places[site.graph])
         except CannotRunError as error:
             yield site, error.reason
-
-
-def _sort_in_site(groups: dict[object, dict[object, _Group]], site: Site, pair: Pair | str) -> None:
-    key: object = (site.op_type, site.rule, pair) if isinstance(pair, str) else pair.key
-    sizes = None if isinstance(pair, str) else pair.sizes
-    groups.setdefault(key, {}).setdefault(sizes, _Group(pair)).sites.append(site)
 
 
 def _check_group(group: Sequence[_Group], checker: Checker) -> Judged:

@@ -40,16 +40,12 @@ class Definition:
         if data is None:
             raise CannotRunError("no runtime runs it", unsupported=True)
         if len(node.input) > 1 and node.input[1] in feeds:
-            reduction = _with_axes(reduction, feeds[node.input[1]].tolist())
+            reduction = replace(reduction, axes=tuple(feeds[node.input[1]].tolist()))
         truth = evaluate(reduction, data)
         if np.isposinf(truth.bound).any():
             raise CannotRunError("the operator's page leaves its result open", unsupported=True)
         with np.errstate(all="ignore"):
             return [truth.value.astype(data.dtype)]
-
-
-def _with_axes(reduction: Reduction, axes: Sequence[int]) -> Reduction:
-    return Reduction(reduction.op_type, tuple(axes), reduction.keepdims, reduction.noop)
 
 
 def reduction_of(pair: Pair, model: ModelProto) -> Reduction:
@@ -104,7 +100,7 @@ def cases(
     beside = [spec for spec in specs if spec.name not in (data.name, axes_input)]
     for rank in _ranks(data, reduction):
         for axes in _axes(dynamic, rank):
-            settled = reduction if axes is None else _with_axes(reduction, axes)
+            settled = reduction if axes is None else replace(reduction, axes=axes)
             for case in reduction_cases(data, settled, rank, seed, static=static):
                 feeds = dict(case.feeds)
                 if data.name in limits.not_negative:

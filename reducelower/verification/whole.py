@@ -25,7 +25,7 @@ from reducelower.verification.given import check_given
 from reducelower.verification.inputs import input_specs
 from reducelower.verification.places import Place
 from reducelower.verification.providers import CPU, chosen_provider, on_provider, require_onnxruntime
-from reducelower.verification.result import OutputComparison, Verdict, Verification
+from reducelower.verification.result import Coverage, OutputComparison, Verdict, Verification
 from reducelower.verification.runs import Clock, Request, Run, run_result, run_source
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.search import varied
@@ -35,38 +35,9 @@ from reducelower.verification.testdata import TestDataSet
 from reducelower.verification.unsteady import inner_values
 from reducelower.verification.wider import with_bodies
 
-__all__ = ["Whole", "compare_models", "verify"]
+__all__ = ["compare_models", "verify"]
 
 Model = ModelProto | str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class Whole:
-    """What running both whole models gave, in one runtime.
-
-    Attributes:
-        verdict: what these runs alone say.
-        ran: whether at least one output was compared.
-        runtime: where they ran.
-        outputs: one comparison per output.
-        reason: why they did not run; empty when they did.
-        notes: sentences a reader should see.
-        cases: on how many sets of inputs.
-        unseen: what was not compared, each with why and what to do.
-        departs: outputs that differ in the runtime alone, and not by the specification.
-        branches: which branches and bodies the source took.
-    """
-
-    verdict: Verdict
-    ran: bool
-    runtime: str = ""
-    outputs: tuple[OutputComparison, ...] = ()
-    reason: str = ""
-    notes: tuple[str, ...] = ()
-    cases: int = 0
-    unseen: tuple[str, ...] = ()
-    departs: tuple[str, ...] = ()
-    branches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -242,7 +213,7 @@ def compare_models(
     return replace(whole, outputs=tuple(outputs.values()), cases=cases)
 
 
-def _combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
+def _combined(found: Sequence[Verification], regions: Regions | None) -> Verification:
     """One verdict from several runs of whole models and from their regions.
 
     Args:
@@ -259,10 +230,12 @@ def _combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
         verdict = "not shown"
     if _differ(outputs) or any(_cannot_be_same(item) for item in found) or not all(site.ok for site in sites):
         verdict = "different"
-    coverage = None if regions is None else regions.coverage
-    branches = dict.fromkeys(branch for item in found for branch in item.branches)
+    branches = dict.fromkeys(branch for item in found for branch in item.coverage.branches)
     told = tuple(dict.fromkeys(item.name for item in outputs if item.verdict == "equal" and item.tells))
-    verification = Verification(
+    coverage = Coverage()
+    if regions is not None:
+        coverage = replace(regions.coverage, outputs=told, branches=(*regions.coverage.branches, *branches))
+    return Verification(
         verdict,
         ran,
         ", ".join(dict.fromkeys(item.runtime for item in found if item.runtime)),
@@ -272,12 +245,8 @@ def _combined(found: Sequence[Whole], regions: Regions | None) -> Verification:
         sites,
         max((item.cases for item in found), default=0),
         tuple(unseen),
-        departs=tuple(dict.fromkeys(name for item in found for name in item.departs)),
-    )
-    return (
-        verification
-        if coverage is None
-        else replace(verification, coverage=replace(coverage, outputs=told, branches=(*coverage.branches, *branches)))
+        coverage,
+        tuple(dict.fromkeys(name for item in found for name in item.departs)),
     )
 
 
@@ -296,33 +265,33 @@ def _as_regions(outputs: list[OutputComparison], regions: Regions | None) -> lis
     return found
 
 
-def _cannot_be_same(item: Whole) -> bool:
+def _cannot_be_same(item: Verification) -> bool:
     """Whether the models differ in what they take or give, or the second does not run."""
     return item.verdict == "different" and not item.ran
 
 
-def _verify_in(question: _Question) -> Whole:
+def _verify_in(question: _Question) -> Verification:
     """Compare in one runtime, with the reference evaluator where onnxruntime cannot."""
     before, after, notes = question.before, question.after, question.notes
     reason = interface_mismatch(before.proto, after.proto)
     if reason:
-        return Whole("different", False, reason=reason)
+        return Verification("different", False, reason=reason)
     left_names = ("reference",) if question.runtime == "reference" else ("onnxruntime", "reference")
     right_names = left_names if question.runtime == "onnxruntime" else (question.runtime,)
     try:
         left = run_source(before, left_names, question.request, question.clock, notes)
     except CannotRunError as error:
         reason = f"the source model could not be run: {error.reason}"
-        return Whole("not shown", False, reason=reason, notes=tuple(notes), unseen=(_what_to_do(reason),))
+        return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(_what_to_do(reason),))
     try:
         right = run_result(after, right_names, left, question.clock, notes)
     except CannotRunError as error:
         reason = f"the source runs in {left.runtime}, but the converted model does not: {error.reason}"
         if error.unsupported:
-            return Whole("not shown", False, reason=reason, notes=tuple(notes), unseen=(reason,))
+            return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(reason,))
         elsewhere = _in_reference(question, left, error.reason) if question.holds else None
         if elsewhere is None:
-            return Whole("different", False, reason=reason, notes=tuple(notes))
+            return Verification("different", False, reason=reason, notes=tuple(notes))
         right = elsewhere
     return _judge(question, left, right)
 
@@ -375,7 +344,7 @@ def interface_mismatch(before: ModelProto, after: ModelProto) -> str:
     return f"the converted model needs inputs that the source does not have: {extra}" if extra else ""
 
 
-def _judge(question: _Question, left: Run, right: Run) -> Whole:
+def _judge(question: _Question, left: Run, right: Run) -> Verification:
     outputs = _compared(question, left, right)
     if not _differ(outputs) and question.hides:
         outputs = _searched(question, left, right, outputs)
@@ -405,7 +374,7 @@ def _judge(question: _Question, left: Run, right: Run) -> Whole:
         outputs += _against_expected(question, left, right)
     compared = [item for item in outputs if item.verdict != "not compared"]
     reason = "" if compared or not outputs else f"no output can be compared: {outputs[0].reason}"
-    unseen = [f"output {item.name!r} was not compared: {item.reason}" for item in outputs if not _is_compared(item)]
+    unseen = [f"output {item.name!r} was not compared: {item.reason}" for item in outputs if item.verdict == "not compared"]
     unseen += [
         f"of output {item.name!r} nothing was compared, since it was empty, NaN or infinite in every run; give inputs "
         "that tell more with --input, --dim or --test-data"
@@ -415,22 +384,18 @@ def _judge(question: _Question, left: Run, right: Run) -> Whole:
     if len(right.cases) < len(left.cases):
         unseen.append(f"the budget of {question.clock.budget:g} s ended early; raise --budget")
     verdict: Verdict = "different" if _differ(outputs) else "not shown" if unseen or reason else "equivalent"
-    return Whole(
+    return Verification(
         verdict,
         not reason,
         _where(left, right),
         tuple(outputs),
         reason,
         tuple(question.notes),
-        len(right.cases),
-        tuple(unseen),
-        tuple(question.departs),
-        taken(question.before, left, question.clock),
+        cases=len(right.cases),
+        unseen=tuple(unseen),
+        coverage=Coverage(branches=taken(question.before, left, question.clock)),
+        departs=tuple(question.departs),
     )
-
-
-def _is_compared(item: OutputComparison) -> bool:
-    return item.verdict != "not compared"
 
 
 def _differ(outputs: Sequence[OutputComparison]) -> bool:

@@ -8,7 +8,7 @@ from onnx import ModelProto, TensorProto
 
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
-from reducelower.verification import SiteVerification, verify_sites
+from reducelower.verification import SiteVerification, verify_regions
 
 from .models import model
 
@@ -20,7 +20,7 @@ class Rewrite:
     plan: Plan
 
     def verified(self) -> tuple[SiteVerification, ...]:
-        return verify_sites(self.before, self.after, self.plan)
+        return verify_regions(self.before, self.after, self.plan).findings
 
     def finding(self) -> SiteVerification:
         (found,) = self.verified()

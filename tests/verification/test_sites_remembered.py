@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
-from reducelower.verification import SiteVerification, Tolerance, remembered, verify_sites
+from reducelower.verification import SiteVerification, Tolerance, remembered, verify_regions
 
 from .models import model
 from .planned import Rewrite, rewrite
@@ -91,8 +91,8 @@ ANOTHER: dict[str, Callable[[], object]] = {
     "rank": lambda: to_input(rank=3).finding(),
     "declared sizes": lambda: of_sizes(3, 4).finding(),
     "IR version": lambda: at_ir(8).finding(),
-    "seed": lambda: verify_sites(*_parts(to_input()), seed=1),
-    "tolerances": lambda: verify_sites(*_parts(to_input()), tolerances={"float": Tolerance(ulp=1)}),
+    "seed": lambda: verify_regions(*_parts(to_input()), seed=1),
+    "tolerances": lambda: verify_regions(*_parts(to_input()), tolerances={"float": Tolerance(ulp=1)}),
 }
 
 
@@ -130,7 +130,7 @@ def by_hand(before: ModelProto, after: ModelProto, count: int) -> str:
     """The status of one node, called n, and so many in its place."""
     (node,) = before.graph.node
     site = Site("graph", "n", node.op_type, "by hand", 0, 0, count)
-    return verify_sites(before, after, Plan(18, Target(opset=18), (site,)))[0].status
+    return verify_regions(before, after, Plan(18, Target(opset=18), (site,))).findings[0].status
 
 
 def quantization(zero_point: TensorProto.DataType, name: str) -> ModelProto:
@@ -206,7 +206,7 @@ def test_nodes_in_functions_are_not_remembered(checks: list[str]) -> None:
             for node in ("ReduceSum <noop_with_empty_axes: int = @noop_with_empty_axes> (v)", "ReduceSum (v)")
         )
         site = Site("functions/local::total", "ReduceSum#0", "ReduceSum", "by hand", 0, 0, 1)
-        return verify_sites(before, after, Plan(18, Target(opset=18), (site,)))[0].status
+        return verify_regions(before, after, Plan(18, Target(opset=18), (site,))).findings[0].status
 
     assert status(0) == "equal"
     assert status(1) == "different"

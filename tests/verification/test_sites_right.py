@@ -11,7 +11,7 @@ from onnx import numpy_helper
 
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
-from reducelower.verification import verify, verify_sites
+from reducelower.verification import verify, verify_regions
 from reducelower.verification.oracle import REDUCTIONS
 
 from .models import model
@@ -275,7 +275,7 @@ def test_equal_sites_are_checked_once_and_all_named() -> None:
         node.input.append("axes")
     after.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
     sites = tuple(Site("graph", f"n{at}", "ReduceMean", "axes", at, at, 1) for at in range(count))
-    (found,) = verify_sites(before, after, Plan(11, Target(opset=18), sites))
+    (found,) = verify_regions(before, after, Plan(11, Target(opset=18), sites)).findings
     assert found.status == "equal"
     assert found.nodes == tuple(("graph", f"n{at}") for at in range(count))
 
@@ -301,7 +301,7 @@ def test_sites_inside_subgraphs_and_functions_are_found() -> None:
         Site("graph/pick.then_branch", "ReduceMax#0", "ReduceMax", "axes", 0, 0, 2),
         Site("functions/local::total", "ReduceSum#0", "ReduceSum", "axes", 0, 0, 2),
     )
-    found = verify_sites(before, after, Plan(11, Target(opset=18), sites))
+    found = verify_regions(before, after, Plan(11, Target(opset=18), sites)).findings
     assert [item.status for item in found] == ["equal", "equal"], found
 
 
@@ -316,10 +316,10 @@ def test_attributes_of_a_function_take_the_values_of_its_calls() -> None:
     )
     before, after = model(graph, 11, 8, body.format(11)), model(graph, 13, 8, body.format(13))
     site = Site("functions/local::total", "ReduceMax#0", "ReduceMax", "as it is", 0, 0, 1)
-    (found,) = verify_sites(before, after, Plan(11, Target(opset=13), (site,)))
+    (found,) = verify_regions(before, after, Plan(11, Target(opset=13), (site,))).findings
     assert found.status == "equal"
     after.functions[0].node[0].op_type = "ReduceMin"
-    (wrong,) = verify_sites(before, after, Plan(11, Target(opset=13), (site,)))
+    (wrong,) = verify_regions(before, after, Plan(11, Target(opset=13), (site,))).findings
     assert wrong.status == "different"
 
 
@@ -330,7 +330,7 @@ def test_axes_computed_from_constants_are_constants() -> None:
     )
     after = model("g (float[N, M] x) => (float[N] y) { y = ReduceMax <keepdims = 0, axes = [1]> (x) }", 13)
     site = Site("graph", "ReduceMax#1", "ReduceMax", "axes", 1, 0, 1)
-    (found,) = verify_sites(before, after, Plan(18, Target(opset=13), (site,)))
+    (found,) = verify_regions(before, after, Plan(18, Target(opset=13), (site,))).findings
     assert found.status == "equal"
 
 
@@ -350,7 +350,7 @@ def test_whole_models_and_sites_give_one_verdict() -> None:
 def test_positions_that_do_not_fit_are_not_run_and_not_shown() -> None:
     planned = rewrite("y = ReduceMax (x)", "y = ReduceMax (x)")
     plan = Plan(18, Target(opset=18), (Site("graph/nowhere.body", "n", "ReduceMax", "r", 0, 0, 1),))
-    (found,) = verify_sites(planned.before, planned.after, plan)
+    (found,) = verify_regions(planned.before, planned.after, plan).findings
     assert found.status == "not run"
     assert verify(planned.before, planned.after, plan=plan).verdict == "not shown"
 
