@@ -13,9 +13,9 @@ from reducelower.model.text import counted
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
+    from reducelower.difference import Difference
     from reducelower.report.details import Details
     from reducelower.verification import RuntimeComparison, Verification
-    from reducelower.verification.difference import Difference
 
 __all__ = ["Outcome", "Verdict", "stopped"]
 

@@ -28,9 +28,9 @@ from reducelower.report.writing import Command as ReportedCommand
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from reducelower.difference import Change, Difference
     from reducelower.files import LoadedModel
     from reducelower.verification import RuntimeComparison, Verification
-    from reducelower.verification.difference import Change, Difference
 
 __all__ = ["diff", "verify"]
 
@@ -174,7 +174,7 @@ def diff(before: str, after: str, **options: Any) -> int:
 
 def _diff(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
     from reducelower.cli.reports import check_report_paths
-    from reducelower.verification.difference import difference
+    from reducelower.difference import difference
 
     check_report_paths(options["reports"], names)
     before, after = map(_read, paths)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from onnx import ModelProto
 
+from reducelower.difference import Difference
 from reducelower.errors import Refusal
 from reducelower.model.graph import all_nodes, bodies
 from reducelower.model.schemas import DEFAULT_DOMAINS
@@ -16,7 +17,6 @@ from reducelower.plan import Plan, Site
 from reducelower.report.fragments import Fragment, fragments_of, region_fragments
 from reducelower.verification import SiteVerification, Verification
 from reducelower.verification.check import describe
-from reducelower.verification.difference import Difference
 from reducelower.verification.pairs import Pair, cut
 from reducelower.verification.places import Place, find_places
 from reducelower.verification.source import CannotRunError

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
 
+from reducelower.difference.changes import Region
+from reducelower.difference.matching import Side
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.spelled import attribute_text, constant_text, input_name
 from reducelower.model.text import shape_text, short
 from reducelower.numerics.tolerance import element_type_name
-from reducelower.verification.changes import Region
-from reducelower.verification.matching import Side
 from reducelower.verification.pairs import Pair
 from reducelower.verification.places import Dims, Place
 

@@ -16,8 +16,8 @@ from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
 
 if TYPE_CHECKING:
+    from reducelower.difference import Difference
     from reducelower.verification import OutputComparison, SiteVerification
-    from reducelower.verification.difference import Difference
 
 __all__ = ["render"]
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from reducelower.conformance.process import Subject, UnusableError, Worker
 from reducelower.conformance.runtimes import RUNTIMES as ADAPTERS
-from reducelower.verification.runtimes import as_declared
-from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
+from reducelower.verification.source import CannotRunError, OutOfTimeError, Source, as_declared
 
 __all__ = ["ADAPTERS", "ForeignRuntime", "is_foreign", "why_unusable"]
 

@@ -9,16 +9,22 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
-from onnx import helper
 
 from reducelower.failures import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.deadlines import terminated_after
 from reducelower.verification.providers import chosen_provider
-from reducelower.verification.source import CannotRunError, OutOfTimeError, Source, default_opset, plainly_spelled
+from reducelower.verification.source import (
+    CannotRunError,
+    OutOfTimeError,
+    Source,
+    as_declared,
+    default_opset,
+    plainly_spelled,
+)
 from reducelower.verification.weights import held_by
 
-__all__ = ["RUNTIMES", "Runtime", "Session", "as_declared", "runtime_named"]
+__all__ = ["RUNTIMES", "Runtime", "Session", "runtime_named"]
 
 
 class Session(Protocol):
@@ -199,16 +205,6 @@ class _ReferenceSession:
         except Exception as error:  # as above
             found = _reference_error(error)
             raise CannotRunError(found.reason, unsupported=found.unsupported or self._old) from error
-
-
-def as_declared(value: Any, element_type: int) -> Any:
-    """A result in the element type that the graph declares: some compute small integers and floats in wider types."""
-    if not isinstance(value, (np.generic, np.ndarray)):
-        return value
-    array = np.asarray(value)
-    if not element_type or array.dtype.kind in "OSUT":
-        return array
-    return array.astype(helper.tensor_dtype_to_np_dtype(element_type), copy=False)
 
 
 def _reference_error(error: Exception) -> CannotRunError:

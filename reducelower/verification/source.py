@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, OperatorSetIdProto
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, helper
 
 from reducelower.errors import UnreadableModelError
 from reducelower.files.external import external_tensors
@@ -22,6 +24,7 @@ __all__ = [
     "CannotRunError",
     "OutOfTimeError",
     "Source",
+    "as_declared",
     "default_opset",
     "has_external_data",
     "plainly_spelled",
@@ -149,6 +152,16 @@ class Source:
 def default_opset(model: ModelProto) -> int:
     """Opset version of the default domain; 1 when the model does not import it, as ONNX has it."""
     return next((item.version for item in model.opset_import if item.domain in DEFAULT_DOMAINS), 1)
+
+
+def as_declared(value: Any, element_type: int) -> Any:
+    """A result in the element type that the graph declares: some compute small integers and floats in wider types."""
+    if not isinstance(value, (np.generic, np.ndarray)):
+        return value
+    array = np.asarray(value)
+    if not element_type or array.dtype.kind in "OSUT":
+        return array
+    return array.astype(helper.tensor_dtype_to_np_dtype(element_type), copy=False)
 
 
 def has_external_data(model: ModelProto) -> bool:

@@ -11,10 +11,9 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower import convert_version, expand
-from reducelower.verification.difference import Difference, difference
+from reducelower.difference import Difference, difference
 from reducelower.verification.numbering import digested
-
-from .models import model
+from tests.verification.models import model
 
 MODELS = Path(__file__).parents[1] / "data" / "models"
 CHAIN = """g (float[2,3] x) => (float[2,1] y) <int64[1] a = {1}, float c = {2}>

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from reducelower.difference.matching import Matched, Side
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
 from reducelower.model.spelled import attribute_text, constant_text, input_name
 from reducelower.model.text import shape_text, shown
-from reducelower.verification.matching import Matched, Side
 
 __all__ = ["Change", "Region", "changes_of"]
 

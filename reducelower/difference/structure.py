@@ -9,15 +9,15 @@ from typing import Any
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
+from reducelower.difference.changes import Change, Region, changes_of
+from reducelower.difference.matching import Matched, Side, match
+from reducelower.difference.stated import Fact, interface_facts, model_facts, stated_facts
 from reducelower.model.graph import all_nodes, function_path, subgraphs
 from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.verification.changes import Change, Region, changes_of
-from reducelower.verification.matching import Matched, Side, match
 from reducelower.verification.numbering import Functions, Numbers, Table, formals, opsets_of
 from reducelower.verification.places import Place
 from reducelower.verification.result import to_plain
-from reducelower.verification.stated import Fact, interface_facts, model_facts, stated_facts
 
 __all__ = ["Change", "Difference", "Fact", "difference"]
 

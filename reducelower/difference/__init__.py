@@ -1,0 +1,10 @@
+"""What two models differ in by structure: nothing is run, and names do not count. `difference` says it."""
+
+from __future__ import annotations
+
+from reducelower.difference.changes import Change, Region
+from reducelower.difference.matching import Side
+from reducelower.difference.stated import Fact
+from reducelower.difference.structure import Difference, difference
+
+__all__ = ["Change", "Difference", "Fact", "Region", "Side", "difference"]
