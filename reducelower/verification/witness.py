@@ -213,11 +213,17 @@ def _sides_with(left: Array, right: Array, truth: Array, where: Array) -> bool:
         return bool((right[where] == truth[where]).all())
     wide: Any = np.longdouble if left.dtype.itemsize == 8 else np.float64
     one, other, exact = (np.atleast_1d(item[where]).astype(wide) for item in (left, right, truth))
-    close = max(tolerance_for(element_type_of(left)).relative, np.finfo(np.float64).eps)
+    least = max(tolerance_for(element_type_of(left)).relative, np.finfo(np.float64).eps)
     with np.errstate(all="ignore"):
-        off, error = np.abs(one - exact), np.abs(other - exact)
-        near = (error <= close * np.abs(exact)) | ((error <= _CLOSE * np.abs(exact)) & (error <= off))
-        same = (other == exact) | (np.isnan(other) & np.isnan(exact)) | (np.isfinite(exact) & near)
+        off, error, size = np.abs(one - exact), np.abs(other - exact), np.abs(exact)
+        close = np.isfinite(exact) & (error <= _CLOSE * size)
+        same = (
+            (other == exact)
+            | (np.isnan(other) & np.isnan(exact))
+            | (close & ((error <= least * size) | (error <= off)))
+        )
         nearer = np.isfinite(exact) & (error * _CLOSER < off)
-        lost = ~np.isfinite(one) & np.isfinite(exact) & (error <= _GARBAGE * np.abs(exact))
-    return bool((same | nearer | lost).all())
+        lost = ~np.isfinite(one) & np.isfinite(exact) & (error <= _GARBAGE * size)
+    told = same | nearer | lost
+    # By chance, the side that is off may be the nearer one of a few elements.
+    return bool((told | close).all()) and bool(told.mean() >= _MOST)
