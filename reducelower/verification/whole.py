@@ -374,7 +374,9 @@ def _judge(question: _Question, left: Run, right: Run) -> Verification:
         outputs += _against_expected(question, left, right)
     compared = [item for item in outputs if item.verdict != "not compared"]
     reason = "" if compared or not outputs else f"no output can be compared: {outputs[0].reason}"
-    unseen = [f"output {item.name!r} was not compared: {item.reason}" for item in outputs if item.verdict == "not compared"]
+    unseen = [
+        f"output {item.name!r} was not compared: {item.reason}" for item in outputs if item.verdict == "not compared"
+    ]
     unseen += [
         f"of output {item.name!r} nothing was compared, since it was empty, NaN or infinite in every run; give inputs "
         "that tell more with --input, --dim or --test-data"
