@@ -9,10 +9,11 @@ from onnx import AttributeProto, FunctionProto, NodeProto, defs
 
 from reducelower.model.attributes import HELD_AS, add_named
 from reducelower.model.graph import read_by, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, attribute_type
+from reducelower.model.schemas import DEFAULT_DOMAINS, attribute_type, element_type_name, schema_in_force
 from reducelower.rulebook.bindings import AXES, BINDINGS
 from reducelower.rulebook.element_types import SUPPORTED, claim_of
 from reducelower.rulebook.reading import Source, complete_references, opset_of
+from reducelower.rulebook.validation import rule_types
 
 __all__ = ["Helpers", "given_by_name", "is_operator", "read_out"]
 
@@ -34,12 +35,24 @@ def read_out(source: Source, helpers: Helpers) -> Iterator[Source]:
         RuleError: a helper is used in a way it is not written for, or uses itself.
     """
     types, _, without = source.function.overload.partition(" without ")
-    all_types = claim_of(types).types or SUPPORTED
-    told_apart = {
-        name for name in _overloads(source, helpers, set()) if (claim_of(name).types or SUPPORTED) < all_types
-    }
-    for overload in (types, *sorted(told_apart)):
+    for overload in (types, *_narrower(source, helpers)):
         yield _read_out(source.written_for(f"{overload} without {without}" if without else overload), helpers)
+
+
+def _narrower(source: Source, helpers: Helpers) -> Iterable[str]:
+    """Overloads for some of the element types of a rule, for which helpers that it uses are written once more."""
+    function = source.function
+    schema = schema_in_force(function.name, opset_of(function), "")
+    taken = claim_of(function.overload).types or SUPPORTED
+    if schema is not None and schema.inputs:
+        taken = frozenset(rule_types(function, schema))
+    found: dict[frozenset[int], str] = {}
+    for overload in sorted(_overloads(source, helpers, set())):
+        claimed = claim_of(overload).types or SUPPORTED
+        common = claimed & taken
+        if common and common < taken:
+            found[common] = overload if common == claimed else ", ".join(map(element_type_name, sorted(common)))
+    return found.values()
 
 
 def _overloads(source: Source, helpers: Helpers, seen: set[str]) -> set[str]:

@@ -151,6 +151,22 @@ def test_a_helper_written_once_more_for_an_element_type_is_used_for_that_type_al
     assert [rule.element_types for rule in book.rules("ReduceL2")] == ["double", "float, double"]
 
 
+@pytest.mark.parametrize("overload", ["double, float16", "double, bfloat16", "double"])
+def test_a_helper_for_more_types_than_the_rule_is_used_for_those_of_the_rule(tmp_path: Path, overload: str) -> None:
+    other = SQUARED.replace('domain: "mine"', f'domain: "mine", overload: "{overload}"').replace("Mul", "Pow")
+    book = write(tmp_path, RULE, SQUARED, other, SUMMED)
+    assert body(book, TensorProto.FLOAT)[0] == "Mul"
+    assert body(book, TensorProto.DOUBLE)[0] == "Pow"
+    assert [rule.element_types for rule in book.rules("ReduceL2")] == ["double", "float, double"]
+
+
+def test_a_helper_for_types_that_the_operator_does_not_take_makes_no_rule(tmp_path: Path) -> None:
+    other = SQUARED.replace('domain: "mine"', 'domain: "mine", overload: "int8, bool"').replace("Mul", "Pow")
+    rule = RULE.replace(' overload: "float, double",', "").replace("Sqrt", "Identity")
+    book = write(tmp_path, rule, SQUARED, other, SUMMED)
+    assert [rule.element_types for rule in book.rules("ReduceL2")] == [""]
+
+
 def test_a_helper_that_is_not_written_for_every_type_of_the_rule_is_refused(tmp_path: Path) -> None:
     doubled = SQUARED.replace('domain: "mine"', 'domain: "mine", overload: "double"')
     with pytest.raises(RuleError, match="the helper Squared is not written for every element type"):
