@@ -200,6 +200,17 @@ class Fact:
             )
         object.__setattr__(self, "says", " ".join(self.says.split()))
 
+    @property
+    def holds_of_any_form(self) -> bool:
+        """Whether it is about what a node reads and yields, which whatever stands for the node does as well.
+
+        Axes that are known at run time only are read by a reduction in any form.
+        """
+        if "Reduce*" in self.operators and self.when == When(axes=frozenset({"dynamic"})):
+            return True
+        asked = {name for name, wanted in self.when.conditions() if wanted is not None}
+        return ANY_OPERATOR in self.operators and asked <= {"data", "element_types", "output_types", "rank", "rank_out"}
+
     def concerns(self, op_type: str, opset: int) -> bool:
         """Whether nodes of an operator at an opset version may be affected; what is misshapen is so as an output."""
         if self.outcome == "misshapen" or (self.opsets is not None and opset not in self.opsets):

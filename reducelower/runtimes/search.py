@@ -131,6 +131,8 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
 
     Where values overflow, only what keeps them in range: the rules of the books made for that, or a wider type.
     """
+    if any(fact.holds_of_any_form and fact.outcome != "overflows" for fact in found.facts):
+        return
     known = frozenset().union(*(fact.not_by for fact in found.facts))
     # One fact after the other: what does nothing about the first only defers it.
     asked = [name for fact in found.facts[:1] for name, wanted in fact.when.conditions() if wanted is not None]
