@@ -131,7 +131,9 @@ def test_features_are_those_that_the_engine_sees(recorded: list[Found]) -> None:
     fact = Fact("Nothing.", frozenset(REDUCTIONS), "wrong", Evidence(measured="fake 1.0", on=DAY), None, nowhere)
     for case in reductions(*REDUCTIONS):
         recorded.clear()
-        runtime = Runtime("fake", "1.0", "", Ranges.parse("7-"), case.opset, (fact,))
+        runtime = Runtime(
+            case.name, "1.0", "", Ranges.parse("7-"), case.opset, (fact,)
+        )  # of which nothing is remembered
         legalize(load_model_from_string(case.model), Target(case.opset, runtime=runtime))
         assert _seen(recorded[0]) == case.features, case.name
 
