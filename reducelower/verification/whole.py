@@ -493,15 +493,15 @@ def _with_sensitivity(
 
 
 def _unsteady(question: _Question, left: Run, *, inside: bool) -> Session | None:
-    """The source with values that move in their last places where regions hold that compute them otherwise.
+    """The source with values that move in their last places where no region differs that computes them otherwise.
 
     Args:
         question: the models.
         left: where the source ran.
         inside: of operators that are functions, move what their bodies compute too; None where there is none.
     """
-    if question.regions is None or not question.holds:
-        return None
+    if question.regions is None or not all(site.ok for site in question.regions.findings):
+        return None  # where one was not run, the verdict is "not shown" all the same
     source = question.before
     claims = question.regions.alignment.claims
     model, values = source.proto, [(claim.level.left, name) for claim in claims for name, _ in claim.pairs]
