@@ -63,8 +63,7 @@ it. *Refused by reducelower* counts the models that it refuses to convert, with 
 models that were right before and are wrong or refused after.
 
 Not in the table, as of 2026-11-22: RKNN-Toolkit2 1.6 is in no registry; OpenCV 4.5.5 installs, and its importer refuses
-ReduceMax of two dimensions; IREE compiles each model for seconds, and its facts come from an earlier run of the suite;
-ascend, coreml and tensorrt run on their own hardware or system only.
+ReduceMax of two dimensions; ascend, coreml and tensorrt run on their own hardware or system only.
 
 | take | measured | models | right / wrong / refused | after `--for` | told | refused by reducelower | made worse |
 |---|---|--:|--:|--:|--:|--:|--:|
