@@ -33,7 +33,8 @@ class DeadEnds(dict[Hashable, "Known"]):
 
     def note(self, key: Hashable, steps: int, refused: RefusedError, *, was_cut_short: bool) -> None:
         """Keep that a search of so many steps found nothing; one that was not cut short finds nothing with more."""
-        self[key] = (steps if was_cut_short else _NO_STEPS_HELP, refused)
+        # Without its traceback, which holds on to the model.
+        self[key] = (steps if was_cut_short else _NO_STEPS_HELP, RefusedError(refused.reason, refused.hint))
 
     def known(self, key: Hashable, steps: int) -> tuple[RefusedError, bool] | None:
         """Why a search of so many steps finds nothing, and whether it would be cut short; None if that is open."""

@@ -123,6 +123,8 @@ def _refusing(
             found = legalizer.refuses(opset, positions)
         except ContradictionError:  # a whole attempt gets around it
             return False
+        finally:
+            ground.let_go()
         if found and target.runtime is not None:
             refused_at.append((goal, legalizer.operators_met))
         return found

@@ -73,10 +73,11 @@ class Document:
         """The types of the model, for one attempt; the arguments are those of `Inference`."""
         key = frozenset(element_types.items()), frozenset(ranks.items()), lenient
         found = self._inferences.get(key)
-        if found is None:
+        if found is None and self._whole is not None:
+            message = self.message  # what is kept here must not hold on to this
+            found = self._inferences[key] = Inference(lambda: message, sole_type, element_types, ranks, lenient=lenient)
+        elif found is None:
             found = Inference(lambda: self.bare, sole_type, element_types, ranks, lenient=lenient)
-            if self._whole is not None:
-                self._inferences[key] = found
         return found
 
     @property

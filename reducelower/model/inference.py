@@ -279,19 +279,25 @@ def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[tuple[
     """Positions of functions so that each stands before those it calls."""
     order: list[int] = []
     seen: set[int] = set()
-
-    def visit(number: int) -> None:
-        if number in seen:
-            return
-        seen.add(number)
-        for called in map(_called, walk(functions[number].node)):
-            if called in positions:
-                visit(positions[called])
-        order.append(number)
-
     for number in range(len(functions)):
-        visit(number)
+        _put_behind_callees(number, functions, positions, seen, order)
     return order[::-1]
+
+
+def _put_behind_callees(
+    number: int,
+    functions: Sequence[FunctionProto],
+    positions: Mapping[tuple[str, str, str], int],
+    seen: set[int],
+    order: list[int],
+) -> None:
+    if number in seen:
+        return
+    seen.add(number)
+    for called in map(_called, walk(functions[number].node)):
+        if called in positions:
+            _put_behind_callees(positions[called], functions, positions, seen, order)
+    order.append(number)
 
 
 def _called(node: NodeProto) -> tuple[str, str, str]:

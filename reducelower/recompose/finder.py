@@ -37,10 +37,8 @@ class Finder:
 
     def __init__(self, groups: Sequence[Sequence[Form]], opset: int) -> None:
         """Take the forms that are looked for; each group is looked for by itself."""
-        self._groups = groups
-        self._opset = opset
         self._automaton = _automaton(*map(tuple, groups))
-        self._found = [Remembered(partial(self._search, forms)) for forms in groups]
+        self._found = [Remembered(partial(_search, forms, opset)) for forms in groups]
 
     def mark(self, surroundings: Surroundings) -> None:
         """Find the nodes of a graph that may yield the result of a form, by group: its `ends`."""
@@ -50,15 +48,17 @@ class Finder:
         """The forms of a group that a value has, the largest first."""
         return self._found[group].of(view)
 
-    def _search(self, forms: Sequence[Form], view: View) -> list[Candidate]:
-        made = view.made(OUTPUT)
-        end = "" if made is None else made[0].op_type
-        found = [(form, state) for form in forms if end in form.ends for state in search(form.result, view)]
-        found.sort(key=lambda pair: len(pair[1].nodes), reverse=True)
-        return [Candidate(form, state, Remembered(partial(self._answer, form, state))) for form, state in found]
 
-    def _answer(self, form: Form, found: Found, view: View) -> Answer:
-        return replacement(Place(form, found, view, self._opset))
+def _search(forms: Sequence[Form], opset: int, view: View) -> list[Candidate]:
+    made = view.made(OUTPUT)
+    end = "" if made is None else made[0].op_type
+    found = [(form, state) for form in forms if end in form.ends for state in search(form.result, view)]
+    found.sort(key=lambda pair: len(pair[1].nodes), reverse=True)
+    return [Candidate(form, state, Remembered(partial(_answer, form, state, opset))) for form, state in found]
+
+
+def _answer(form: Form, found: Found, opset: int, view: View) -> Answer:
+    return replacement(Place(form, found, view, opset))
 
 
 @lru_cache(maxsize=64)

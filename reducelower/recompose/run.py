@@ -146,7 +146,10 @@ def raise_with_plan(
     by_name = [name for name in known_composites() if by_hand and (wanted is None or name in wanted)]
     written = [form for name in by_name for form in forms_of(name)]
     raiser = Raiser(ground, Expansions(wanted, books, by_hand=by_hand), written)
-    sites = raiser.run(result, as_it_is.source_opset)
+    try:
+        sites = raiser.run(result, as_it_is.source_opset)
+    finally:
+        ground.let_go()
     notes = tuple(
         f"{name!r} is a default that callers may override; it was taken for constant" for name in sorted(ground.frozen)
     )

@@ -73,6 +73,7 @@ def simplified(
         body.nodes.append(copy)
     _hand_on_names(body, outputs)
     _drop_dead(body, {body.same.get(name, name) for name in outputs})
+    known.clear()  # it refers to itself, and to where the model is
     return body
 
 

@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 from onnx import GraphProto, ModelProto, TensorProto, checker, helper, numpy_helper, parser
 
 import reducelower
+from reducelower import Target
 from reducelower.errors import UnreadableModelError
 from reducelower.legalization import draft
 from reducelower.legalization.draft import Draft
@@ -153,12 +154,22 @@ def test_weights_make_no_difference(layout: str, source: int, target: int, monke
     assert model.graph.initializer[-1] in wanted.graph.initializer
 
 
-@pytest.mark.parametrize("target", [9, 13])
-def test_nothing_of_a_model_waits_for_the_garbage_collector(target: int) -> None:
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: reducelower.convert_bytes(sample(18).SerializeToString(), 9),
+        lambda: reducelower.convert_version(sample(18), 13, in_place=True),
+        lambda: reducelower.legalize(sample(13), Target(runtime=reducelower.load_runtime("opencv"))),
+        lambda: reducelower.check(sample(18), 9),
+        lambda: reducelower.raise_reductions(sample(18)),
+    ],
+    ids=["convert", "in place", "for a runtime", "check", "raise"],
+)
+def test_nothing_of_a_model_waits_for_the_garbage_collector(work: Callable[[], object]) -> None:
     gc.collect()
     gc.disable()
     try:
-        reducelower.convert_bytes(sample(18).SerializeToString(), target)
+        work()
         kept = [type(each).__name__ for each in gc.get_objects() if isinstance(each, Draft | Document | GraphScope)]
     finally:
         gc.enable()
