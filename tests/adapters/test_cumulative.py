@@ -30,6 +30,13 @@ def test_what_has_no_elements_stays_so(shape: tuple[int, ...], ranked: list[str]
     assert_same(made, {"x": nothing}, 10, nothing)
 
 
+@pytest.mark.parametrize("shape", [(4, 3, 1, 0), (0, 2)])
+def test_what_has_no_elements_stays_so_along_an_axis_known_at_run_time_only(shape: tuple[int, ...]) -> None:
+    feeds = {"x": np.zeros(shape), "axis": np.array(1, np.int32)}
+    lowered = assert_same(one("CumSum", feeds, 17), feeds, 10, np.cumsum(feeds["x"], 1))
+    assert [node.op_type for node in lowered.graph.node] == ["Identity"]
+
+
 def test_what_may_be_empty_along_another_axis_is_not_scanned() -> None:
     """Onnxruntime dies of a Scan over elements of no size, however many there are."""
     made = one("CumSum", {"x": np.ones((2, 3), np.float32)}, 14, constants={"axis": np.int64(0)})

@@ -33,6 +33,9 @@ def _cumulative(node: NodeProto, scope: Scope) -> list[NodeProto]:
     data, element_type = node.input[0], scope.needed_element_type(node.input[0])
     axes = body.constant_input(1)
     shape = scope.shape(data)
+    if shape is not None and 0 in shape:
+        scope.release(node.input[1])
+        return body.yields("Identity", data)
     if axes is None and (shape is None or len(shape) != 1):
         return body.yields_either(
             body.is_empty(data), lambda: data, lambda: _along_the_middle(body, data, element_type), element_type
@@ -40,8 +43,6 @@ def _cumulative(node: NodeProto, scope: Scope) -> list[NodeProto]:
     rank = scope.needed_rank(data)
     axis = 0 if axes is None else from_the_front(int(axes.reshape(-1)[0]), rank)
     scope.release(node.input[1])
-    if shape is not None and 0 in shape:
-        return body.yields("Identity", data)
     if shape is None or None in shape:
         return body.yields_either(
             body.is_empty(data), lambda: data, lambda: _along(body, data, axis, rank, element_type), element_type
