@@ -43,6 +43,36 @@ def by_sizes(height: int, width: int, *, opset: int, **attributes: Any) -> Model
     )
 
 
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("data", [np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32)])
+def test_nothing_is_made_of_data_without_elements(data: np.ndarray, mode: str) -> None:
+    scales = np.array([0.5, 2], np.float32)
+    after = np.floor(data.shape * scales).astype(int)
+    model = model_of(
+        "Resize",
+        {"x": data, "_roi": NONE, "scales": scales},
+        opset=21,
+        constants=["scales"],
+        outputs={"y": (TensorProto.FLOAT, after.tolist())},
+        mode=mode,
+        coordinate_transformation_mode="half_pixel_symmetric",
+    )
+    for target in (17, 9):
+        (result,) = yields(converted(model, target), {"x": data})
+        assert result.shape == tuple(after)
+
+
+def test_data_without_elements_have_no_aspect_ratio_to_keep() -> None:
+    model = parser.parse_model("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[0,0] x) => (float[0,0] y) <int64[2] s = {3, 4}> {
+        y = Resize <mode = "linear", keep_aspect_ratio_policy = "not_larger"> (x, "", "", s)
+    }
+    """)
+    with pytest.raises(ConversionError, match="aspect ratio of data of no size"):
+        reducelower.convert_version(model, 17)
+
+
 def test_nearest_upsampling_repeats_elements_in_every_opset() -> None:
     expected = DATA.repeat(2, axis=2).repeat(3, axis=3)
     for opset in (9, 10, 11, 13, 18, 19):

@@ -94,6 +94,10 @@ def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodePro
     wide = TensorProto.FLOAT if mode != "nearest" and element_type == TensorProto.FLOAT16 else element_type
     data = body.cast(data, element_type, wide, "wide")
     for axis in axes:
+        if not axis.before:
+            if axis.after:
+                raise RefusedError(f"axis {axis.place} has no elements to make {axis.after} of", "feed it some")
+            continue  # none of none: no coordinate is asked for
         places = coordinates(np.arange(axis.after, dtype=np.float32), axis)
         if mode == "nearest":
             exact = places == coordinates(np.arange(axis.after, dtype=np.float64), axis)

@@ -212,8 +212,9 @@ def _with_policy(node: NodeProto, scope: Scope, sizes: str) -> tuple[str, str] |
         raise RefusedError("it keeps the aspect ratio of sizes not known here, which came with opset 18")
     axes = [axis % len(shape) for axis in value_of(node, "axes") or range(len(shape))]
     before = [shape[axis] for axis in axes]
-    if None in before:
-        raise RefusedError("it keeps the aspect ratio of data of unknown size, which came with opset 18")
+    if not all(before):
+        size = "no" if 0 in before else "unknown"
+        raise RefusedError(f"it keeps the aspect ratio of data of {size} size, which came with opset 18")
     pick = min if value_of(node, "keep_aspect_ratio_policy", "stretch") == "not_larger" else max
     scale = pick(int(wanted) / size for wanted, size in zip(value.reshape(-1), before, strict=True) if size)
     scaled = np.array([np.float32(scale) * np.float32(size) for size in before if size is not None])
