@@ -110,11 +110,12 @@ class Writer:
         inside, self.nodes = self.nodes, outside
         return helper.make_graph(inside, name, [], [helper.make_tensor_value_info(result, element_type, None)])
 
-    def yields_reshaped(self, data: str, shape: str, element_type: int) -> list[NodeProto]:
+    def yields_reshaped(self, data: str, shape: str, element_type: int, *, may_infer: bool = False) -> list[NodeProto]:
         """Append what brings data to a computed shape whose zeros are sizes, and yields the replaced node's output.
 
         For nodes written for opset 13 at most: a zero in the shape of a Reshape means the size that the data has
-        there, unless allowzero=1 says otherwise, which came with opset 14.
+        there, unless allowzero=1 says otherwise, which came with opset 14. The shape may hold a -1 if `may_infer`;
+        there is no zero beside it then, so that it is the zero of data without elements.
         """
         if self.scope.target_opset >= 14:
             return self.yields("Reshape", data, shape, allowzero=1)
@@ -125,10 +126,14 @@ class Writer:
         zero = self.scope.add_constant(np.array(nothing, helper.tensor_dtype_to_np_dtype(element_type)), "zero")
         return self.yields_either(
             self.is_empty(data),
-            lambda: self.add("Expand", zero, shape, tail="nothing"),
+            lambda: self.add("Expand", zero, self._inferred_of_none(shape) if may_infer else shape, tail="nothing"),
             lambda: self.add("Reshape", data, shape, tail="reshaped"),
             element_type,
         )
+
+    def _inferred_of_none(self, shape: str) -> str:
+        is_inferred = self.add("Equal", shape, self.number(-1), tail="is_inferred")
+        return self.add("Where", is_inferred, self.number(0), shape, tail="sizes")
 
     def is_empty(self, data: str) -> str:
         """Append the question whether a tensor has no elements; returns the name of the answer."""

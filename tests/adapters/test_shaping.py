@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, checker, helper, parser
@@ -139,6 +141,18 @@ def test_computed_shapes_may_hold_several_zeros(shape: tuple[int, ...], target: 
     feeds = {"x": floats(0, 3), "s": int64s(*shape)}
     made = one("Reshape", feeds, 14, ranked=["x"], allowzero=1)
     assert_same(made, feeds, target, np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize("target", [13, 12, 8])
+@pytest.mark.parametrize(
+    ("before", "shape"), [((0,), (-1,)), ((0, 3), (-1, 3)), ((0, 6), (2, -1, 3)), ((4, 3), (6, -1))]
+)
+def test_computed_shapes_may_leave_a_size_of_zero_to_be_inferred(
+    before: tuple[int, ...], shape: tuple[int, ...], target: int
+) -> None:
+    feeds = {"x": floats(*before), "s": int64s(*shape)}
+    expected = feeds["x"].reshape([math.prod(before) // -math.prod(shape) if size < 0 else size for size in shape])
+    assert_same(one("Reshape", feeds, 16, ranked=["x"], allowzero=1), feeds, target, expected)
 
 
 @pytest.mark.parametrize("data", [np.array([["a", "b"]], object), np.int64([[2**53 + 1, -1]]), np.array([[True]])])

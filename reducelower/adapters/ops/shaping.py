@@ -34,7 +34,8 @@ def _lower_allowzero(node: NodeProto, scope: Scope) -> Outcome:
     shape = scope.constant(node.input[1])
     body = Writer(node, scope)
     if shape is None:
-        return body.yields_reshaped(node.input[0], node.input[1], scope.needed_element_type(node.input[0]))
+        element_type = scope.needed_element_type(node.input[0])
+        return body.yields_reshaped(node.input[0], node.input[1], element_type, may_infer=True)
     zeros = int((shape == 0).sum())
     if zeros == 0:
         return None
