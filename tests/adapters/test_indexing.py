@@ -64,6 +64,17 @@ def test_scatter_nd_below_11(rank: int, count: int, given: str, target: int) -> 
     assert_same(made, feeds, target, expected)
 
 
+@pytest.mark.parametrize("target", [10, 9])
+@pytest.mark.parametrize(("shape", "count"), [((1, 0), 1), ((0, 3), 0), ((2, 3), 0), ((2, 3), 1)])
+def test_rows_without_elements_are_scattered(shape: tuple[int, ...], count: int, target: int) -> None:
+    data, indices, updates = floats(*shape), np.zeros((count, 1), np.int64), floats(count, *shape[1:], seed=1)
+    expected = data.copy()
+    expected[indices[:, 0]] = updates
+    made = one("ScatterND", {"x": data, "i": indices, "u": updates}, 14, ranked=["x", "u"])
+    made.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "n"
+    assert_same(made, {"x": data, "i": indices, "u": updates}, target, expected)
+
+
 @pytest.mark.parametrize("axis", [0, -1])
 def test_scatter_elements_was_scatter(axis: int) -> None:
     indices = np.array([[[0, 1, -1]]], np.int64)

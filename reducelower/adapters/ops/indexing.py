@@ -165,16 +165,22 @@ def _rest(body: Writer, sizes: str) -> str:
 
 @expresses("ScatterND", opset=10, reads=11)
 def _scatter_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """Scatter over data, updates and their places written out in one row each."""
-    shape = scope.shape(node.input[0])
+    """Scatter over data, updates and their places written out in one row each; what has no elements stays so."""
+    data = node.input[0]
+    shape = scope.shape(data)
     body = Writer(node, scope)
     if shape is not None and 0 in shape:
-        return body.yields("Identity", node.input[0])
-    places, sizes = _places_of_rows(body)
-    places, data, updates = (
-        body.add("Reshape", name, body.number(-1), tail="flat") for name in (places, node.input[0], node.input[2])
-    )
-    return body.yields("Reshape", body.add("Scatter", data, places, updates, tail="scattered", axis=0), sizes)
+        return body.yields("Identity", data)
+
+    def scattered() -> str:
+        places, sizes = _places_of_rows(body)
+        rows = [body.add("Reshape", name, body.number(-1), tail="flat") for name in (data, places, node.input[2])]
+        return body.add("Reshape", body.add("Scatter", *rows, tail="scattered", axis=0), sizes)
+
+    if shape is None or None in shape:
+        return body.yields_either(body.is_empty(data), lambda: data, scattered, scope.needed_element_type(data))
+    scattered()
+    return body.yields_last()
 
 
 def _places_of_rows(body: Writer) -> tuple[str, str]:
