@@ -74,10 +74,11 @@ class Writer:
         is_made_last = bool(self.nodes) and self.nodes[-1].output[:] == [name]
         return self.yields_last() if is_made_last else self.yields("Identity", name)
 
-    def yields_last(self, place: int = 0) -> list[NodeProto]:
-        """Let an output of the last node be the first output of the replaced node; returns all nodes so far."""
-        self.nodes[-1].output[place] = self.node.output[0]
-        copy_marks(self.node, self.nodes[-1])
+    def yields_last(self, place: int = 0, output: int = 0) -> list[NodeProto]:
+        """Let an output of the last node be an output of the replaced node; returns all nodes so far."""
+        self.nodes[-1].output[place] = self.node.output[output]
+        if output == 0:
+            copy_marks(self.node, self.nodes[-1])
         return self.nodes
 
     def yields_either(

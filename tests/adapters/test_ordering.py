@@ -142,6 +142,26 @@ def test_numbers_that_no_float_holds_are_put_in_order(axis: int, largest: int, t
     np.testing.assert_array_equal(found, places)
 
 
+@pytest.mark.parametrize("ranked", [[], ["x"]])
+@pytest.mark.parametrize("given", ["constants", "computed"])
+@pytest.mark.parametrize("largest", [1, 0])
+@pytest.mark.parametrize(
+    ("shape", "axis", "count"),
+    [((2, 3, 0), 1, 3), ((2, 0, 3), 1, 0), ((0, 3), 1, 2), ((0,), 0, 0), ((2, 3), 0, 0), ((3, 2), -2, 2)],
+)
+def test_the_largest_of_none_and_none_of_the_largest_are_empty(
+    shape: tuple[int, ...], axis: int, count: int, largest: int, given: str, ranked: list[str]
+) -> None:
+    data = np.random.default_rng(6).integers(-(2**63), 2**63, shape, dtype=np.int64)
+    places = np.argsort(data if not largest else -1 - data, axis=axis, kind="stable").take(range(count), axis=axis)
+    k = {"k": int64s(count)}
+    feeds = {"x": data} | (k if given == "computed" else {})
+    made = one("TopK", feeds, 18, constants=k if given == "constants" else None, inputs=["x", "k"],
+               outputs=["y", "i"], axis=axis, largest=largest, ranked=ranked)  # fmt: skip
+    for target in (10, 9):
+        assert_same(made, feeds, target, np.take_along_axis(data, places, axis), places)
+
+
 def test_how_many_are_taken_may_be_computed_where_all_can_be_put_in_order() -> None:
     data = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
     feeds = {"x": data, "k": np.array([2])}

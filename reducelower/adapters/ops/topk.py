@@ -6,6 +6,8 @@ https://onnx.ai/onnx/operators/onnx__ArgMax.html (11, 12).
 
 from __future__ import annotations
 
+from functools import partial
+
 from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
@@ -142,24 +144,35 @@ def _of_int64(body: Writer, data: str) -> list[NodeProto]:
     """TopK of numbers that no float holds: put in order by their lower half, and then, ties kept, by the upper one.
 
     Both halves are exact in double, and of equal ones the lower index comes first. Rows are written out in one, so that
-    places in them can be looked up.
+    places in them can be looked up. Results without elements are a slice of the data, whatever is in it: no Reshape
+    brings anything to their shape.
     """
     node, scope = body.node, body.scope
     rank = scope.needed_rank(node.input[0])
     axis = from_the_front(int(value_of(node, "axis", -1)), rank)
+    known, count = scope.shape(node.input[0]), body.constant_input(1)
+
+    def uppermost() -> tuple[str, ...]:
+        return data, body.number(0), node.input[1], body.number(axis)
+
+    if (known is not None and 0 in known) or (count is not None and not count.any()):
+        for output in filter(body.wants, (0, 1)):
+            body.yields("Slice", *uppermost(), output=output)
+        return body.nodes
+    has_elements = known is not None and all(known) and count is not None
     order = [*(place for place in range(rank) if place != axis), axis]
     back = [order.index(place) for place in range(rank)]
     all_in_one = body.integers([-1], "all_in_one")
     turned = data if axis == rank - 1 else body.add("Transpose", data, tail="turned", perm=order)
     shape = body.add("Shape", turned)
-    known = scope.shape(node.input[0])
     size = None if known is None else known[axis]
     last = body.integers([rank - 1], "last_axis")
-    length = (
-        body.add("Gather", shape, last, tail="length", axis=0)
-        if size is None
-        else body.integers([size], f"length_{size}")
-    )
+    if size is not None:
+        length = body.integers([size], f"length_{size}")
+    else:
+        length = body.add("Gather", shape, last, tail="size", axis=0)
+        is_none = body.add("Equal", length, body.number(0), tail="is_none")
+        length = body.add("Where", is_none, body.number(1), length, tail="length")  # as good for rows that are none
     rows = body.add("Reshape", turned, body.add("Concat", all_in_one, length, tail="rows", axis=0))
     half = body.integers(1 << 32, "half")
     upper = body.add("Div", rows, half, tail="upper")
@@ -178,11 +191,21 @@ def _of_int64(body: Writer, data: str) -> list[NodeProto]:
     places = taken(first, second, "places")
     around = body.add("Slice", shape, body.integers([0], "at"), last, tail="around")
     whole = body.add("Concat", around, node.input[1], tail="whole_shape", axis=0)
+    nothing = "" if has_elements else body.add("Slice", *uppermost(), tail="nothing")
+    is_empty = nothing and body.is_empty(nothing)
+
+    def unfolded(found: str) -> str:
+        name = body.add("Reshape", found, whole)
+        return name if axis == rank - 1 else body.add("Transpose", name, tail="turned_back", perm=back)
+
     for output, found in ((0, taken(rows, places, "values")), (1, places)):
-        if body.wants(output) and axis == rank - 1:
-            body.yields("Reshape", found, whole, output=output)
-        elif body.wants(output):
-            body.yields("Transpose", body.add("Reshape", found, whole), output=output, perm=back)
+        if not body.wants(output):
+            continue
+        if has_elements:
+            unfolded(found)
+        else:
+            body.either(is_empty, lambda: nothing, partial(unfolded, found), TensorProto.INT64, "either")
+        body.yields_last(output=output)
     return body.nodes
 
 
