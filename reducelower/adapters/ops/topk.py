@@ -58,14 +58,15 @@ def _lower_count(node: NodeProto, scope: Scope) -> Outcome:
     if scope.reference(node.input[1]) is not None:
         return None
     count = scope.constant(node.input[1])
-    if count is None:
-        return _first_of_all(node, scope)
-    if count.reshape(-1)[0] > 0:
+    if count is not None and count.reshape(-1)[0] > 0:
         return None
-    body = Writer(node, scope)
     axis = int(value_of(node, "axis", -1))
     if axis < 0:
         axis = from_the_front(axis, scope.needed_rank(node.input[0]))
+    shape = scope.shape(node.input[0])
+    if count is None and (shape is None or shape[axis] != 0):
+        return _first_of_all(node, scope)
+    body = Writer(node, scope)
     if body.wants(1):
         empty = body.add("Slice", node.input[0], tail="none", starts=[0], ends=[0], axes=[axis])
         body.yields("Cast", empty, output=1, to=TensorProto.INT64)
