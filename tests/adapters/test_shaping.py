@@ -63,6 +63,15 @@ def test_gather_nd_in_batches(batch_dims: int, target: int, given: str) -> None:
     assert_same(made, feeds, target, expected)
 
 
+def test_gather_nd_of_batches_that_contradict_each_other_is_refused() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[2,2,3] x) => (float[a,b] y) <int64[1,4,1] i = {0, 1, 2, 0}> { y = GatherND <batch_dims = 2> (x, i) }"""
+    )
+    with pytest.raises(reducelower.ConversionError, match="batch axis 0 is of size 2 in its data and 1 in its indices"):
+        reducelower.convert_version(model, 9)
+
+
 @pytest.mark.parametrize("target", [11, 9, 7])
 def test_dropout_outside_of_training_passes_data_through(target: int) -> None:
     made = one("Dropout", {"x": X}, 13, constants={"r": np.float32(0.3), "t": np.array(False)})

@@ -75,13 +75,18 @@ def without_batches(node: NodeProto, scope: Scope) -> list[NodeProto]:
     shapes = [scope.shape(name) for name in (data, indices)]
     sizes = []
     for axis in range(batches):
-        size = next((shape[axis] for shape in shapes if shape is not None and shape[axis] is not None), None)
-        if size is None:
+        stated = [size for shape in shapes if shape is not None and (size := shape[axis]) is not None]
+        if not stated:
             raise RefusedError(
                 f"it uses batch_dims={batches} and the size of batch axis {axis} is not known",
                 "opset 12 is the oldest that has batch_dims",
             )
-        sizes.append(size)
+        if stated[0] != stated[-1]:
+            raise RefusedError(
+                f"batch axis {axis} is of size {stated[0]} in its data and {stated[-1]} in its indices",
+                "correct the shapes that the model states",
+            )
+        sizes.append(stated[0])
     places = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1)
     places = places.reshape(*sizes, *[1] * (rank - 1 - batches), batches).astype(np.int64)
     body = Writer(node, scope)
