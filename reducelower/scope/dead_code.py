@@ -73,6 +73,7 @@ def _remove(names: set[str], home: GraphScope, edit: Edited) -> None:
     if isinstance(home.holder, GraphProto):
         remove_named(home.holder.initializer, names, home.initializers)
     remove_named(home.holder.value_info, names, home.stated_places)
+    home.note_removed()
 
 
 def _remove_node(edit: Edited, index: int) -> None:

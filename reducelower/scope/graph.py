@@ -197,12 +197,7 @@ class GraphScope:
         place = self.initializers.get(name)
         if added is not None or place is None or not isinstance(self.holder, GraphProto):
             return added
-        tensors = self.holder.initializer
-        if place >= len(tensors) or tensors[place].name != name:
-            # Those that are read no more have gone since.
-            self.initializers = _places(tensors)
-            return self._initializer(name)
-        return tensors[place]
+        return self.holder.initializer[place]
 
     def _holds(self, name: str) -> bool:
         return name in self._adopted or name in self.initializers
@@ -500,15 +495,8 @@ class GraphScope:
         """The type that the graph itself states of a value."""
         if name in self._outside_nodes:
             return self._outside_nodes[name]
-        values = self.holder.value_info
         place = self.stated_places.get(name)
-        if place is None:
-            return None
-        if place >= len(values) or values[place].name != name:
-            # Types of constants that are read no more have gone since.
-            self.stated_places = _places(values)
-            return self._stated_type(name)
-        return values[place].type
+        return None if place is None else self.holder.value_info[place].type
 
     @cached_property
     def stated_places(self) -> dict[str, int]:
@@ -600,6 +588,11 @@ class GraphScope:
         """Let the graph state the type of a value, unless it does or is a function, which cannot."""
         if isinstance(self.holder, GraphProto) and not self._states(name):
             self.holder.MergeFromString(entry(name.encode(), value_type))
+
+    def note_removed(self) -> None:
+        """Note that constants, and types that were stated, have gone, so that others stand where they stood."""
+        for places in ("initializers", "stated_places"):
+            self.__dict__.pop(places, None)
 
     def release(self, name: str) -> None:
         """Note that a node no longer reads a constant, which may go if nothing else reads it."""
