@@ -336,7 +336,7 @@ class GraphScope:
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor (`TensorProto.DataType`); None if unknown or not a tensor."""
         home = self.home(name)
-        if name not in home._described and not self.ground.element_types:
+        if not home._is_described(name) and not self.ground.element_types:
             sole = home._sole_element_type
             if sole is not None:
                 return sole
@@ -402,7 +402,7 @@ class GraphScope:
     def states_type(self, name: str) -> bool:
         """Whether the type of a value is stated, or its value, which tells it."""
         home = self.home(name)
-        if name not in home._described:
+        if not home._is_described(name):
             return False
         if home._holds(name) or name in home.constant_nodes:
             return True
@@ -467,7 +467,7 @@ class GraphScope:
         if declared is not None:
             return declared
         home = self.home(name)
-        if name not in home._described:
+        if not home._is_described(name):
             sole = home._sole_element_type
             if sole is not None:
                 return sole
@@ -482,10 +482,9 @@ class GraphScope:
         source = self.ground.source
         return None if self.key != () or source.has_run else source.sole_element_type
 
-    @cached_property
-    def _described(self) -> set[str]:
-        """The values that are constants, or of which the graph itself states a type."""
-        return {*self.stated_places, *self._outside_nodes, *self.initializers, *self.constant_nodes}
+    def _is_described(self, name: str) -> bool:
+        """Whether a value is a constant, or the graph itself states its type."""
+        return self._states(name) or self._holds(name) or name in self.constant_nodes
 
     def _states(self, name: str) -> bool:
         """Whether the graph itself states the type of a value."""
@@ -544,7 +543,6 @@ class GraphScope:
         self._adopted[name] = kept
         self._constants.pop(name, None)
         self._defined.add(name)
-        self._described.add(name)
         if isinstance(self.holder, GraphProto) and self.writes_initializers:
             self.holder.initializer.append(kept)
         else:
