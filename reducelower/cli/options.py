@@ -105,6 +105,12 @@ def _time(ctx: click.Context, param: click.Parameter, seconds: float) -> float:
     return seconds
 
 
+def _error(ctx: click.Context, param: click.Parameter, largest: float | None) -> float | None:
+    if largest is not None and not math.isfinite(largest):
+        raise click.BadParameter(f"{largest} is not an error to stay below", ctx, param)
+    return largest
+
+
 def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, ...]) -> tuple[str, ...]:
     """The runtimes, most of which are optional: asking for one that is not there is no verification."""
     for name in runtimes:
@@ -288,9 +294,16 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
         "--rtol",
         type=click.FloatRange(min=0),
         metavar="R",
+        callback=_error,
         help="Largest relative error of a float, of its own magnitude; beside the ULP that --tolerance sets.",
     ),
-    click.option("--atol", type=click.FloatRange(min=0), metavar="A", help="Largest absolute error of a float."),
+    click.option(
+        "--atol",
+        type=click.FloatRange(min=0),
+        metavar="A",
+        callback=_error,
+        help="Largest absolute error of a float.",
+    ),
     click.option(
         "--verify-budget",
         "budget",

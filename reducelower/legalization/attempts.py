@@ -35,24 +35,30 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
         ContradictionError: dropping them does not help.
         ValueError: the target makes no sense.
     """
+    draft, plan = _attempt_at_its_width(source, target, settings, report=report)
+    if not (plan.refusals and _has_too_narrow(source.message, plan, settings)):
+        return draft, plan
+    from reducelower.legalization.widening import hold_in_wider, told_of_source
+
+    wide = ModelProto()
+    wide.CopyFrom(source.message)
+    held = hold_in_wider(wide, plan.target.opset or 0, folder_of(settings))
+    draft, plan = _attempt_at_its_width(Document.of_message(wide), target, settings, report=report)
+    return draft, told_of_source(plan, held, source.message, wide)
+
+
+def _attempt_at_its_width(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
+    """The same with integers as narrow as they are."""
     draft, plan = _without_stale(source, target, settings, report=report)
-    if plan.refusals and _has_too_narrow(source.message, plan, settings):
-        from reducelower.legalization.widening import hold_in_wider, told_of_source
+    if not _contradicts_in_loops(source, draft, plan):
+        return draft, plan
+    from reducelower.legalization.repair import drop_shapes_in_loops
 
-        wide = ModelProto()
-        wide.CopyFrom(source.message)
-        held = hold_in_wider(wide, plan.target.opset or 0, folder_of(settings))
-        draft, plan = attempt(Document.of_message(wide), target, settings, report=report)
-        return draft, told_of_source(plan, held, source.message, wide)
-    if _contradicts_in_loops(source, draft, plan):
-        from reducelower.legalization.repair import drop_shapes_in_loops
-
-        open_model = ModelProto()
-        open_model.CopyFrom(source.message)
-        done = tuple(drop_shapes_in_loops(open_model))
-        draft, plan = _without_stale(Document.of_message(open_model), target, settings, report=report)
-        return draft, replace(plan, notes=(*done, *plan.notes))
-    return draft, plan
+    open_model = ModelProto()
+    open_model.CopyFrom(source.message)
+    done = tuple(drop_shapes_in_loops(open_model))
+    draft, plan = _without_stale(Document.of_message(open_model), target, settings, report=report)
+    return draft, replace(plan, notes=(*done, *plan.notes))
 
 
 def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:

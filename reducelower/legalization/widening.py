@@ -98,7 +98,8 @@ def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> Held:
     absent, types, names = _absent(opset), _types(model), Names(lambda: model, None)
     origins: list[list[int]] = []
     inner: set[str] = set()
-    for graph in _graphs(model):
+    # The inner ones first: nodes are copied on the way, with the graphs inside them.
+    for graph in reversed(_graphs(model)):
         for tensor in _tensors(graph):
             if tensor.data_type in absent:
                 _widen(tensor, absent[tensor.data_type].wide, str(base_dir))
@@ -112,7 +113,7 @@ def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> Held:
         del graph.node[:]
         graph.node.extend(node for nodes in fitted for node in nodes)
     said = f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
-    return Held(said, tuple(origins), frozenset(inner))
+    return Held(said, tuple(reversed(origins)), frozenset(inner))
 
 
 def told_of_source(plan: Plan, held: Held, source: ModelProto, wide: ModelProto) -> Plan:

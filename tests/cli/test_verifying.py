@@ -90,6 +90,14 @@ def test_a_relative_tolerance_widens_what_is_the_same(
     assert ran.status == status
 
 
+@pytest.mark.parametrize("option", ["--rtol", "--atol"])
+@pytest.mark.parametrize("largest", ["nan", "inf", "-1"])
+def test_a_tolerance_is_a_number(cli: Cli, tmp_path: Path, option: str, largest: str) -> None:
+    ran = cli("verify", scaled(tmp_path, "1.0"), scaled(tmp_path, "2.0"), f"{option}={largest}")
+    assert ran.status == 2
+    assert option in ran.err
+
+
 @pytest.mark.parametrize(("absolute", "status"), [("1e-1", 0), ("1e-6", 1)])
 def test_an_absolute_tolerance_is_in_the_units_of_the_outputs(
     cli: Cli, tmp_path: Path, absolute: str, status: int

@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from ml_dtypes import int4, uint4
-from onnx import ModelProto, TensorProto, checker, numpy_helper, parser
+from onnx import ModelProto, TensorProto, checker, helper, numpy_helper, parser
 from onnx.external_data_helper import set_external_data
 
 import reducelower
@@ -102,6 +102,28 @@ def test_it_is_said_and_the_weights_are_of_eight_bits() -> None:
     reducelower.convert_version(model, 18, in_place=True)
     assert model == made.model
     np.testing.assert_array_equal(run(model), expected)
+
+
+@pytest.mark.parametrize("target", [9, 13, 20])
+@pytest.mark.parametrize("held_by", ["a Constant node", "an initializer"])
+def test_those_inside_of_branches_are_held_as_well(held_by: str, target: int) -> None:
+    values = {True: [1, -8, 7, 0], False: [-1, 2, -3, 4]}
+    model = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21]> g (bool c) => (double[4] y) {
+            y = If (c) < then_branch = a () => (double[4] p) { p = Cast <to = 11> (k) },
+                         else_branch = b () => (double[4] q) { n = Cast <to = 22> (k2)  q = Cast <to = 11> (n) } > }"""
+    )
+    for attribute, (name, given) in zip(model.graph.node[0].attribute, (("k", True), ("k2", False)), strict=True):
+        tensor = helper.make_tensor(name, TensorProto.INT4, [4], values[given])
+        if held_by == "an initializer":
+            attribute.g.initializer.append(tensor)
+        else:
+            attribute.g.node.insert(0, helper.make_node("Constant", [], [name], value=tensor))
+    result = reducelower.convert_version(model, target)
+    checker.check_model(result, full_check=True)
+    session = onnxruntime.InferenceSession(result.SerializeToString())
+    for given, expected in values.items():
+        np.testing.assert_array_equal(session.run(None, {"c": np.array(given)})[0], expected)
 
 
 def test_from_opset_21_on_they_stay_as_they_are() -> None:
