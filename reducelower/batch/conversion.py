@@ -16,6 +16,7 @@ from reducelower.batch.task import OnStep, Step, Task
 from reducelower.errors import ConversionError
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
+from reducelower.model.declared import names_in
 from reducelower.model.document import Document
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Book, Settings, Target
@@ -244,11 +245,12 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
     from reducelower.recompose import known_operators
 
     wanted = set(settings.raised or known_operators(_books(settings))) - target.without
-    asked = {**settings.for_engine(), "target": target}
+    settings = _declared_of(document, settings)
     raised, plan = _raised(document, settings, sorted(wanted))
     # Parts of what is not raised may look like other operators, of which there is nothing to say.
     notes, wrong = list(plan.notes), dict[str, str]()
     while target.runtime is not None:
+        asked = {**_declared_of(raised, settings).for_engine(), "target": target}
         again = check(raised.message, **asked, base_dir=settings.base_dir)
         found = {site.op_type: f"on {target.runtime}, {site.because}" for site in again.sites}
         found |= {refusal.operator: refusal.reason for refusal in again.refusals}
@@ -259,6 +261,17 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
         raised, plan = _raised(document, settings, sorted(wanted - wrong.keys()))
     notes += [f"{name} was not raised: {why}" for name, why in sorted(wrong.items())]
     return raised, replace(plan, notes=tuple(notes))
+
+
+def _declared_of(document: Document, settings: Settings) -> Settings:
+    """The settings without what is declared of values that a model has no more, for rewriting took them away."""
+    names = names_in(document.message)
+    types, ranks = settings.element_types or {}, settings.ranks or {}
+    return replace(
+        settings,
+        element_types={name: types[name] for name in types.keys() & names},
+        ranks={name: ranks[name] for name in ranks.keys() & names},
+    )
 
 
 def _books(settings: Settings) -> tuple[Book, ...]:

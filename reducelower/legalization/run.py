@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,14 +17,13 @@ from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.legalization.memo import Memo
 from reducelower.legalization.memo.memory import kept
-from reducelower.model.declared import undefined
+from reducelower.model.declared import objection
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
-from reducelower.model.inference import skeleton
+from reducelower.model.inference import infer_strictly, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.model.sole_type import sole_element_type
-from reducelower.model.suggestions import did_you_mean
 from reducelower.model.validate import what_is_wrong_with_calls
 from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
@@ -34,7 +33,7 @@ from reducelower.scope.ground import Ground
 if TYPE_CHECKING:
     from reducelower.scope.values import Values
 
-__all__ = ["folder_of", "ground_of", "run", "source_opset"]
+__all__ = ["declared_wrongly", "folder_of", "ground_of", "run", "source_opset"]
 
 _BRANCHES_MAY_DIFFER = 11
 _CASTS_TELL_TYPES = 6
@@ -68,7 +67,7 @@ def run(
     old_ir = model.ir_version
     if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.bare)):
         problem = Refusal("graph", "", "", wrong, "inline the functions first")
-    problem = problem or _left_behind(model, opset, goal) or _declared_of_nothing(source, settings)
+    problem = problem or _left_behind(model, opset, goal) or declared_wrongly(source.bare, settings)
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
@@ -146,14 +145,17 @@ def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
     return None
 
 
-def _declared_of_nothing(source: Document, settings: Settings) -> Refusal | None:
-    """Types and ranks declared of what is no value of the model."""
-    for what, declared in (("element type", settings.element_types), ("rank", settings.ranks)):
-        unknown, known = undefined(source.bare, declared) if declared else ([], set())
-        if unknown:
-            reason = f"no value of the model is named {unknown[0]!r}, whose {what} is declared"
-            return Refusal("graph", "", "", f"{reason}{did_you_mean(unknown[0], known)}", "name a value of the model")
-    return None
+def declared_wrongly(model: ModelProto, settings: Settings) -> Refusal | None:
+    """Types and ranks declared of what is no value of the model, or of values that have others."""
+    if not settings.element_types and not settings.ranks:
+        return None
+    reason = objection(infer_strictly(skeleton(model))[0], _parsed(settings.element_types), settings.ranks or {})
+    hint = "declare only what the model does not state, by the names of its values"
+    return Refusal("graph", "", "", reason, hint) if reason else None
+
+
+def _parsed(element_types: Mapping[str, str] | None) -> dict[str, int]:
+    return {name: parse_element_type(given) for name, given in (element_types or {}).items()}
 
 
 def _untyped_function(draft: Draft) -> Refusal | None:
@@ -191,7 +193,7 @@ def ground_of(
 ) -> Ground:
     """What all scopes of a run over a model stand on; the arguments are those of `run` and `Ground`."""
     assert target.opset is not None
-    element_types = {name: parse_element_type(given) for name, given in (settings.element_types or {}).items()}
+    element_types = _parsed(settings.element_types)
     ranks = settings.ranks or {}
     return Ground(
         Names(lambda: source.bare, searchable),

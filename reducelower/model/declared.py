@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from onnx import FunctionProto, GraphProto, ModelProto, TypeProto
 
 from reducelower.model.graph import bodies, subgraphs
+from reducelower.model.schemas import element_type_name
+from reducelower.model.suggestions import did_you_mean
 
-__all__ = ["declare", "undefined"]
+__all__ = ["declare", "names_in", "objection"]
 
 
 def declare(graph: GraphProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
@@ -42,12 +44,49 @@ def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> 
             tensor.shape.dim.add()
 
 
-def undefined(model: ModelProto, names: Collection[str]) -> tuple[list[str], set[str]]:
-    """Those of some names that no graph or function of a model gives to a value, and the names that there are."""
-    known: set[str] = set()
-    for _, holder in bodies(model):
-        known.update(_defined_in(holder))
-    return sorted(set(names) - known), known
+def objection(model: ModelProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> str:
+    """What a model has against what is declared of its values, in a sentence; empty where nothing is.
+
+    A name that graphs give to several values may be declared as long as one of them leaves it open, or is as declared.
+
+    Args:
+        model: its types as far as inference finds them, without what is declared.
+        element_types: as of `declare`, as are the ranks.
+    """
+    known = names_in(model)
+    types = [(set(_defined_in(holder)), _types_in(holder)) for _, holder in bodies(model)]
+    kinds: tuple[tuple[str, Mapping[str, int], Callable[[int], str]], ...] = (
+        ("element type", element_types, element_type_name),
+        ("rank", ranks, str),
+    )
+    for at, (what, declared, spelled) in enumerate(kinds):
+        for name, given in sorted(declared.items()):
+            if name not in known:
+                return f"no value of the model is named {name!r}, whose {what} is declared{did_you_mean(name, known)}"
+            found = {stated.get(name, (None, None))[at] for names, stated in types if name in names}
+            if not found & {None, given}:
+                there = spelled(min(each for each in found if each is not None))
+                return f"the {what} of {name!r} is {there}, and {spelled(given)} is declared of it"
+    return ""
+
+
+def names_in(model: ModelProto) -> set[str]:
+    """The names that the graphs and functions of a model give to values."""
+    return {name for _, holder in bodies(model) for name in _defined_in(holder)}
+
+
+def _types_in(holder: GraphProto | FunctionProto) -> dict[str, tuple[int | None, int | None]]:
+    """Element type and rank by name, as far as a graph or function states them."""
+    stated = list(holder.value_info)
+    found: dict[str, tuple[int | None, int | None]] = {}
+    if isinstance(holder, GraphProto):
+        stated += [*holder.output, *holder.input]
+        found = {tensor.name: (tensor.data_type, len(tensor.dims)) for tensor in holder.initializer}
+    for value in stated:
+        tensor_type = value.type.tensor_type
+        rank = len(tensor_type.shape.dim) if tensor_type.HasField("shape") else None
+        found[value.name] = (tensor_type.elem_type or None, rank)
+    return found
 
 
 def _defined_in(holder: GraphProto | FunctionProto) -> Iterator[str]:

@@ -12,6 +12,7 @@ from onnx import ModelProto
 from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
+from reducelower.legalization.run import declared_wrongly
 from reducelower.model.census import Census
 from reducelower.model.document import Document
 from reducelower.model.graph import kind_may_hold_graphs
@@ -74,7 +75,8 @@ def raise_reductions(
         The model with composite operators; one without any form comes back as it was.
 
     Raises:
-        ConversionError: the model imports no opset version that the installed onnx knows, or is not valid.
+        ConversionError: the model imports no opset version that the installed onnx knows, or is not valid, or what is
+            declared of its values is not so.
         ValueError: there are no forms for an operator of `ops`, or there is no such element type.
 
     Example:
@@ -126,6 +128,8 @@ def raise_with_plan(
     as_it_is = _as_it_is(model)
     if as_it_is.refusals:
         raise ConversionError(as_it_is.refusals)
+    if wrong := declared_wrongly(model, settings):
+        raise ConversionError([wrong])
     result, before = model, model
     if in_place:
         before = skeleton(model)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -63,6 +65,50 @@ def test_a_declared_rank_breaks_nothing_that_works_without(op_type: str, target:
 def test_what_is_declared_of_no_value_is_refused(declared: dict[str, dict[str, object]]) -> None:
     with pytest.raises(ConversionError, match="no value of the model is named 'hh'"):
         reducelower.convert_version(behind_unknown("ReduceMax"), 13, **declared)  # type: ignore[arg-type]
+
+
+KNOWN = """<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x, int64[K] a) => (float[P, Q] y)
+<float[3] w = {1, 2, 3}> { h = Add (x, w) y = ReduceMax (h, a) }"""
+
+# What is declared, and what the refusal says of it: of what is stated, an initializer, and what follows from both.
+CONTRARY: list[tuple[dict[str, dict[str, object]], str]] = [
+    ({"ranks": {"x": 3}}, "the rank of 'x' is 2, and 3 is declared of it"),
+    ({"ranks": {"w": 2}}, "the rank of 'w' is 1, and 2 is declared of it"),
+    ({"ranks": {"h": 0}}, "the rank of 'h' is 2, and 0 is declared of it"),
+    ({"element_types": {"y": "string"}}, "the element type of 'y' is float, and string is declared of it"),
+    ({"element_types": {"h": "float16"}}, "the element type of 'h' is float, and float16 is declared of it"),
+]
+
+
+@pytest.mark.parametrize(("declared", "said"), CONTRARY)
+@pytest.mark.parametrize(
+    "rewrite",
+    [reducelower.expand, reducelower.raise_reductions, partial(reducelower.convert_version, target_version=13)],
+)
+def test_what_the_model_says_otherwise_is_refused(
+    rewrite: Callable[..., object], declared: dict[str, dict[str, object]], said: str
+) -> None:
+    with pytest.raises(ConversionError, match=said):
+        rewrite(parser.parse_model(KNOWN), **declared)
+
+
+def test_what_the_model_says_too_may_be_declared() -> None:
+    declared: dict[str, dict[str, object]] = {
+        "ranks": {"x": 2, "h": 2, "w": 1},
+        "element_types": {"x": "float32", "h": "float"},
+    }
+    reducelower.convert_version(parser.parse_model(KNOWN), 13, **declared)  # type: ignore[arg-type]
+
+
+def test_a_name_of_several_values_may_be_declared_while_one_of_them_leaves_it_open() -> None:
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18, "my": 1]>
+        g (bool c, float[2, 3] x) => (float[P, Q] y) {
+            y = If (c) <then_branch = t () => (float[P, Q] p) { v = Abs (x) p = ReduceL1 (v) },
+                        else_branch = e () => (float[P, Q] q) { v = my.Foo (x) q = ReduceL1 (v) }>
+        }""")
+    reducelower.convert_version(model, 13, ranks={"v": 3})
+    with pytest.raises(ConversionError, match="the rank of 'p' is 2"):
+        reducelower.convert_version(model, 13, ranks={"p": 3})
 
 
 def test_the_type_of_an_input_follows_from_the_stated_type_of_the_output() -> None:
