@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -20,6 +19,7 @@ from reducelower.cli.types import (
     RULES,
     RUNTIME,
     TOLERANCE,
+    Number,
     Pairs,
     ParamType,
 )
@@ -97,18 +97,6 @@ def _mapping(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[s
 
 def _by_element_type(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
     return {ELEMENT_TYPE.convert(name, param, ctx): value for name, value in pairs}
-
-
-def _time(ctx: click.Context, param: click.Parameter, seconds: float) -> float:
-    if math.isnan(seconds):
-        raise click.BadParameter("nan is not a time", ctx, param)
-    return seconds
-
-
-def _error(ctx: click.Context, param: click.Parameter, largest: float | None) -> float | None:
-    if largest is not None and not math.isfinite(largest):
-        raise click.BadParameter(f"{largest} is not an error to stay below", ctx, param)
-    return largest
 
 
 def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, ...]) -> tuple[str, ...]:
@@ -292,26 +280,23 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
     ),
     click.option(
         "--rtol",
-        type=click.FloatRange(min=0),
+        type=Number(min=0, finite=True),
         metavar="R",
-        callback=_error,
         help="Largest relative error of a float, of its own magnitude; beside the ULP that --tolerance sets.",
     ),
     click.option(
         "--atol",
-        type=click.FloatRange(min=0),
+        type=Number(min=0, finite=True),
         metavar="A",
-        callback=_error,
         help="Largest absolute error of a float.",
     ),
     click.option(
         "--verify-budget",
         "budget",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         default=60.0,
         show_default=True,
         metavar="SECONDS",
-        callback=_time,
         help="Time for running the models.",
     ),
     click.option(

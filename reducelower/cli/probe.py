@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reducelower.cli.console import message, result
-from reducelower.cli.types import OPERATOR
+from reducelower.cli.types import OPERATOR, Number
 from reducelower.failures import DONE, SettingError
 from reducelower.model.suggestions import did_you_mean
 from reducelower.model.text import counted
@@ -49,11 +49,11 @@ __all__ = ["command"]
 @click.option("--results", metavar="FILE.jsonl", help="Keep every result here, and go on from what is there already.")
 @click.option("--op", "operators", type=OPERATOR, multiple=True, help="Operator to try; repeatable.  [default: all]")
 @click.option(
-    "--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True, metavar="SECONDS",
+    "--time-limit", type=Number(min=0, min_open=True), default=60.0, show_default=True, metavar="SECONDS",
     help="Time for one model; taking longer is a finding.",
 )  # fmt: skip
 @click.option(
-    "--tolerance", type=click.FloatRange(min=0, max=1), metavar="RELATIVE",
+    "--tolerance", type=Number(min=0, max=1), metavar="RELATIVE",
     help="How far floating-point results may be off: 4e-3 for what computes in float16.  [default: by element type]",
 )  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Workers side by side.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = [
     "RULES",
     "RUNTIME",
     "TOLERANCE",
+    "Number",
     "Pairs",
     "ParamType",
 ]
@@ -183,6 +185,25 @@ def _ir_version(text: str) -> str | int:
     if not 1 <= number <= IR_VERSION:
         raise ValueError(f"there is no IR version {number}; the onnx installed knows 1 to {IR_VERSION}")
     return number
+
+
+class Number(click.FloatRange):
+    """A number in a range, and not nan, which lies in every range of click's since it compares as neither in nor out.
+
+    Infinity is one where there is no largest number, unless `finite` is asked for.
+    """
+
+    def __init__(self, *, finite: bool = False, **bounds: Any) -> None:
+        """Take the bounds of click's range."""
+        super().__init__(**bounds)
+        self._finite = finite
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read a number, and refuse what is none."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number) or (self._finite and math.isinf(number)):
+            self.fail(f"{number} is not a {'finite ' if self._finite else ''}number", param, ctx)
+        return number
 
 
 class Pairs(ParamType):

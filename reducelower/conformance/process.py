@@ -161,7 +161,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             late.set()
             _kill(process)
 
-        timer = threading.Timer(seconds, stop)
+        timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), stop)
         timer.start()
         try:
             if request is not None:

@@ -189,7 +189,10 @@ def test_an_empty_name_is_not_the_current_folder(
     assert (tmp_path / "model.onnx").read_bytes() == data
 
 
-@pytest.mark.parametrize(("option", "value"), [("--seed", "-1"), ("--verify-budget", "nan")])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--seed", "-1"), ("--verify-budget", "nan"), ("--verify-budget", "0"), ("--verify-budget", "x")],
+)
 def test_numbers_that_make_no_sense_are_refused(cli: Cli, models: Path, option: str, value: str) -> None:
     model = models / "skl_gnb_13.onnx"
     ran = cli("verify", model, model, option, value)

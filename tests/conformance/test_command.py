@@ -124,6 +124,8 @@ def test_a_command_and_kept_results(cli: Cli, tmp_path: Path) -> None:
         (("--python", "fakes:nothing", "--op", "ReduceSum"), "not one case came out right"),
         (("--python", "fakes:right", "--report", "x.pdf"), "x.pdf: a report ends in one of .html, .json, .txt"),
         (("--python", "fakes:right", "--report", "no/where.html"), "there is no folder no"),
+        (("--python", "fakes:right", "--tolerance", "nan"), "'--tolerance': nan is not a number"),
+        (("--python", "fakes:right", "--time-limit", "nan"), "'--time-limit': nan is not a number"),
     ],
     ids=str,
 )

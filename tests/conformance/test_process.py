@@ -62,6 +62,11 @@ def test_after_the_time_limit_the_next_model_runs() -> None:
     assert hung.text == "no answer within 5 s"
 
 
+def test_a_model_may_take_as_long_as_it_likes() -> None:
+    (answer,) = run("right", PLAIN, time_limit=float("inf"))
+    assert answer.kind == "outputs"
+
+
 def test_leaving_is_a_crash_with_a_status() -> None:
     (answer,) = run("leaving", PLAIN)
     assert (answer.kind, answer.text) == ("crash", "it ended with exit status 7")
