@@ -75,7 +75,7 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
         ("put 2 nodes of graph 'g' in order, each behind those it reads from",)
     """
     check_arguments(model=model)
-    if what_is_wrong_with_calls(model):
+    if not model.HasField("graph") or what_is_wrong_with_calls(model):
         return Repaired(model, ())  # inference would follow the calls without end
     mended = model
     if not in_place:

@@ -17,6 +17,7 @@ from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.legalization.memo import Memo
 from reducelower.legalization.memo.memory import kept
+from reducelower.model.census import graph_field
 from reducelower.model.declared import objection
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
@@ -63,6 +64,8 @@ def run(
         versions_imported = [target.opset or latest_opset()]
         imports = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
     opset, problem = _source_opset(versions_imported)
+    if not problem and not _holds_graph(source):
+        problem = Refusal("graph", "", "", "the model holds no graph", "export it again")
     goal = _goal(target, opset)
     old_ir = model.ir_version
     if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.bare)):
@@ -118,6 +121,11 @@ def run(
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     carried = legalizer.nodes - len(sites)
     return Plan(opset, goal, tuple(sites), (), carried, (old_ir, model.ir_version), notes, unmended)
+
+
+def _holds_graph(source: Document) -> bool:
+    # Most are told from their bytes, without parsing them.
+    return (source.has_data and graph_field(source.data) is not None) or source.message.HasField("graph")
 
 
 def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -> Hashable:

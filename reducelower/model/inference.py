@@ -64,8 +64,9 @@ def skeleton(model: ModelProto) -> ModelProto:
     """A copy of the model whose initializers carry no weights; nothing large is copied on the way."""
     bare = ModelProto()
     _copy_fields(model, bare, but="graph")
-    _copy_fields(model.graph, bare.graph, but="initializer")
-    bare.graph.initializer.extend(map(without_values, model.graph.initializer))
+    if model.HasField("graph"):
+        _copy_fields(model.graph, bare.graph, but="initializer")
+        bare.graph.initializer.extend(map(without_values, model.graph.initializer))
     return bare
 
 

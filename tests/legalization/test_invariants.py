@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -434,6 +436,18 @@ def test_an_element_type_can_be_declared() -> None:
         reducelower.convert_version(model, 18)
     converted = reducelower.convert_version(model, 18, element_types={"z": "bool"})
     assert "Cast" in {node.op_type for node in converted.graph.node}
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("rewrite", [partial(reducelower.convert_version, target_version=13), reducelower.expand])
+def test_a_model_without_a_graph_is_refused_and_gets_none(rewrite: Callable[..., ModelProto], in_place: bool) -> None:
+    model = ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 18)])
+    with pytest.raises(ConversionError, match="the model holds no graph"):
+        rewrite(model, in_place=in_place)
+    with pytest.raises(ConversionError, match="the model holds no graph"):
+        reducelower.convert_bytes(model.SerializeToString(), 13)
+    assert not model.HasField("graph")
+    assert not reducelower.repair(model).model.HasField("graph")
 
 
 def test_graphs_for_training_are_not_left_behind() -> None:
