@@ -12,8 +12,8 @@ from reducelower.batch.stand_ins import states_every_shape, with_every_shape_sta
 from reducelower.files import all_graphs
 from reducelower.model.document import Document
 from reducelower.model.inference import skeleton
-from reducelower.model.schemas import DEFAULT_DOMAINS, first_version, is_runtime_name, versions
-from reducelower.model.suggestions import did_you_mean, operator_names
+from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, first_version, is_runtime_name, versions
+from reducelower.model.suggestions import did_you_mean
 from reducelower.model.validate import what_is_wrong_with_calls
 
 __all__ = ["contradicts_itself", "what_is_wrong", "what_is_wrong_with_source"]
@@ -115,7 +115,7 @@ def _unknown_operator(operator: str, opset: int) -> str:
         return f"it imports opset {opset}, and there is no such opset; correct opset_import"
     if known := versions(operator):
         return f"{operator} does not exist at opset {opset}; it came with opset {known[0]}"
-    return f"ONNX has no operator {operator!r}{did_you_mean(operator, operator_names())}"
+    return f"ONNX has no operator {operator!r}{did_you_mean(operator, all_operators())}"
 
 
 def _first_line(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["did_you_mean", "operator_names"]
+__all__ = ["did_you_mean"]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -14,10 +14,3 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     by_spelling = {other.lower(): other for other in known}
     near = get_close_matches(name.lower(), by_spelling, n=1, cutoff=0.6)
     return f"; did you mean {by_spelling[near[0]]!r}?" if near else ""
-
-
-def operator_names() -> set[str]:
-    """Every operator of the default domain that the installed onnx has, at whatever opset version."""
-    from onnx.defs import get_all_schemas_with_history
-
-    return {schema.name for schema in get_all_schemas_with_history() if schema.domain == ""}

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, fields
 from datetime import date
 from typing import Annotated, Literal, get_args
 
-from reducelower.model.schemas import element_type_name, parse_element_type
+from reducelower.model.schemas import all_operators, element_type_name, parse_element_type
 from reducelower.model.schemas import versions as versions_of
-from reducelower.model.suggestions import did_you_mean, operator_names
+from reducelower.model.suggestions import did_you_mean
 from reducelower.runtimes.ranges import Ranges
 from reducelower.runtimes.structure import HINT, KEY
 from reducelower.runtimes.versions import Versions
@@ -42,7 +42,7 @@ def _no_operator(name: str) -> str:
     """What is wrong with the name of an operator, if anything."""
     if name.endswith(ANY_OPERATOR) or versions_of(name):
         return ""
-    return f"names {name!r}, which is not an operator{did_you_mean(name, operator_names())}"
+    return f"names {name!r}, which is not an operator{did_you_mean(name, all_operators())}"
 
 
 def _no_element_type(name: str) -> str:
