@@ -199,7 +199,8 @@ def _matches(pattern: str) -> list[Input]:
 def folder_of(path: str) -> Path:
     """The folder that a file is in; of a link, the one that it leads to, as far as it leads anywhere."""
     place = Path(path)
-    return Path(os.path.realpath(place) if place.is_symlink() else place).parent
+    # Unlike Path.is_symlink, this does not raise where the name is too long for the system.
+    return Path(os.path.realpath(place) if os.path.islink(place) else place).parent  # noqa: PTH114
 
 
 def _outside(folder: str, models: Iterable[Input]) -> list[Input]:

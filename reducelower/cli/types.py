@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from reducelower.model.suggestions import did_you_mean, operator_names
+from reducelower.model.suggestions import did_you_mean
 
 __all__ = [
     "ELEMENT_TYPE",
@@ -64,12 +63,14 @@ class _Rules(_Name):
         # Most conversions need no rule, and would never tell that there is no such book.
         if param is not None and value == param.default:
             return str(value)
-        from reducelower.rulebook import shipped_books
+        from reducelower.rulebook import RuleError, load_book, shipped_books
 
-        known = sorted(shipped_books())
-        if value not in known and not Path(value).is_dir():
-            near = did_you_mean(value, known)
-            self.fail(f"{value!r} is neither a rule book ({', '.join(known)}) nor a folder of rules{near}", param, ctx)
+        # Whether a folder holds rules is asked now: a model that needs none of them would never tell.
+        if value not in shipped_books():
+            try:
+                load_book(value).check()
+            except RuleError as error:
+                self.fail(str(error), param, ctx)
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -122,11 +123,17 @@ def _opset(text: str) -> int:
 
 def _operator(text: str) -> str:
     """An operator of the default domain."""
-    from reducelower.model.schemas import versions
+    from reducelower.model.schemas import all_operators, versions
 
     if not versions(text):
-        raise ValueError(f"ONNX has no operator {text!r}{did_you_mean(text, operator_names())}")
+        raise ValueError(f"ONNX has no operator {text!r}{did_you_mean(text, all_operators())}")
     return text
+
+
+def _operators() -> Iterable[str]:
+    from reducelower.model.schemas import all_operators
+
+    return all_operators()
 
 
 def _runtime(text: str) -> Any:
@@ -240,7 +247,7 @@ class _InputFile(Pairs):
 
 INPUT_FILE = _InputFile()
 OPSET = _Parsed("N", _opset)
-OPERATOR = _Parsed("NAME", _operator, operator_names)
+OPERATOR = _Parsed("NAME", _operator, _operators)
 RUNTIME = _Parsed("NAME|FILE.toml", _runtime, _shipped_runtimes, file=True)
 ELEMENT_TYPE = _Parsed("TYPE", _element_type, _element_types)
 IR_VERSION = _Parsed("auto|keep|N", _ir_version)

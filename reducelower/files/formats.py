@@ -23,6 +23,7 @@ LARGEST_MESSAGE = 2**31 - 1
 
 _BINARY = "protobuf"
 _READ_ONLY = "onnxtxt"
+_COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip"})
 _FIRST_FIELD = b"\x08"
 
 _NOT_ONNX = (
@@ -67,11 +68,15 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse formats that cannot hold every model.
+    """Refuse formats that cannot hold every model, and those that nothing reads models in.
 
     Raises:
         UnreadableModelError: the extension stands for such a format.
     """
+    if Path(path).suffix.lower() in _COMPRESSED:
+        raise UnreadableModelError(
+            f"cannot write {os.fspath(path)}: models are not read compressed; write .onnx, and compress that"
+        )
     if format_of(path) == _READ_ONLY:
         raise UnreadableModelError(
             f"cannot write {os.fspath(path)}: ONNX's text syntax loses part of a model; write .onnx or .textproto"

@@ -111,6 +111,7 @@ BAD_USAGE: dict[str, tuple[list[str], str]] = {
     "output exists": (["convert", "IN", "-o", "FULL", "--opset", "13"], "--force"),
     "output is the input": (["convert", "IN", "-o", "IN", "--opset", "13", "--force"], "--in-place"),
     "output in the text syntax": (["convert", "IN", "-o", "DIR/out.onnxtxt", "--opset", "13"], "text syntax"),
+    "output compressed": (["convert", "IN", "-o", "DIR/out.onnx.gz", "--opset", "13"], "not read compressed"),
     "a mistyped operator": (
         ["convert", "IN", "-o", "OUT", "--opset", "13", "--without", "ReduceLogSumEx"],
         "did you mean 'ReduceLogSumExp'",
@@ -131,6 +132,8 @@ BAD_USAGE: dict[str, tuple[list[str], str]] = {
     "an input value that is none": (["convert", "IN", "-o", "OUT", "--opset", "13", "--input", "x=FULL"], "FULL"),
     "a value for no input": (["convert", "IN", "-o", "OUT", "--opset", "13", "--input", "z=FULL"], "no input 'z'"),
     "a missing rule book": (["expand", "IN", "-o", "OUT", "--rules", "DIR/none"], "rules"),
+    "a folder that holds no rule": (["convert", "IN", "-o", "OUT", "--opset", "13", "--rules", "DIR"], "holds no rule"),
+    "a name that is too long": (["convert", "IN", "-o", f"DIR/{'m' * 300}", "--opset", "13"], "cannot write"),
     "nothing to compare with": (["verify", "IN"], "second model"),
     "a pattern without matches": (["check", "DIR/*.none", "--opset", "13"], "nothing matches"),
 }
@@ -165,6 +168,14 @@ def test_a_read_only_folder_is_one_sentence(cli: Callable[..., Any], tmp_path: P
     before = content(tmp_path)
     ran = cli("convert", model, "-o", folder / "out.onnx", "--opset", 13)
     assert_refused(ran, 2, "cannot write", tmp_path, before)
+
+
+def test_a_rule_that_is_none_is_told_where_nothing_needs_it(cli: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "in.onnx").write_bytes(MODEL)
+    (tmp_path / "ReduceL1.onnxtxt").write_text("no rule")
+    before = content(tmp_path)
+    ran = cli("convert", tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", "--opset", 13, "--rules", tmp_path)
+    assert_refused(ran, 2, "ReduceL1.onnxtxt:1: ", tmp_path, before)
 
 
 def test_every_refusal_has_its_own_line(cli: Callable[..., Any], tmp_path: Path) -> None:
