@@ -172,44 +172,38 @@ def _lower_one_hot(node: NodeProto, scope: Scope) -> Outcome:
     return None
 
 
-def _is_computed(node: NodeProto, scope: Scope) -> bool:
-    name = node.input[1] if len(node.input) > 1 else ""
-    return bool(name) and scope.constant(name) is None and scope.reference(name) is None
-
-
+@lowers("Squeeze", 13)
 @lowers("Unsqueeze", 13)
-def _lower_unsqueeze(node: NodeProto, scope: Scope) -> Outcome:
-    """The sizes of the data stand where no axis is named, and ones elsewhere."""
-    if not _is_computed(node, scope):
-        return None
+def _lower_computed_axes(node: NodeProto, scope: Scope) -> Outcome:
+    """Squeeze leaves the sizes of the data that no axis names; with Unsqueeze they stand there, and ones elsewhere."""
     body = Writer(node, scope)
-    data, axes = node.input
-    sizes, given = body.add("Shape", data, tail="sizes"), scope.shape(axes)
-    rank, count = scope.rank(data), None if given is None else given[0]
+    axes = body.input(1)
+    if not axes or scope.constant(axes) is not None or scope.reference(axes) is not None:
+        return None
+    data = node.input[0]
+    sizes = body.add("Shape", data, tail="sizes")
+    shape = (_squeezed if node.op_type == "Squeeze" else _unsqueezed)(body, data, axes, sizes)
+    return body.yields_reshaped(data, shape, scope.needed_element_type(data))
+
+
+def _unsqueezed(body: Writer, data: str, axes: str, sizes: str) -> str:
+    rank, given = body.scope.rank(data), body.scope.shape(axes)
+    count = None if given is None else given[0]
     if rank is None or count is None:
         counts = [body.add("Shape", name, tail="length") for name in (sizes, axes)]
         total: str | int = body.add("Add", *counts, tail="rank")
     else:
         total = rank + count
     kept = _kept(body, axes, total)
-    shape = body.add("ScatterElements", _filled(body, total, 1), kept, sizes, tail="shape", axis=0)
-    return body.yields_reshaped(data, shape, scope.needed_element_type(data))
+    return body.add("ScatterElements", _filled(body, total, 1), kept, sizes, tail="shape", axis=0)
 
 
-@lowers("Squeeze", 13)
-def _lower_squeeze(node: NodeProto, scope: Scope) -> Outcome:
-    """The sizes of the data that no axis names."""
-    if not _is_computed(node, scope):
-        return None
-    body = Writer(node, scope)
-    data, axes = node.input
-    sizes = body.add("Shape", data, tail="sizes")
-    rank, given = scope.rank(data), scope.shape(axes)
+def _squeezed(body: Writer, data: str, axes: str, sizes: str) -> str:
+    rank, given = body.scope.rank(data), body.scope.shape(axes)
     kept = _kept(body, axes, body.add("Shape", sizes, tail="rank") if rank is None else rank)
     if rank is not None and given is not None and given[0] is not None:
         kept = body.add("Reshape", kept, body.number(rank - given[0]), tail="places")  # so that the rank is known
-    shape = body.add("Gather", sizes, kept, tail="shape", axis=0)
-    return body.yields_reshaped(data, shape, scope.needed_element_type(data))
+    return body.add("Gather", sizes, kept, tail="shape", axis=0)
 
 
 def _filled(body: Writer, length: str | int, value: int) -> str:

@@ -45,7 +45,8 @@ def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
                 taken = "then_branch" if condition.reshape(-1)[0] else "else_branch"
                 chosen = next(attribute.g for attribute in node.attribute if attribute.name == taken)
                 for graph in branches:
-                    graph.CopyFrom(chosen) if graph is not chosen else None
+                    if graph is not chosen:
+                        graph.CopyFrom(chosen)
                 return None
             raise RefusedError(
                 f"its branches give different shapes: {one.name!r} and {other.name!r}",

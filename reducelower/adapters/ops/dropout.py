@@ -64,6 +64,7 @@ def _drawn(node: NodeProto, scope: Scope) -> list[NodeProto]:
     )
     if scope.constant(node.input[2]) is None:
         ratio = body.add("Mul", ratio, body.add("Cast", node.input[2], tail="is_training", to=wide), tail="ratio_now")
+    # A whole number here, a float there.
     seed: dict[str, Any] = {} if attribute_of(node, "seed") is None else {"seed": float(value_of(node, "seed"))}
     draw = body.add("RandomUniformLike", data, tail="draw", dtype=wide, **seed)
     kept = body.add("Not", body.add("Less", draw, ratio, tail="dropped"), tail="kept")
