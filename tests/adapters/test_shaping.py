@@ -63,6 +63,18 @@ def test_gather_nd_in_batches(batch_dims: int, target: int, given: str) -> None:
     assert_same(made, feeds, target, expected)
 
 
+@pytest.mark.parametrize("target", [11, 9])
+@pytest.mark.parametrize("count", [2, 1, 0])
+def test_gather_nd_in_batches_of_unknown_sizes(count: int, target: int) -> None:
+    made = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[a,b,c] x, int64[a,b,n,1] i) => (float[a,b,n] y) { y = GatherND <batch_dims = 2> (x, i) }"""
+    )
+    indices = np.array([[[1, 0], [0, 3], [-1, 2]], [[0, 1], [2, 3], [1, -4]]], np.int64)[:count, ..., None]
+    feeds = {"x": X[:count], "i": indices}
+    assert_same(made, feeds, target, np.take_along_axis(X[:count], indices[..., 0], 2))
+
+
 def test_gather_nd_of_batches_that_contradict_each_other_is_refused() -> None:
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 13]>

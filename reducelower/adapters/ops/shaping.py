@@ -8,10 +8,13 @@ https://onnx.ai/onnx/operators/onnx__Tile.html (1, 6).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from onnx import NodeProto, helper
 
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import drop_attribute, value_of
@@ -73,35 +76,38 @@ def without_batches(node: NodeProto, scope: Scope) -> list[NodeProto]:
     data, indices = node.input
     rank = scope.needed_rank(indices)
     shapes = [scope.shape(name) for name in (data, indices)]
-    sizes = []
-    for axis in range(batches):
-        stated = [size for shape in shapes if shape is not None and (size := shape[axis]) is not None]
-        if not stated:
-            raise RefusedError(
-                f"it uses batch_dims={batches} and the size of batch axis {axis} is not known",
-                "opset 12 is the oldest that has batch_dims",
-            )
-        if stated[0] != stated[-1]:
-            raise RefusedError(
-                f"batch axis {axis} is of size {stated[0]} in its data and {stated[-1]} in its indices",
-                "correct the shapes that the model states",
-            )
-        sizes.append(stated[0])
-    places = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1)
-    places = places.reshape(*sizes, *[1] * (rank - 1 - batches), batches).astype(np.int64)
     body = Writer(node, scope)
+    sizes = [_batch_size([shape[axis] for shape in shapes if shape is not None], axis) for axis in range(batches)]
     known = scope.constant(indices)
     if known is not None:
         scope.release(indices)
-        spread = np.broadcast_to(places, (*known.shape[:-1], batches))
-        whole = body.integers(np.concatenate([spread, known], axis=-1), "indices")
+        places = np.moveaxis(np.indices(known.shape[:-1], np.int64)[:batches], 0, -1)
+        whole = body.integers(np.concatenate([places, known], axis=-1), "indices")
         return body.yields("GatherND", data, whole)
     # Indices times zero carry their shape.
     first = body.add("Slice", indices, *(body.number(bound) for bound in (0, 1, rank - 1)))
     nothing = body.add("Mul", first, body.integers(0, "zero"), tail="zeros")
-    spread_places = body.add("Add", nothing, body.integers(places, "batches"), tail="batch_places")
-    whole = body.add("Concat", spread_places, indices, tail="indices", axis=rank - 1)
-    return body.yields("GatherND", data, whole)
+    extents = body.add("Shape", indices, tail="extents") if None in sizes else ""
+    columns = []
+    for axis, size in enumerate(sizes):
+        column = np.array([1] * axis + [-1] + [1] * (rank - 1 - axis))
+        if size is None:
+            extent = body.add("Gather", extents, body.number(axis), tail=f"extent_{axis}", axis=0)
+            place = body.add("Reshape", ramp(body, extent), body.integers(column, "column"), tail="places")
+        else:
+            place = body.integers(np.arange(size).reshape(column), f"places_{axis}")
+        columns.append(body.add("Add", nothing, place, tail=f"batch_{axis}"))
+    return body.yields("GatherND", data, body.add("Concat", *columns, indices, tail="indices", axis=rank - 1))
+
+
+def _batch_size(stated: Sequence[int | None], axis: int) -> int | None:
+    sizes = sorted({size for size in stated if size is not None})
+    if len(sizes) > 1:
+        raise RefusedError(
+            f"batch axis {axis} is of size {stated[0]} in its data and {stated[-1]} in its indices",
+            "correct the shapes that the model states",
+        )
+    return sizes[0] if sizes else None
 
 
 @raises("Tile", 6)
