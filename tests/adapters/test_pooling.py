@@ -77,6 +77,23 @@ def test_a_dilated_mean_becomes_a_convolution(attributes: Any, target: int) -> N
     np.testing.assert_allclose(yields(result, {"x": DATA})[0], yields(model, {"x": DATA})[0], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("target", [9, 7])
+@pytest.mark.parametrize(
+    "attributes", [{}, {"pads": [1, 0, 2, 1]}, {"pads": [1, 1, 1, 1], "strides": [2, 3], "ceil_mode": 1}]
+)
+def test_the_largest_of_a_dilated_window_is_gathered(attributes: Any, target: int) -> None:
+    data = DATA - 9  # zeros from the padding would be largest
+    model = model_of("MaxPool", {"x": data}, opset=12, kernel_shape=[3, 2], dilations=[2, 3], **attributes)
+    np.testing.assert_array_equal(yields(converted(model, target), {"x": data})[0], yields(model, {"x": data})[0])
+
+
+def test_a_dilated_window_of_unknown_place_is_refused() -> None:
+    attributes: dict[str, Any] = {"kernel_shape": [2, 2], "dilations": [2, 2]}
+    model = model_of("MaxPool", {"x": DATA}, opset=12, shapes={"x": ["n", "c", "h", "w"]}, **attributes)
+    with pytest.raises(ConversionError, match="opset 10 is the oldest that has it"):
+        reducelower.convert_version(model, 9)
+
+
 def test_dilations_of_one_say_nothing() -> None:
     model = model_of("MaxPool", {"x": DATA}, opset=12, kernel_shape=[2, 2], dilations=[1, 1])
     assert not any(attribute.name == "dilations" for attribute in converted(model, 9).graph.node[0].attribute)
@@ -145,7 +162,7 @@ _SPARSE = {"kernel_shape": [2, 1], "strides": [3, 3], "ceil_mode": 1}
         ),
         *((op_type, opset, target, {"dilations": [2, 1]}) for op_type, opset, target in (
             ("MaxPool", 22, 10), ("MaxPool", 12, 22), ("AveragePool", 19, 18), ("AveragePool", 22, 21),
-            ("LpPool", 18, 17), ("LpPool", 22, 11),
+            ("LpPool", 18, 17), ("LpPool", 22, 11), ("MaxPool", 12, 9),
         )),
     ],
 )  # fmt: skip

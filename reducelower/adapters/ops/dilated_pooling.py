@@ -1,12 +1,14 @@
-"""AveragePool with dilations below opset 19, LpPool with them below 18: convolutions, one group per channel.
+"""Dilated windows: AveragePool below opset 19 and LpPool below 18 are convolutions, one group per channel.
+
+MaxPool below 10 gathers what lies in each window, one axis after the other, and takes the largest.
 
 Sources: https://onnx.ai/onnx/operators/onnx__AveragePool.html (19),
-https://onnx.ai/onnx/operators/onnx__LpPool.html (18).
+https://onnx.ai/onnx/operators/onnx__LpPool.html (18), https://onnx.ai/onnx/operators/onnx__MaxPool.html (10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -22,7 +24,7 @@ from reducelower.adapters.ops.pooling import (
     rounds_up,
     windows_of,
 )
-from reducelower.adapters.registry import Outcome, lowers
+from reducelower.adapters.registry import Outcome, Rewrite, lowers
 from reducelower.model.attributes import value_of
 from reducelower.scope.scope import Scope
 
@@ -49,12 +51,38 @@ def _lower_mean(node: NodeProto, scope: Scope) -> Outcome:
     return body.yields("Div", mean, share)
 
 
+def _where_dilated(lower: Rewrite) -> Rewrite:
+    """A rewrite for dilated windows, beside the one for all others."""
+    lower = leaves_its_size(lower)
+    return lambda node, scope: lower(node, scope) if is_dilated(node) else lower_ceil(node, scope)
+
+
+@lowers("MaxPool", 10)
+@_where_dilated
+def _dilated_maximum(node: NodeProto, scope: Scope) -> Outcome:
+    """The largest of a window is the largest along one axis of the largest along the others.
+
+    A place in the padding is another one of the same window, which changes nothing.
+    """
+    windows = windows_of(node, scope)
+    pads = _pads(node, windows)
+    body = Writer(node, scope)
+    if body.wants(1) or any(window.size is None for window in windows):
+        raise refusal_of_dilations(node)
+    data = node.input[0]
+    for axis, (places, window) in enumerate(zip(_places(node, windows, pads), windows, strict=True), 2):
+        inside = (places >= 0) & (places < window.size)
+        if not inside.any(axis=1).all():
+            raise refusal_of_dilations(node)
+        any_place = np.take_along_axis(places, inside.argmax(axis=1, keepdims=True), 1)
+        taken = body.integers(np.where(inside, places, any_place), f"windows_{axis}")
+        data = body.add("Gather", data, taken, tail=f"windows_{axis}", axis=axis)
+        data = body.add("ReduceMax", data, tail=f"largest_{axis}", axes=[axis + 1], keepdims=0)
+    return body.yields_last()
+
+
 @lowers("LpPool", 18)
-def _lower_norm(node: NodeProto, scope: Scope) -> Outcome:
-    return _dilated_norm(node, scope) if is_dilated(node) else lower_ceil(node, scope)
-
-
-@leaves_its_size
+@_where_dilated
 def _dilated_norm(node: NodeProto, scope: Scope) -> Outcome:
     """The norm over a dilated window is the root of a convolution of powers with ones; padding adds nothing to it."""
     pads = _pads(node, windows_of(node, scope))
@@ -82,15 +110,22 @@ def _pads(node: NodeProto, windows: Sequence[Window]) -> list[int]:
     return [window.begin for window in windows] + known
 
 
-def _share(node: NodeProto, windows: Sequence[Window], pads: Sequence[int]) -> np.ndarray:
-    """How much of each window counts, along the spatial axes: what lies in the data, or in the padding asked for."""
-    share = np.ones(())
-    kernel, dilations = value_of(node, "kernel_shape"), value_of(node, "dilations")
-    for axis, window in enumerate(windows):
+def _places(node: NodeProto, windows: Sequence[Window], pads: Sequence[int]) -> Iterator[np.ndarray]:
+    """Where along each spatial axis the elements of windows lie, one row per window; below zero before the data."""
+    for axis, (window, extent, dilation) in enumerate(
+        zip(windows, value_of(node, "kernel_shape"), value_of(node, "dilations"), strict=True)
+    ):
         assert window.size is not None
         begin, end = pads[axis], pads[axis + len(windows)]
         count = (window.size + begin + end - window.kernel) // window.stride + 1
-        places = np.arange(count)[:, None] * window.stride - begin + np.arange(kernel[axis]) * dilations[axis]
+        yield np.arange(count)[:, None] * window.stride - begin + np.arange(extent) * dilation
+
+
+def _share(node: NodeProto, windows: Sequence[Window], pads: Sequence[int]) -> np.ndarray:
+    """How much of each window counts, along the spatial axes: what lies in the data, or in the padding asked for."""
+    share = np.ones(())
+    for places, window in zip(_places(node, windows, pads), windows, strict=True):
+        assert window.size is not None
         low, high = 0, window.size
         if value_of(node, "count_include_pad", 0):
             low, high = -window.begin, window.size + window.end

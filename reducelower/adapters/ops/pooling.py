@@ -187,12 +187,9 @@ def leaves_its_size(lower: Rewrite) -> Rewrite:
 
 
 @lowers("AveragePool", 10)
-@lowers("MaxPool", 10)
 @leaves_its_size
 def lower_ceil(node: NodeProto, scope: Scope) -> Outcome:
-    """Cross to a version that neither rounds up nor dilates."""
-    if is_dilated(node):
-        raise refusal_of_dilations(node)
+    """Cross to a version that does not round up."""
     if not rounds_up(node):
         drop_attribute(node, "ceil_mode")
         return None
