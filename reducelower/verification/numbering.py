@@ -8,7 +8,6 @@ attributes and the numbers of what they read. Names of values and nodes do not m
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import ChainMap
 from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from functools import lru_cache
@@ -16,11 +15,11 @@ from pathlib import Path
 from typing import IO
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
-from onnx.defs import OpSchema
 
 from reducelower.files.external import external_tensors
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.verification.meanings import meaning
 from reducelower.verification.weights import held_name
 
 __all__ = [
@@ -71,11 +70,12 @@ class Table:
             (name, len(graph.input), self._graph_outputs(graph, numbers, opsets, functions))
             for _, name, graph in subgraphs(node)
         )
-        version: Hashable = meaning(node.op_type, opsets.get(domain, 1), domain)
+        own = attributes(node, opsets.get(domain, 1))
+        version: Hashable = meaning(node.op_type, opsets.get(domain, 1), domain, tuple(name for name, _ in own))
         if domain:
             version = functions.body(self, node) or version
         # How many outputs a node has decides what some operators compute (Split without sizes).
-        return domain, node.op_type, version, attributes(node, opsets.get(domain, 1)), tuple(inputs), inner
+        return domain, node.op_type, version, own, tuple(inputs), inner
 
     def add(self, node: NodeProto, numbers: Numbers, opsets: Opsets, functions: Functions) -> None:
         """Number the outputs of a node."""
@@ -165,40 +165,6 @@ def formals(table: Table, function: FunctionProto, numbers: Numbers) -> None:
 def opsets_of(holder: ModelProto | FunctionProto) -> dict[str, int]:
     """Opset version per domain; the default domain is the empty string."""
     return {"" if item.domain in DEFAULT_DOMAINS else item.domain: item.version for item in holder.opset_import}
-
-
-@lru_cache(maxsize=4096)
-def meaning(op_type: str, opset: int, domain: str = "") -> int:
-    """The oldest version of an operator whose page says what that in force at an opset version says, but for types.
-
-    Most versions do nothing but allow more types: a node means the same at either side of them.
-    """
-    found = schema(op_type, opset, domain)
-    if found is None:
-        return opset
-    since = int(found.since_version)
-    older = schema(op_type, since - 1, domain) if since > 1 else None
-    return meaning(op_type, since - 1, domain) if older is not None and _page(older) == _page(found) else since
-
-
-def _page(found: OpSchema) -> Hashable:
-    """What the page of an operator says of everything but element types, in words without marks of layout."""
-    operands = [("in", item) for item in found.inputs] + [("out", item) for item in found.outputs]
-    return (
-        _words(found.doc),
-        tuple((place, item.name, str(item.option), _words(item.description)) for place, item in operands),
-        tuple(
-            (name, str(item.type), item.required, item.default_value.SerializeToString(), _words(item.description))
-            for name, item in sorted(found.attributes.items())
-        ),
-    )
-
-
-def _words(text: str | None) -> str:
-    return _LAYOUT.sub("", text or "")
-
-
-_LAYOUT = re.compile(r"[\s*`]|\.(?!\w)")
 
 
 @lru_cache(maxsize=4096)

@@ -26,6 +26,7 @@ from reducelower.verification.source import CannotRunError
 
 __all__ = ["Region", "cut_region"]
 
+_FEW_FLOATS = 8
 _MOST_NODES = 4000
 _MOST_STEPS = 8
 # What models compute sizes from shapes with.
@@ -164,7 +165,7 @@ def _cone(
         if value is None and fixed and (place.is_fixed(name) or name not in own):  # sizes of what is declared, too
             value = place.evaluated(name)
         if value is not None:
-            if isinstance(value, np.ndarray) and (value.size <= SMALL_CONSTANT or not is_weight):
+            if isinstance(value, np.ndarray) and not (is_weight and value.size > _most_held(value)):
                 size += value.nbytes
                 if size > _MOST_BYTES:
                     raise CannotRunError("its weights are too large for a small model")
@@ -193,6 +194,11 @@ def _cone(
         pending += read_by(node)
     cone.nodes = [chosen[at] for at in sorted(chosen)]
     return cone
+
+
+def _most_held(value: Array) -> int:
+    """Up to how many elements a constant of both sides is held: whole numbers say where, how many or what shape."""
+    return _FEW_FLOATS if value.dtype.kind == "f" else SMALL_CONSTANT
 
 
 def _related(level: Level, left: _Cone, right: _Cone) -> set[int]:
