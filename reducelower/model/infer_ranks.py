@@ -382,7 +382,7 @@ def _handed(node: NodeProto, body: GraphProto, types: Types) -> dict[str, TypePr
         handed += [_tensor(_element_type(types.get(name)), None) for name in node.input[2:]]
     elif node.op_type == "Scan":
         handed = [_tensor(_element_type(types.get(name)), None) for name in node.input]
-        for place in range(len(handed) - int(value_of(node, "num_scan_inputs", 0)), len(handed)):
+        for place in range(max(0, len(handed) - int(value_of(node, "num_scan_inputs", 0))), len(handed)):
             given = types.get(node.input[place])
             if rank := rank_of(given):
                 handed[place] = _tensor(_element_type(given), rank - 1)
