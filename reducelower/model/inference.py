@@ -376,13 +376,13 @@ def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto | None:
     """The types that onnx's inference finds; None where it gives up."""
     try:
         inferred = shape_inference.infer_shapes(model, strict_mode=not lenient)
-    except shape_inference.InferenceError:
+    except Exception:  # it has several kinds of its own, the checker's among them
         if not lenient:
             raise
         drop_value_info(model.graph)
         try:
             inferred = shape_inference.infer_shapes(model)
-        except shape_inference.InferenceError:
+        except Exception:
             return None
     return _with_data(model, inferred)
 
