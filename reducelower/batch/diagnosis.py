@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from onnx import ModelProto, checker
-from onnx.shape_inference import InferenceError, infer_shapes
+from onnx.shape_inference import InferenceError
 
 from reducelower.batch.axes import what_is_wrong_with_axes
 from reducelower.batch.stand_ins import states_every_shape, with_every_shape_stated, without_external_tensors
 from reducelower.files import all_graphs
 from reducelower.model.document import Document
 from reducelower.model.inference import skeleton
+from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, first_version, is_runtime_name, versions
 from reducelower.model.suggestions import did_you_mean
 from reducelower.model.validate import what_is_wrong_with_calls
@@ -40,7 +41,10 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
     if problem := what_is_wrong_with_calls(model):
         return problem
     try:
-        checker.check_model(_checkable(document, external), full_check=full)
+        checkable = _checkable(document, external)
+        checker.check_model(checkable)
+        if full:
+            infer_shapes(checkable, check_type=True, strict_mode=True)
     except (checker.ValidationError, InferenceError) as error:
         return _plainly(str(error), model)
     except UnicodeDecodeError:

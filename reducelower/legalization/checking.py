@@ -6,11 +6,12 @@ as it was, and like nodes are written alike, so a look at each distinct rewrite 
 
 from __future__ import annotations
 
-from onnx import ModelProto, checker, shape_inference
+from onnx import ModelProto, checker
 
 from reducelower.legalization.memo import Outcome
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference import skeleton
+from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.text import one_line
 
 __all__ = ["contradicts_inference", "objection", "wrong_node"]
@@ -48,7 +49,7 @@ def contradicts_inference(before: ModelProto, after: ModelProto) -> str:
 def objection(model: ModelProto) -> str:
     """What strict shape inference objects to in a model; empty if nothing."""
     try:
-        shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        infer_shapes(model, check_type=True, strict_mode=True)
     except Exception as error:  # inference has several kinds of its own
         return one_line(error)
     return ""

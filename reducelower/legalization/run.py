@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnx import ModelProto, shape_inference
+from onnx import ModelProto
 
 from reducelower.errors import Refusal
 from reducelower.legalization.checking import contradicts_inference
@@ -23,6 +23,7 @@ from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
 from reducelower.model.inference import infer_strictly, skeleton
 from reducelower.model.names import Names
+from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.validate import what_is_wrong_with_calls
@@ -171,7 +172,7 @@ def _untyped_function(draft: Draft) -> Refusal | None:
     if not draft.model.functions:
         return None
     try:
-        shape_inference.infer_shapes(skeleton(draft.document().message), check_type=True, strict_mode=True)
+        infer_shapes(skeleton(draft.document().message), check_type=True, strict_mode=True)
     except Exception as error:  # inference has several kinds of its own
         reason = f"inference does not read the Cast of opset {_CASTS_TELL_TYPES - 1} in functions: {error}"
         return Refusal("functions", "", "", " ".join(reason.split()), "inline the functions first")

@@ -18,6 +18,7 @@ from reducelower.model.attributes import value_of
 from reducelower.model.contrib_types import CONTRIB, UNLISTED
 from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.graph import may_hold_graphs
+from reducelower.model.onnx_inference import may_end_process
 from reducelower.model.ranks import RANKS, Inputs, length_of, rank_by, rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known
@@ -221,7 +222,7 @@ class _Completion:
         if any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute):
             return []
         given = {name: types[name] for name in node.input if name in types}
-        if any(name and not _element_type(given.get(name)) for name in node.input):
+        if any(name and not _element_type(given.get(name)) for name in node.input) or may_end_process(node, given):
             return []
         data = {name: constants[name] for name in node.input if name in constants}
         try:

@@ -19,6 +19,7 @@ from onnx import (
     shape_inference,
 )
 
+from reducelower.model import onnx_inference
 from reducelower.model.declared import declare
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
@@ -348,7 +349,7 @@ def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
     from reducelower.model.infer_ranks import complete
 
     try:
-        found = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        found = onnx_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except Exception as error:  # inference has several kinds of its own
         objection = " ".join(str(error).split()) or type(error).__name__
         try:
@@ -375,13 +376,13 @@ def infer_shapes(model: ModelProto, *, lenient: bool) -> tuple[ModelProto, bool]
 def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto | None:
     """The types that onnx's inference finds; None where it gives up."""
     try:
-        inferred = shape_inference.infer_shapes(model, strict_mode=not lenient)
+        inferred = onnx_inference.infer_shapes(model, strict_mode=not lenient)
     except Exception:  # it has several kinds of its own, the checker's among them
         if not lenient:
             raise
         drop_value_info(model.graph)
         try:
-            inferred = shape_inference.infer_shapes(model)
+            inferred = onnx_inference.infer_shapes(model)
         except Exception:
             return None
     return _with_data(model, inferred)
@@ -396,7 +397,7 @@ def _with_data(model: ModelProto, inferred: ModelProto) -> ModelProto:
 
     state_ranks(model, inferred)
     try:
-        return shape_inference.infer_shapes(model, data_prop=True)
+        return onnx_inference.infer_shapes(model, data_prop=True)
     except shape_inference.InferenceError:
         return inferred
 

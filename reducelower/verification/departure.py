@@ -10,6 +10,7 @@ from typing import Any
 from onnx import ModelProto, NodeProto, ValueInfoProto, shape_inference
 
 from reducelower.model.inference import skeleton
+from reducelower.model.onnx_inference import infer_shapes
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.result import OutputComparison, to_plain
@@ -214,7 +215,7 @@ def _exposed(model: ModelProto, runtimes: Sequence[str]) -> Iterator[tuple[list[
 def _types(model: ModelProto) -> dict[str, ValueInfoProto]:
     """Types of the tensors that the main graph computes, as declared or inferred."""
     try:
-        graph = shape_inference.infer_shapes(skeleton(model)).graph
+        graph = infer_shapes(skeleton(model)).graph
     except shape_inference.InferenceError:
         graph = model.graph
     return {value.name: value for value in [*graph.value_info, *graph.output] if value.type.HasField("tensor_type")}

@@ -21,6 +21,7 @@ from onnx import (
 
 from reducelower.model.graph import all_nodes, subgraphs, walk
 from reducelower.model.inference import drop_value_info, skeleton
+from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.bounded import MOVING
@@ -273,7 +274,7 @@ def gives_nothing(model: ModelProto, inputs: Iterable[FreeInput]) -> bool:
 
 def _inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
     try:
-        return shape_inference.infer_shapes(_as_fed(model, given), data_prop=True).graph
+        return infer_shapes(_as_fed(model, given), data_prop=True).graph
     except shape_inference.InferenceError:
         return None
 
@@ -287,7 +288,7 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     if not any(node.op_type in _ENDING for node in all_nodes(model)):
         return False
     try:
-        shape_inference.infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True)
+        infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True)
     except shape_inference.InferenceError:
         return True
     return False

@@ -21,6 +21,7 @@ from onnx import (
 )
 
 from reducelower.model.graph import all_nodes, subgraphs, walk
+from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.plan import Site
@@ -338,7 +339,7 @@ def _model(
 def _typed(model: ModelProto) -> ModelProto:
     """The model with the element types of its outputs, which the reference evaluator does not always keep to."""
     try:
-        outputs = shape_inference.infer_shapes(model).graph.output
+        outputs = infer_shapes(model).graph.output
     except shape_inference.InferenceError:
         return model
     for value, inferred in zip(model.graph.output, outputs, strict=True):

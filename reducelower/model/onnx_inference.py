@@ -1,0 +1,127 @@
+"""onnx's shape inference, kept from the nodes that would end the process.
+
+The inference of four operators follows the type of what they read without looking whether there is one, and there is
+none behind an operator that onnx does not know. That of GatherND counts from a negative `batch_dims`. Both were seen
+with onnx 1.23, by running inference on its own node tests without types and with other attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, MutableSequence
+from itertools import chain
+
+from onnx import (
+    AttributeProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    load_from_string,
+    shape_inference,
+)
+
+from reducelower.model.attributes import attribute_of
+from reducelower.model.graph import all_nodes, walk
+from reducelower.model.schemas import DEFAULT_DOMAINS
+
+__all__ = ["infer_shapes", "may_end_process"]
+
+_DEFAULT, _ML = DEFAULT_DOMAINS, frozenset({"ai.onnx.ml"})
+_ENDING = {
+    "EyeLike": _DEFAULT,
+    "GatherND": _DEFAULT,
+    "LabelEncoder": _ML,
+    "RegexFullMatch": _DEFAULT,
+    "TreeEnsemble": _ML,
+}
+_NAMES = tuple(name.encode() for name in _ENDING)
+
+_VALUES = {
+    "values_floats": TensorProto.FLOAT,
+    "values_int64s": TensorProto.INT64,
+    "values_strings": TensorProto.STRING,
+}
+"""The element types of what a LabelEncoder yields, by the attribute that holds it."""
+
+_UNKNOWN_DOMAIN = "reducelower.unknown"
+_CASTS_STRINGS = 9
+
+
+def infer_shapes(
+    model: ModelProto | bytes, *, check_type: bool = False, strict_mode: bool = False, data_prop: bool = False
+) -> ModelProto:
+    """As `onnx.shape_inference.infer_shapes`, but that less may be found of nodes that could end the process.
+
+    Args:
+        model: the model, or its serialized form.
+        check_type: as onnx has it, like the others.
+        strict_mode: see there.
+        data_prop: see there.
+
+    Raises:
+        onnx.shape_inference.InferenceError: where onnx's inference does.
+        ValueError: the model takes more than 2 GiB.
+    """
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    if not any(name in data for name in _NAMES):
+        return shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
+    model, eased = load_from_string(data), load_from_string(data)
+    stated = {value.name for value in chain(model.graph.input, model.graph.value_info) if value.HasField("type")}
+    stated |= {tensor.name for tensor in model.graph.initializer}
+    _ease(eased.graph.node, eased.opset_import, stated)
+    for function in eased.functions:
+        _ease(function.node, function.opset_import, ())
+    found = shape_inference.infer_shapes(eased, check_type, strict_mode, data_prop)
+    for imports in (found.opset_import, *(function.opset_import for function in found.functions)):
+        imports.pop()
+    for node, given in zip(all_nodes(found), all_nodes(model), strict=True):
+        if node.domain != given.domain or node.op_type != given.op_type:
+            node.CopyFrom(given)
+    return found
+
+
+def _ease(nodes: Iterable[NodeProto], imports: MutableSequence[OperatorSetIdProto], stated: Collection[str]) -> None:
+    """Replace the nodes that could end the process: by a Cast, which tells the same, or else by an unknown operator."""
+    may_cast = any(entry.domain in DEFAULT_DOMAINS and entry.version >= _CASTS_STRINGS for entry in imports)
+    imports.append(OperatorSetIdProto(domain=_UNKNOWN_DOMAIN, version=1))
+    for node in walk(nodes):
+        if not may_end_process(node, stated):
+            continue
+        to = _element_type(node) if may_cast else None
+        if to is None:
+            node.domain = _UNKNOWN_DOMAIN
+        else:
+            node.op_type, node.domain = "Cast", ""
+            del node.attribute[:], node.input[1:]
+            node.attribute.append(to)
+
+
+def may_end_process(node: NodeProto, stated: Collection[str]) -> bool:
+    """Whether onnx's inference of a node may end the process, given the names of values whose types are known."""
+    if node.domain not in _ENDING.get(node.op_type, ()):
+        return False
+    if node.op_type == "GatherND":
+        batch_dims = attribute_of(node, "batch_dims")
+        return batch_dims is not None and batch_dims.i < 0
+    if node.op_type == "EyeLike" and attribute_of(node, "dtype") is None:
+        return False
+    return not node.input or node.input[0] not in stated
+
+
+def _element_type(node: NodeProto) -> AttributeProto | None:
+    """The element type of a result that has its input's shape, as Cast states it; None where it is not told."""
+    to = AttributeProto(name="to", type=AttributeProto.INT)
+    if node.op_type == "RegexFullMatch":
+        to.i = TensorProto.BOOL
+        return to
+    for attribute in node.attribute:
+        if attribute.name == "dtype":
+            to.i, to.ref_attr_name = attribute.i, attribute.ref_attr_name
+            return to
+        if attribute.name in _VALUES:
+            to.i = _VALUES[attribute.name]
+            return to
+        if attribute.name == "values_tensor":
+            to.i = attribute.t.data_type
+            return to
+    return None
