@@ -126,26 +126,22 @@ def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, r
 
 
 def _take_over(model: ModelProto, made: ModelProto) -> bool:
-    """Give a model what was made of a copy of it without weights; False, and nothing, where weights changed as well."""
-    graph, added = model.graph, []
+    """Give a model what was made of a copy of it without weights; False, and nothing, where weights changed as well.
+
+    What was made is of no further use.
+    """
+    graph = model.graph
     own = {tensor.name: tensor for tensor in graph.initializer}
-    for tensor in made.graph.initializer:
-        known = own.get(tensor.name)
-        if known is None:
-            added.append(tensor)
-        elif without_values(known) != tensor:
-            return False
-    kept = {tensor.name for tensor in made.graph.initializer}
-    remove_named(graph.initializer, own.keys() - kept)
-    whole = ModelProto()
-    whole.CopyFrom(made)
-    del whole.graph.initializer[:]
-    whole.graph.initializer.extend(added)
+    kept = {tensor.name: tensor for tensor in made.graph.initializer}
+    if any(without_values(own[name]) != kept[name] for name in own.keys() & kept.keys()):
+        return False
+    remove_named(graph.initializer, own.keys() - kept.keys())
+    remove_named(made.graph.initializer, own.keys())
     for held, apart in ((model, "graph"), (graph, "initializer")):
         for field, _ in held.ListFields():
             if field.name != apart:
                 held.ClearField(field.name)
-    model.MergeFrom(whole)
+    model.MergeFrom(made)
     return True
 
 

@@ -203,21 +203,25 @@ class Legalizer:
         node, scope = in_blanks(read), scope_of(read, edit.scope)
         op_type, before = node.op_type, node.SerializeToString()
         try:
-            settled, label = settle(node, scope)
+            settled, label, unmended = self._settled(settle, node, scope)
             nodes = settled
             if settled is None and node.SerializeToString() != before:
                 # Names that say nothing may be left out at the end of one, which is not reported as a rewrite.
                 nodes = [node]
             label = "" if nodes is None else label
-            unmended = self._settler.take_unmended()
             outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
             self._check(outcome)
         except RefusedError as refused:
-            self._settler.take_unmended()
             # Kept without its traceback, which holds on to the model.
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason, refused.hint))
         self._memo.learn(stage, edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
+
+    def _settled(self, settle: _Settle, node: NodeProto, scope: NodeScope) -> tuple[*_Settled, tuple[str, ...]]:
+        """What settles a node, and what the runtime makes of it for which there is no other form."""
+        self._settler.take_unmended()  # of one that was refused
+        settled, label = settle(node, scope)
+        return settled, label, self._settler.take_unmended()
 
     def _check(self, outcome: Outcome) -> None:
         """Look at what was written for a kind of node.
@@ -243,9 +247,8 @@ class Legalizer:
             node.domain = ""
         op_type = node.op_type
         try:
-            settled, label = settle(node, scope)
+            settled, label, unmended = self._settled(settle, node, scope)
             nodes = [node] if settled is None else settled
-            unmended = self._settler.take_unmended()
             self._memo.unmended.update(dict.fromkeys(unmended))
             outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
         except RefusedError as refused:

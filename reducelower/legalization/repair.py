@@ -24,7 +24,7 @@ from onnx import (
 from reducelower.arguments import check_arguments
 from reducelower.legalization.checking import objection
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
-from reducelower.model.graph import all_nodes, read_from_outside, subgraphs, walk
+from reducelower.model.graph import all_nodes, bodies, read_from_outside, subgraphs, walk
 from reducelower.model.inference import infer, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.validate import what_is_wrong_with_calls
@@ -106,9 +106,9 @@ def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
     """
     dropped = False
     for node in all_nodes(model):
-        bodies = [graph for _, _, graph in subgraphs(node)] if node.op_type in ("Loop", "Scan") else []
+        inside = [graph for _, _, graph in subgraphs(node)] if node.op_type in ("Loop", "Scan") else []
         own = 2 if node.op_type == "Loop" else 0  # the count and the condition, which onnxruntime wants the shapes of
-        for value in (value for body in bodies for value in (*body.input[own:], *body.output[own // 2 :])):
+        for value in (value for body in inside for value in (*body.input[own:], *body.output[own // 2 :])):
             dropped |= value.type.tensor_type.HasField("shape")
             value.type.tensor_type.ClearField("shape")
     if dropped:
@@ -169,17 +169,15 @@ def _fit_ir_version(model: ModelProto) -> Iterator[str]:
 # Names
 
 
-def _all_graphs(model: ModelProto) -> Iterator[tuple[str, GraphProto]]:
-    yield "graph", model.graph
-    for node in all_nodes(model):
-        yield from ((name, graph) for _, name, graph in subgraphs(node))
+def _graphs(model: ModelProto) -> Iterator[tuple[str, GraphProto]]:
+    return ((path, holder) for path, holder in bodies(model) if isinstance(holder, GraphProto))
 
 
 def _name_graphs(model: ModelProto) -> Iterator[str]:
     """Give graphs without a name, which the checker wants, that of what they are to their node."""
-    unnamed = [(name, graph) for name, graph in _all_graphs(model) if not graph.name]
-    for name, graph in unnamed:
-        graph.name = name
+    unnamed = [(path, graph) for path, graph in _graphs(model) if not graph.name]
+    for path, graph in unnamed:
+        graph.name = path.rpartition(".")[2]  # the attribute that holds it, but for the main graph
     if unnamed:
         yield "named the graphs that had no name"
 
@@ -187,7 +185,7 @@ def _name_graphs(model: ModelProto) -> Iterator[str]:
 def _tell_apart(model: ModelProto) -> Iterator[str]:
     """Give nodes that are called like one before them, which onnxruntime does not load, a name of their own."""
     renamed = []
-    for _, graph in _all_graphs(model):
+    for _, graph in _graphs(model):
         taken = {node.name for node in graph.node}
         seen: set[str] = set()
         for node in graph.node:

@@ -75,7 +75,7 @@ def run(
     if problem:
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
     assert goal.opset is not None
-    sole_type = partial(_sole_type, draft, opset)
+    sole_type = partial(sole_element_type, model.graph, draft.census, opset)
     rules = Rules(settings.rules, goal.without_types)
     with kept(_kind_of_run(goal, settings, is_last_attempt=is_last_attempt)) as memory:
         ground = ground_of(
@@ -177,10 +177,6 @@ def _untyped_function(draft: Draft) -> Refusal | None:
         reason = f"inference does not read the Cast of opset {_CASTS_TELL_TYPES - 1} in functions: {error}"
         return Refusal("functions", "", "", " ".join(reason.split()), "inline the functions first")
     return None
-
-
-def _sole_type(draft: Draft, opset: int) -> int | None:
-    return sole_element_type(draft.model.graph, draft.census, opset)
 
 
 def folder_of(settings: Settings) -> Path | None:

@@ -11,8 +11,8 @@ from reducelower.model.inference import Inference, skeleton, weight_bytes
 
 __all__ = ["Document"]
 
-# Up to this size a model is edited by way of its bytes, which then also answer which names are free.
 _SEARCHABLE = 64 << 20
+"""Bytes up to which a model as a whole answers which names are free."""
 
 _LARGE = 4 << 20
 """Bytes from which on it takes longer to parse a model once more than to copy what is not weights."""
@@ -97,7 +97,7 @@ class Document:
         return self.message if self._bare is None else self._bare
 
     def copy(self) -> ModelProto:
-        """A copy of the message, to be edited; no other copy of large weights is made for it, now or later."""
+        """A copy of the message, to be edited; where only the bytes are at hand, they are parsed for it alone."""
         copy = ModelProto()
         if self._message is not None:
             copy.CopyFrom(self._message)

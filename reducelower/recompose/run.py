@@ -7,14 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
 
-from onnx import ModelProto
+from onnx import GraphProto, ModelProto
 
 from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
 from reducelower.legalization.run import declared_wrongly
-from reducelower.model.census import Census
-from reducelower.model.document import Document
+from reducelower.model.census import Census, graph_from
 from reducelower.model.graph import kind_may_hold_graphs
 from reducelower.model.inference import Inference, skeleton
 from reducelower.model.names import Names
@@ -164,8 +163,8 @@ def raise_with_plan(
 
 
 def _sole_type(model: ModelProto, opset: int) -> int | None:
-    data = Document.of_message(model).searchable
-    return None if data is None else sole_element_type(model.graph, Census.of_model(data), opset)
+    census = Census(graph_from(GraphProto(node=model.graph.node).SerializeToString()))
+    return sole_element_type(model.graph, census, opset)
 
 
 def _as_it_is(model: ModelProto) -> Plan:

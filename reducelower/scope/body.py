@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import numpy as np
 from onnx import (
     AttributeProto,
     GraphProto,
@@ -31,9 +30,7 @@ from reducelower.scope.node import NodeScope
 from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
+    from reducelower.model.numbers import Array
 
 __all__ = ["AnyScope", "BodyScope", "InnerScope"]
 

@@ -21,11 +21,8 @@ from reducelower.scope.values import value_key
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from numpy.typing import NDArray
-
+    from reducelower.model.numbers import Array
     from reducelower.scope.scope import Foldable
-
-    Array = NDArray[np.generic]
 
 __all__ = ["LARGEST", "Folding"]
 

@@ -43,9 +43,7 @@ from reducelower.scope.values import read_tensor, tensor_of, value_key
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
+    from reducelower.model.numbers import Array
 
 __all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "constant_nodes", "tensor_type"]
 

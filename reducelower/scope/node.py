@@ -20,10 +20,9 @@ from reducelower.scope.scope import Scope
 from reducelower.scope.values import value_key
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from onnx import NodeProto
 
-    Array = NDArray[np.generic]
+    from reducelower.model.numbers import Array
 
 __all__ = ["Added", "Mark", "NodeScope", "Question", "blank"]
 

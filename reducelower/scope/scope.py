@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 from reducelower.errors import RefusedError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
 
-    Array = NDArray[np.generic]
+    from reducelower.model.numbers import Array
 
 __all__ = ["Foldable", "Scope"]
 

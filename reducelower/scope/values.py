@@ -13,9 +13,7 @@ from reducelower.model.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
+    from reducelower.model.numbers import Array
 
 __all__ = ["Values", "read_tensor", "tensor_of", "value_key"]
 
