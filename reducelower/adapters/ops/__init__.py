@@ -43,6 +43,7 @@ FAMILIES: Mapping[str, str] = {
     "recurrent": "GRU LSTM RNN",
     "regions": "RoiAlign",
     "resize": "Resize Upsample",
+    "sequences": "SequenceMap",
     "shaping": "GatherND Reshape Shape Tile",
     "slicing": "Slice",
     "softmax": "Hardmax LogSoftmax Softmax",
