@@ -40,6 +40,19 @@ def test_one_index_gathers_one_part_below_11(index: list[int], given: str) -> No
     assert_same(made, feeds, 9, X[tuple(index)])
 
 
+@pytest.mark.parametrize("op_type", ["GatherND", "ScatterND"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_how_many_axes_an_index_names_may_be_known_at_run_time_only(count: int, op_type: str) -> None:
+    indices = np.array([[0, 1, 2], [-1, -2, -1]], np.int64)[:, :count]
+    places = tuple(np.moveaxis(indices, -1, 0))
+    feeds, expected = {"x": X, "i": indices}, X[places]
+    if op_type == "ScatterND":
+        feeds["u"] = floats(2, *X.shape[count:], seed=1)
+        expected = X.copy()
+        expected[places] = feeds["u"]
+    assert_same(one(op_type, feeds, 13, ranked=["i"]), feeds, 9, expected)
+
+
 @pytest.mark.parametrize("ranked", [[], ["x"]])
 @pytest.mark.parametrize("count", [1, 2])
 def test_parts_of_nothing_are_gathered_below_11(count: int, ranked: list[str]) -> None:

@@ -11,6 +11,7 @@ https://onnx.ai/onnx/operators/onnx__ScatterND.html (11, 16, 18).
 
 from __future__ import annotations
 
+import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import TO_THE_END, Writer
@@ -19,7 +20,6 @@ from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.shaping import without_batches
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, Rewrite, lowers
-from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.build import make_node
 from reducelower.scope.scope import Scope
@@ -135,32 +135,47 @@ def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
 def _rows(body: Writer) -> str:
     """What the indices of GatherND or ScatterND name, counted over the axes they name, which are taken as one."""
     data, indices = body.node.input[:2]
-    axes, rank = range(_named(body)), body.scope.needed_rank(indices)
-    row = ""
-    for axis in axes:
-        along = body.add("Gather", indices, _scalar(body, axis), tail=f"index_{axis}", axis=rank - 1)
-        along = _not_negative(body, data, along, axis)
-        if not row:
-            row = along
-            continue
-        size = body.add("Gather", _sizes(body, data), _scalar(body, axis), tail=f"size_{axis}", axis=0)
-        row = body.add("Add", body.add("Mul", row, size, tail="ahead"), along, tail="row")
-    return row
+    named, sizes = _named(body), _sizes(body, data)
+    if named is None:
+        count, length = body.scope.needed_rank(data), _number_named(body)
+        is_named = body.add("Less", body.integers(np.arange(count), f"axes_{count}"), length, tail="is_named")
+        sizes = body.add("Where", is_named, sizes, body.integers(1, "one"), tail="named_sizes")
+    else:
+        count, length = named, _number_named(body)
+        sizes = body.add("Slice", sizes, body.number(0), length, tail="named_sizes")
+    later = body.constant(np.arange(count) > np.arange(count)[:, None], TensorProto.BOOL, f"later_{count}")
+    later_sizes = body.add("Where", later, sizes, body.integers(1, "one"), tail="later_sizes")
+    steps = body.add("ReduceProd", later_sizes, tail="steps", axes=[1], keepdims=1)
+    if named is None:
+        steps, sizes = (body.add("Slice", name, body.number(0), length, tail="named") for name in (steps, sizes))
+    known = body.scope.constant(indices)
+    if known is None or (known.astype("int64") < 0).any():
+        below = body.add("Less", indices, _scalar(body, 0), tail="below")
+        shifted = body.add("Add", indices, sizes, tail="shifted")
+        indices = body.add("Where", below, shifted, indices, tail="counted")
+    # onnxruntime does not multiply no rows with a vector, but does so with a column.
+    last = body.scope.needed_rank(body.node.input[1]) - 1
+    return body.add("Gather", body.add("MatMul", indices, steps), _scalar(body, 0), tail="row", axis=last)
 
 
-def _named(body: Writer) -> int:
-    """How many axes an index names."""
+def _named(body: Writer) -> int | None:
+    """How many axes an index names; None where that is known at run time only."""
     shape = body.scope.shape(body.node.input[1])
-    if shape is None or shape[-1] is None:
-        raise RefusedError(
-            "how many axes its indices name is not known", f"opset 11 is the oldest that has {body.node.op_type}"
-        )
-    return shape[-1]
+    return None if shape is None else shape[-1]
+
+
+def _number_named(body: Writer) -> str:
+    """The same as a tensor of one number."""
+    named, indices = _named(body), body.node.input[1]
+    if named is not None:
+        return body.number(named)
+    last = body.number(body.scope.needed_rank(indices) - 1)
+    return body.add("Gather", _sizes(body, indices), last, tail="number_named", axis=0)
 
 
 def _rest(body: Writer, sizes: str) -> str:
     """The sizes of the axes that no index names."""
-    return body.add("Slice", sizes, body.number(_named(body)), body.number(TO_THE_END), tail="rest")
+    return body.add("Slice", sizes, _number_named(body), body.number(TO_THE_END), tail="rest")
 
 
 @expresses("ScatterND", opset=10, reads=11)
