@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import GraphProto, TensorProto, helper, numpy_helper, parser
 
@@ -40,6 +41,25 @@ def test_branches_of_one_shape_are_carried_over() -> None:
 def test_branches_of_different_shapes_are_refused_below_11() -> None:
     made, _ = _if(floats(2, 3), floats(3, 2), 13)
     assert "its branches give different shapes" in refusal(made, 9)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", [10, 9, 7])
+@pytest.mark.parametrize("result", ["int64[q] r", "int64[] r"])
+def test_what_is_known_of_one_branch_is_not_taken_for_the_other(result: str, target: int) -> None:
+    """Inference below 11, and onnxruntime's optimizer with it, would take the shape of nothing for both."""
+    made = parser.parse_model(
+        f"""<ir_version: 7, opset_import: ["" : 11]> g (float[n] x, bool c) => (int64[k] y) {{
+            w = If (c) <
+                then_branch = t () => (int64[0] p) {{ p = Constant <value = int64[0] {{}}> () }},
+                else_branch = e () => ({result}) {{ s = Shape (x) r = Reshape (s, s) }}
+            >
+            y = Shape (w)
+        }}"""
+    )
+    session = onnxruntime.InferenceSession(converted(made, target).SerializeToString())
+    for condition, size in ((True, 0), (False, 1)):
+        (found,) = session.run(None, {"x": np.zeros(1, np.float32), "c": np.array(condition)})
+        assert found.tolist() == [size]
 
 
 @pytest.mark.parametrize("condition", [True, False])

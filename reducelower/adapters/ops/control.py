@@ -6,11 +6,12 @@ https://onnx.ai/onnx/operators/onnx__Scan.html (8, 9, 11).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
@@ -30,29 +31,64 @@ def _sizes(value_type: TypeProto | None) -> list[int | None] | None:
 
 @lowers("If", 11)
 def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
-    """Branches had to give the same shapes; runtimes never asked, so only differences that are known are refused."""
-    branches = [attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH]
-    for one, other in zip(*(graph.output for graph in branches), strict=True):
+    """Branches had to give the same shapes; runtimes never asked, so only differences that are known are refused.
+
+    Shape inference takes what it knows of one branch for both, and so has to know nothing where they are not alike.
+    """
+    branches = {attribute.name: attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH}
+    unlike = []
+    for place, results in enumerate(zip(*(graph.output for graph in branches.values()), strict=True)):
         left, right = (
             _sizes(value.type if _sizes(value.type) is not None else scope.type_inside(node, number, value.name))
-            for number, value in enumerate((one, other))
+            for number, value in enumerate(results)
         )
-        if left is None or right is None:
+        if left == right:
             continue
-        if len(left) != len(right) or any(a != b for a, b in zip(left, right, strict=True) if None not in (a, b)):
-            condition = scope.constant(node.input[0])
-            if condition is not None:  # the branch that is not taken may as well be the other
-                taken = "then_branch" if condition.reshape(-1)[0] else "else_branch"
-                chosen = next(attribute.g for attribute in node.attribute if attribute.name == taken)
-                for graph in branches:
-                    if graph is not chosen:
-                        graph.CopyFrom(chosen)
-                return None
+        condition = scope.constant(node.input[0])
+        if condition is not None:  # the branch that is not taken may as well be the other
+            chosen = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
+            for graph in branches.values():
+                if graph is not chosen:
+                    graph.CopyFrom(chosen)
+            return None
+        if left is not None and right is not None and not _may_be_one(left, right):
             raise RefusedError(
-                f"its branches give different shapes: {one.name!r} and {other.name!r}",
+                f"its branches give different shapes: {results[0].name!r} and {results[1].name!r}",
                 "opset 11 is the oldest that allows it",
             )
+        unlike.append(place)
+    if unlike and scope.target_opset >= _TILES_BY_COUNTS:
+        _leave_shapes_unknown(node, scope, branches, unlike)
     return None
+
+
+_TILES_BY_COUNTS = 6
+"""The oldest opset version whose Tile takes a count per axis."""
+
+
+def _may_be_one(left: Sequence[int | None], right: Sequence[int | None]) -> bool:
+    return len(left) == len(right) and all(a == b for a, b in zip(left, right, strict=True) if None not in (a, b))
+
+
+def _leave_shapes_unknown(
+    node: NodeProto, scope: Scope, branches: Mapping[str, GraphProto], places: Sequence[int]
+) -> None:
+    """Bring results of branches to their own shapes, repeated as often as a number says that is 1 where it is read.
+
+    The number comes of the condition, so that it is known at run time only, and the length of the shape with it. What
+    branches hold is legal by now, so these nodes are ones that every target from opset 6 on has.
+    """
+    body = Writer(node, scope)
+    for name, graph in branches.items():
+        body.nodes = []
+        taken = node.input[0] if name == "then_branch" else body.add("Not", node.input[0], tail="is_not")
+        once = body.add("Reshape", body.add("Cast", taken, to=TensorProto.INT64), body.number(-1), tail="once")
+        for place in places:
+            result = graph.output[place]
+            shape = body.add("Tile", body.add("Shape", result.name), once, tail="its_shape")
+            result.name = body.add("Reshape", result.name, shape, tail="result")
+            result.type.tensor_type.ClearField("shape")
+        graph.node.extend(body.nodes)
 
 
 @lowers("Loop", 11)
