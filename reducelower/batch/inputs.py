@@ -53,11 +53,10 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
         models = _outside(as_path(skip), models) if skip else models
         models = [model for model in models if not _is_excluded(model, exclude)] if exclude else models
         if not models:
+            if exclude:
+                raise SettingError(f"nothing is left of {argument} without what --exclude names")
             wild = any(letter in argument for letter in _WILD)
-            but = " except what --exclude names" if exclude else ""
-            raise SettingError(
-                f"nothing matches {argument}{but}" if wild else f"the folder {argument} holds no .onnx file{but}"
-            )
+            raise SettingError(f"nothing matches {argument}" if wild else f"the folder {argument} holds no .onnx file")
         for model in models:
             found.setdefault(model.path, model)
     return list(found.values())
@@ -110,6 +109,8 @@ def _tasks(
     if output_dir is None:
         return [Task(model.path, model.path) for model in models]
     folder = as_path(output_dir)
+    if os.path.isfile(folder):  # noqa: PTH113 (a name that is too long for Path is told when it is written)
+        raise SettingError(f"{folder} is a file, and --output-dir names a folder")
     tasks: dict[str, Task] = {}
     for model in models:
         place = join(folder, model.relative)

@@ -20,7 +20,7 @@ from reducelower.cli.options import (
     with_options,
 )
 from reducelower.cli.text import paragraph
-from reducelower.cli.types import FILE
+from reducelower.cli.types import FILE, Integer
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict
 from reducelower.report.writing import Command as ReportedCommand
@@ -41,7 +41,7 @@ __all__ = ["diff", "verify"]
 @with_options(
     (*VERIFICATION_OPTIONS, REPORT_OPTION),
     click.option(
-        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
+        "--seed", type=Integer(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
     ),
     JSON_OPTION,
 )

@@ -61,9 +61,7 @@ def defaults(path: Path, said: Mapping[str, Any], commands: Mapping[str, click.C
     """
     found: dict[str, dict[str, Any]] = {name: {} for name in commands}
     for key, value in said.items():
-        if key in commands:
-            if not isinstance(value, dict):
-                raise SettingError(f"{path}: {key} is the name of a command, and holds options of it: [{key}]")
+        if key in commands and isinstance(value, dict):
             for inner, its_value in value.items():
                 _set(path, f"{key}.{inner}", inner, its_value, {key: commands[key]}, found)
         else:
@@ -87,8 +85,14 @@ def _set(
         known = True
         if option.name in _NEVER:
             raise SettingError(f"{path}: {place} cannot be set by a file; give {flag} on the command line")
+        given = _value(value, option)
+        if isinstance(given, list) and not option.multiple:
+            raise SettingError(f"{path}: {place} takes one value, not several")
         assert option.name is not None
-        found[name][option.name] = _value(value, option)
+        found[name][option.name] = given
+    # Some commands are called like an option, which is what is meant then.
+    if not known and key in commands:
+        raise SettingError(f"{path}: {key} is the name of a command, and holds options of it: [{key}]")
     if not known:
         flags = {flag.removeprefix("--") for _, option in _options(commands) for flag in option.opts}
         raise SettingError(f"{path}: there is no option {place!r}{did_you_mean(key, flags)}")

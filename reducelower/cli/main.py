@@ -176,8 +176,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 _MEANT = {
     "--target": "--opset N is the opset version to convert to, --for NAME the runtime",
-    "--target-opset": "it is called --opset",
-    "--target_opset": "it is called --opset",
+    **dict.fromkeys(("--target-opset", "--target-version", "--opset-version", "--to"), "it is called --opset"),
     "--runtime-target": "it is called --for",
     "--output-folder": "it is called --output-dir",
 }
@@ -187,8 +186,22 @@ _MEANT = {
 def _sentence(error: click.UsageError) -> str:
     """What is wrong with the usage; of an option that there is not, the nearest that there is."""
     if not isinstance(error, click.NoSuchOption):
-        return error.format_message().rstrip(".")
-    if (meant := _MEANT.get(error.option_name)) is not None:
+        return _place(error) + error.format_message().rstrip(".")
+    if (meant := _MEANT.get(error.option_name.replace("_", "-"))) is not None:
         return f"there is no option {error.option_name!r}; {meant}"
-    known = [flag for option in error.ctx.command.params for flag in option.opts] if error.ctx is not None else []
+    options = error.ctx.command.get_params(error.ctx) if error.ctx is not None else []
+    known = [flag for option in options for flag in option.opts]
     return f"there is no option {error.option_name!r}{did_you_mean(error.option_name, known)}"
+
+
+def _place(error: click.UsageError) -> str:
+    """The configuration file that a value comes from, where it does."""
+    from pathlib import Path
+
+    from reducelower.cli.config import find
+
+    if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
+        return ""
+    source = error.ctx.get_parameter_source(error.param.name or "")
+    found = find(Path.cwd()) if source is click.core.ParameterSource.DEFAULT_MAP else None
+    return f"{found[0]}: " if found is not None else ""

@@ -19,6 +19,7 @@ from reducelower.cli.types import (
     RULES,
     RUNTIME,
     TOLERANCE,
+    Integer,
     Number,
     Pairs,
     ParamType,
@@ -108,9 +109,8 @@ def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, 
 
         if not is_foreign(name):
             known = sorted({"onnxruntime", "reference", *ADAPTERS})
-            raise click.UsageError(
-                f"no runtime is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}", ctx
-            )
+            near = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+            raise click.UsageError(f"no runtime is called {name!r}{near}", ctx)
         if reason := why_unusable(name):
             raise click.UsageError(f"{reason}; install it, or say {name.partition(':')[0]}:PYTHON", ctx)
     return runtimes
@@ -135,7 +135,7 @@ WITHOUT_OPTION: Option = click.option(
 MODEL_OPTIONS: Sequence[Option] = (
     click.option("--freeze-defaults", is_flag=True, help="Treat initializers that are also graph inputs as constants."),
     _pairs("--type", "element_types", ELEMENT_TYPE, "NAME=TYPE", "Element type of a value, where nothing states it."),
-    _pairs("--rank", "ranks", click.IntRange(min=0), "NAME=N", "Rank of a value, where nothing states it."),
+    _pairs("--rank", "ranks", Integer(min=0), "NAME=N", "Rank of a value, where nothing states it."),
 )
 """What tells the engine what the model does not state itself."""
 
@@ -236,7 +236,7 @@ REPORT_OPTION: Option = click.option(
 
 
 VERIFICATION_OPTIONS: Sequence[Option] = (
-    _pairs("--dim", "dims", click.IntRange(min=0), "NAME=N", "Size of a symbolic dimension for verification."),
+    _pairs("--dim", "dims", Integer(min=0), "NAME=N", "Size of a symbolic dimension for verification."),
     click.option(
         "--input",
         "inputs",
@@ -349,7 +349,7 @@ def tolerances_of(options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 WORKERS_OPTIONS: Sequence[Option] = (
-    click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes for many models."),
+    click.option("--jobs", type=Integer(min=1), default=1, show_default=True, help="Processes for many models."),
     click.option(
         "--scheduler",
         metavar="tcp://HOST:PORT",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reducelower.cli.console import message, result
-from reducelower.cli.types import OPERATOR, Number
+from reducelower.cli.types import OPERATOR, Integer, Number
 from reducelower.failures import DONE, SettingError
 from reducelower.model.suggestions import did_you_mean
 from reducelower.model.text import counted
@@ -56,7 +56,7 @@ __all__ = ["command"]
     "--tolerance", type=Number(min=0, max=1), metavar="RELATIVE",
     help="How far floating-point results may be off: 4e-3 for what computes in float16.  [default: by element type]",
 )  # fmt: skip
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Workers side by side.")
+@click.option("--jobs", type=Integer(min=1), default=1, show_default=True, help="Workers side by side.")
 @click.option("--force", is_flag=True, help="Replace an existing target file.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(**options: Any) -> int:
@@ -139,11 +139,9 @@ def _subject(options: Mapping[str, Any]) -> Subject:
             raise SettingError(f"{options['function']} is not a function; write MODULE:FUNCTION")
         return Subject.of_function(name, options["function"], interpreter)
     if options["runtime"] not in RUNTIMES:
-        hint = did_you_mean(options["runtime"], RUNTIMES)
-        raise SettingError(
-            f"there is no adapter for {options['runtime']!r}{hint}; there are {', '.join(RUNTIMES)}, "
-            "and --python or --command for any other"
-        )
+        near = did_you_mean(options["runtime"], RUNTIMES)
+        known = near or f"; there are {', '.join(RUNTIMES)}, and --python or --command for any other"
+        raise SettingError(f"there is no adapter for {options['runtime']!r}{known}")
     subject = Subject.of_runtime(options["runtime"], interpreter)
     return Subject(name, subject.arguments, subject.interpreter)
 

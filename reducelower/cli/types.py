@@ -23,6 +23,7 @@ __all__ = [
     "RULES",
     "RUNTIME",
     "TOLERANCE",
+    "Integer",
     "Number",
     "Pairs",
     "ParamType",
@@ -194,11 +195,19 @@ def _ir_version(text: str) -> str | int:
     return number
 
 
+class Integer(click.IntRange):
+    """A whole number in a range, by the name that people have for it."""
+
+    name = "integer"
+
+
 class Number(click.FloatRange):
     """A number in a range, and not nan, which lies in every range of click's since it compares as neither in nor out.
 
     Infinity is one where there is no largest number, unless `finite` is asked for.
     """
+
+    name = "number"
 
     def __init__(self, *, finite: bool = False, **bounds: Any) -> None:
         """Take the bounds of click's range."""

@@ -102,7 +102,8 @@ def load_runtime(name: str | os.PathLike[str]) -> Runtime:
     path = Path(base) if base.endswith(SUFFIX) else _folder() / f"{base}{SUFFIX}"
     if not base.endswith(SUFFIX) and base not in shipped_names():
         known = ", ".join(shipped_names())
-        raise TargetError(f"there is no such target{did_you_mean(base, shipped_names())}; there are {known}", text)
+        near = did_you_mean(base, shipped_names()) or f"; there are {known}"
+        raise TargetError(f"there is no such target{near}", text)
     try:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -134,6 +134,10 @@ BAD_USAGE: dict[str, tuple[list[str], str]] = {
     "a missing rule book": (["expand", "IN", "-o", "OUT", "--rules", "DIR/none"], "rules"),
     "a folder that holds no rule": (["convert", "IN", "-o", "OUT", "--opset", "13", "--rules", "DIR"], "holds no rule"),
     "a name that is too long": (["convert", "IN", "-o", f"DIR/{'m' * 300}", "--opset", "13"], "cannot write"),
+    "a file for the folder of outputs": (["convert", "IN", "--output-dir", "FULL", "--opset", "13"], "is a file"),
+    "all left out": (["convert", "IN", "--output-dir", "DIR", "--opset", "13", "--exclude", "*"], "--exclude names"),
+    "jobs in words": (["convert", "IN", "-o", "OUT", "--opset", "13", "--jobs", "two"], "'two' is not a valid integer"),
+    "a runtime of a near name": (["convert", "IN", "-o", "OUT", "--for", "openvin"], "mean 'openvino'? (see"),
     "nothing to compare with": (["verify", "IN"], "second model"),
     "a pattern without matches": (["check", "DIR/*.none", "--opset", "13"], "nothing matches"),
 }

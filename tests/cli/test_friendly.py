@@ -176,7 +176,14 @@ def test_options_that_contradict_each_other_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"), [("--target", "--opset N is the opset version"), ("--target-opset", "it is called --opset")]
+    ("given", "meant"),
+    [
+        ("--target", "--opset N is the opset version"),
+        ("--target-opset", "it is called --opset"),
+        ("--target_version", "it is called --opset"),
+        ("--to", "it is called --opset"),
+        ("--helpp", "did you mean '--help'?"),
+    ],
 )
 def test_options_by_other_names_are_suggested(cli: Cli, folder: Path, given: str, meant: str) -> None:
     ran = cli("convert", "model.onnx", "-o", "out.onnx", given, "13")
@@ -258,13 +265,22 @@ def test_a_file_of_its_own_counts_more_and_holds_for_folders_below(
         ("opset = [", "reducelower.toml: "),
         ("opset = 'new'", "'new' is not an opset version"),
         ("opset = 13.0", "'13.0' is not an opset version"),
-        ("opset = [13]", "'[13]' is not an opset version"),
+        ("opset = [13]", "reducelower.toml: opset takes one value, not several"),
+        ("opset = 13\njobs = {a = 2}", "jobs takes one value, not several"),
+        ("opset = 13\ndim = {x = 'a'}", "reducelower.toml: Invalid value for '--dim': 'a' is not a valid integer"),
+        ("check = 3", "check is the name of a command, and holds options of it: [check]"),
+        ("opset = 13\nrules = 'none'", "reducelower.toml: Invalid value for '--rules': none: neither"),
     ],
 )
 def test_what_is_wrong_with_a_configuration_is_said(cli: Cli, folder: Path, content: str, message: str) -> None:
     Path("reducelower.toml").write_text(content)
     ran = cli("convert", "model.onnx", "-o", "out.onnx")
     assert (ran.status, message in ran.err) == (2, True), ran.err
+
+
+def test_an_option_that_is_called_like_a_command_can_be_set(cli: Cli, folder: Path) -> None:
+    Path("reducelower.toml").write_text("opset = 13\nwithout = 'ReduceL2'\nrules = 'core'\n")
+    assert "core/ReduceL2" in cli("convert", "model.onnx", "-o", "out.onnx").out
 
 
 # Inspecting
