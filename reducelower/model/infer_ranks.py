@@ -19,7 +19,7 @@ from reducelower.model.contrib_types import CONTRIB, UNLISTED
 from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.onnx_inference import may_end_process
-from reducelower.model.ranks import RANKS, Inputs, length_of, rank_by, rank_of
+from reducelower.model.ranks import RANKS, Inputs, rank_by, rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known
 
@@ -152,11 +152,13 @@ class _Completion:
     def _is_settled(self, found: TypeProto | None, node: NodeProto) -> bool:
         """Whether another look at a node tells nothing new of what it yields.
 
-        The length of a vector, which may be the rank of another value, follows from what was found of what it is of.
+        The length of a vector, and the sizes of whole numbers, such as the indices of what is not zero, may tell the
+        rank of another value, and follow from what was found of what they are of.
         """
-        if not is_known(found):
+        if found is None or not is_known(found):
             return False
-        return rank_of(found) != 1 or length_of(found) is not None or self._names.isdisjoint(node.input)
+        tells_ranks = rank_of(found) == 1 or _element_type(found) == TensorProto.INT64
+        return not tells_ranks or not _open_sizes(found) or self._names.isdisjoint(node.input)
 
     def _inside(
         self, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
@@ -274,10 +276,17 @@ def _merged(old: TypeProto | None, new: TypeProto) -> TypeProto:
     whole = TypeProto()
     whole.CopyFrom(old)
     whole.tensor_type.elem_type = _element_type(old) or _element_type(new)
-    is_longer_known = rank_of(old) == 1 and length_of(old) is None and length_of(new) is not None
-    if new.tensor_type.HasField("shape") and (is_longer_known or not old.tensor_type.HasField("shape")):
+    if new.tensor_type.HasField("shape") and not old.tensor_type.HasField("shape"):
         whole.tensor_type.shape.CopyFrom(new.tensor_type.shape)
+    elif rank_of(old) == rank_of(new):
+        for place in _open_sizes(old) - _open_sizes(new):
+            whole.tensor_type.shape.dim[place].CopyFrom(new.tensor_type.shape.dim[place])
     return whole
+
+
+def _open_sizes(found: TypeProto) -> set[int]:
+    """The axes whose sizes are not numbers."""
+    return {place for place, dim in enumerate(found.tensor_type.shape.dim) if not dim.HasField("dim_value")}
 
 
 def _stated(graph: GraphProto) -> dict[str, TypeProto]:

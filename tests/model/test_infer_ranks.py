@@ -55,6 +55,13 @@ KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
         }""",
         {"x": floats(4, 8), "n": np.array(2)},
     ),
+    "indices of what is not zero, as long as a rank that inference did not find": (
+        """g (float[a,b] x, float[b] w) => (float[c] y) {
+            v = com.microsoft.BiasGelu(x, w) z = NonZero(v) t = Transpose<perm = [1, 0]>(z) g = GatherND(v, t)
+            y = Relu(g)
+        }""",
+        {"x": floats(2, 3), "w": floats(3)},
+    ),
     "a shape as long as a rank that inference did not find": (
         """g (float[a,b,4] x, float[4,4] w) => (float[c,d,e] y)
             <int64[1] zero = {0}, int64[1] two = {2}, int64[1] m1 = {-1}> {
