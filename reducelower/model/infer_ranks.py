@@ -76,7 +76,9 @@ def state_ranks(model: ModelProto, inferred: ModelProto) -> None:
     outputs = {value.name for value in inferred.graph.output}
     found: dict[str, TypeProto] = {}
     for node in inferred.graph.node:
-        if node.op_type not in RANKS or node.domain not in DEFAULT_DOMAINS or node.output[0] in outputs:
+        if node.op_type not in RANKS or node.domain not in DEFAULT_DOMAINS:
+            continue
+        if not node.output or node.output[0] in outputs:
             continue
         element_type = _element_type(types.get(node.output[0]))
         if element_type and rank_of(types[node.output[0]]) is None and not _refers(node):
@@ -140,7 +142,7 @@ class _Completion:
 
     def _forward(self, graph: GraphProto, types: Types, constants: dict[str, TensorProto]) -> None:
         for node in graph.node:
-            if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS:
+            if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
                 _note_constant(node, constants)
             inner = self._inside(node, types, constants) if may_hold_graphs(node) else []
             if all(not name or self._is_settled(types.get(name), node) for name in node.output):

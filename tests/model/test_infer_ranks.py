@@ -157,3 +157,13 @@ def test_a_traced_reshape_no_longer_stands_in_the_way_of_opset_9() -> None:
     converted = reducelower.convert_version(model, 9)
     checker.check_model(converted, full_check=True)
     np.testing.assert_array_equal(yields(converted, feeds)[0], yields(model, feeds)[0])
+
+
+@pytest.mark.parametrize("op_type", ["Constant", "ReduceSum", "Shape", "Scan"])
+def test_a_node_that_yields_nothing_is_passed_over(op_type: str) -> None:
+    model = parser.parse_model(
+        f"""{HEADER} g (float[2, 3] x) => (float[Q] y) {{ u = com.microsoft.Foo (x) y = Abs (u) }}"""
+    )
+    node = model.graph.node.add(op_type=op_type)
+    node.attribute.append(helper.make_attribute("value_ints", [1]))
+    assert inferred(model)["y"] == (TensorProto.FLOAT, 1)
