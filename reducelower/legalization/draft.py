@@ -6,7 +6,7 @@ from itertools import chain
 
 from onnx import GraphProto, ModelProto, NodeProto
 
-from reducelower.model.census import Census, graph_field, graph_from, graph_head, leading_nodes
+from reducelower.model.census import Census, Stated, graph_field, graph_from, graph_head, leading_nodes
 from reducelower.model.document import Document
 from reducelower.model.inference import skeleton, weight_bytes
 from reducelower.model.nodelist import SerializedNodes
@@ -24,19 +24,24 @@ class Draft:
         model: the model without the nodes of its main graph.
         nodes: these nodes, which stay bytes as far as nobody looks at them.
         census: the census of the model as it was.
+        stated: what its main graph states; None where most of the model are weights.
     """
 
-    def __init__(self, model: ModelProto, census: Census, whole: bytes | None = None) -> None:
+    def __init__(
+        self, model: ModelProto, census: Census, whole: bytes | None = None, stated: Stated | None = None
+    ) -> None:
         """Edit a model; see `of_document`.
 
         Args:
             model: the model without the nodes of its main graph.
             census: the census of the model.
             whole: the bytes of the whole model, unless most of them are weights.
+            stated: what the model states, unless most of its bytes are weights.
         """
         self.model = model
         self.census = census
         self.nodes = SerializedNodes(census)
+        self.stated = stated
         self._whole = whole
 
     @classmethod
@@ -53,7 +58,8 @@ class Draft:
                 del model.graph.node[:]
                 return cls(model, census)
         census = Census.of_model(source.data)
-        return cls(ModelProto.FromString(census.without_nodes(source.data)), census, source.data)
+        rest = census.without_nodes(source.data)
+        return cls(ModelProto.FromString(rest), census, source.data, Stated(rest))
 
     def searchable(self) -> bytes:
         """Bytes in which every name of the model stands, its length in front of it, as long as nothing was edited.

@@ -292,7 +292,7 @@ class Legalizer:
         if not any(table.dropped for table in tables):
             return
         self.occurring.foreign |= self._memo.foreign
-        self.occurring.note_holders((edit.scope.holder, edit.scope.node_list) for edit in self._edits)
+        self.occurring.note_scopes(edit.scope for edit in self._edits)
         possible = self.occurring.types({(op_type, table.opset) for table in tables for op_type in table})
         asked = {
             table.opset: {op for op, dropped in table.dropped.items() if possible is None or dropped & possible}

@@ -45,7 +45,7 @@ class Edit:
     def splice(self) -> None:
         """Put replacements in place without moving any other node, and state what is known of new values."""
         if isinstance(self.scope.holder, GraphProto) and self.types:
-            self.scope.holder.MergeFromString(b"".join([self.types[index] for index in sorted(self.types)]))
+            self.scope.state_all(b"".join([self.types[index] for index in sorted(self.types)]))
         if self.scope.added_nodes:
             self.replaced[-1] = self.scope.added_nodes
         self.scope.node_list.splice(self.replaced)

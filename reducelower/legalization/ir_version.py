@@ -18,7 +18,7 @@ from onnx import (
     helper,
 )
 
-from reducelower.model.census import Census
+from reducelower.model.census import Census, Stated
 from reducelower.model.nodelist import NodeList, ParsedNodes
 from reducelower.model.schemas import latest_opset, schema
 
@@ -51,7 +51,7 @@ _TYPE_VERSIONS = {
 }
 
 
-def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None) -> int:
+def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None, stated: Stated | None = None) -> int:
     """The oldest IR version whose readers understand a model, apart from its operators.
 
     Metadata and the types that functions state of values came with IR version 10; a reader that does not know them
@@ -62,8 +62,9 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None)
         nodes: those nodes.
         census: the census of the model as it was before conversion, where there is one. Rewrites add nothing that
             needs a newer IR version than what they replace.
+        stated: what the main graph stated and states, where that is known in short.
     """
-    needed = _outside_nodes(model.graph)
+    needed = _outside_nodes(model.graph, None if stated is None else stated.element_types)
     if model.functions:
         needed = max(needed, 8)
     if model.training_info:
@@ -100,7 +101,7 @@ def _may_hold(op_type: str) -> bool:
     return found is None or any(attribute.type not in _PLAIN for attribute in found.attributes.values())
 
 
-def _outside_nodes(graph: GraphProto) -> int:
+def _outside_nodes(graph: GraphProto, stated: Collection[int] | None = None) -> int:
     needed = 3
     if graph.initializer:
         inputs = {value.name for value in graph.input}
@@ -110,9 +111,8 @@ def _outside_nodes(graph: GraphProto) -> int:
         needed = 5
     for tensor in graph.initializer:
         needed = max(needed, _TYPE_VERSIONS.get(tensor.data_type, 3))
-    for values in (graph.input, graph.output, graph.value_info):
-        needed = max(needed, _values(values))
-    return needed
+    inner = graph.value_info if stated is None or not _TYPE_VERSIONS.keys().isdisjoint(stated) else ()
+    return max(needed, *map(_values, (graph.input, graph.output, inner)))
 
 
 def _values(values: Collection[ValueInfoProto]) -> int:

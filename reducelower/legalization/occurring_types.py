@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from operator import attrgetter
 
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, defs
+from onnx import AttributeProto, GraphProto, NodeProto, defs
 
 from reducelower.model.nodelist import NodeList
 from reducelower.model.schemas import element_type_name, schema, taken_types, type_string
+from reducelower.scope.graph import GraphScope
 
 __all__ = ["Occurring", "dropped_types"]
 
@@ -93,9 +93,6 @@ def _elements(type_name: str) -> set[str]:
     return found
 
 
-_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
-
-
 class Occurring:
     """Gathers, over a whole model, where types come from."""
 
@@ -118,12 +115,11 @@ class Occurring:
             elif attribute.type == AttributeProto.SPARSE_TENSOR:
                 self._types.add(f"tensor({element_type_name(attribute.sparse_tensor.values.data_type)})")
 
-    def note_holders(self, holders: Iterable[tuple[GraphProto | FunctionProto, NodeList]]) -> None:
-        """Take in what graphs and function bodies state and hold, each given with its nodes."""
-        for holder, nodes in holders:
-            self._nodes.append(nodes)
-            # Large models state the types of as many values as they have nodes.
-            element_types = set(map(_ELEMENT_TYPE, holder.value_info))
+    def note_scopes(self, scopes: Iterable[GraphScope]) -> None:
+        """Take in what graphs and function bodies state and hold."""
+        for scope in scopes:
+            holder, element_types = scope.holder, scope.element_types_stated
+            self._nodes.append(scope.node_list)
             self._types.update(f"tensor({element_type_name(found)})" for found in element_types if found)
             for value in holder.value_info if 0 in element_types else ():
                 self._note(type_string(value.type))

@@ -17,7 +17,7 @@ from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
 from reducelower.legalization.memo import Memo
 from reducelower.legalization.memo.memory import kept
-from reducelower.model.census import graph_field
+from reducelower.model.census import Stated, graph_field
 from reducelower.model.declared import objection
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
@@ -86,6 +86,7 @@ def run(
             sole_type,
             memory.values,
             draft.searchable(),
+            draft.stated,
             is_last_attempt=is_last_attempt,
             lenient=lenient,
         )
@@ -192,6 +193,7 @@ def ground_of(
     sole_type: Callable[[], int | None] = lambda: None,
     values: Values | None = None,
     searchable: bytes | None = None,
+    stated: Stated | None = None,
     *,
     is_last_attempt: bool = False,
     lenient: bool = False,
@@ -212,6 +214,7 @@ def ground_of(
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
         is_last_attempt=is_last_attempt,
         values=values,
+        stated=stated,
         weight=source.weight,
     )
 
@@ -281,5 +284,5 @@ def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int) 
     # Of a model that stays at its opset version nothing tells that older readers are meant.
     least = old if goal_opset == source_opset else usual
     if least < old or old < 4:
-        return max(least, min(needed_ir_version(draft.model, draft.nodes, draft.census), max(old, 4)))
+        return max(least, min(needed_ir_version(draft.model, draft.nodes, draft.census, draft.stated), max(old, 4)))
     return old

@@ -1,4 +1,4 @@
-"""What the nodes of a graph are, read straight from its bytes.
+"""What the nodes of a graph are, and what types it states, read straight from its bytes.
 
 Asking 50,000 node messages for their operator types one by one takes longer than parsing the whole model. So the bytes
 are parsed with message types that have the field numbers of onnx.proto but not its depth. One leaves every node as the
@@ -26,6 +26,7 @@ __all__ = [
     "OUTPUT",
     "Census",
     "Columns",
+    "Stated",
     "field_head",
     "graph_field",
     "graph_from",
@@ -79,21 +80,33 @@ def _pool() -> descriptor_pool.DescriptorPool:
                 message.field.add(name=other, number=number, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_BYTES)
         _add_singular(file, f"{kind}Graph", "node", 1, message.name)
     apart = file.message_type.add(name="ApartGraph")
-    apart.field.add(name="node", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
+    apart.field.add(name="node", number=_NODE, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES)
     _add_singular(file, "Apart", "graph", _GRAPH, "ApartGraph")
+    _add_singular(file, "StatedModel", "graph", _GRAPH, "StatedGraph")
+    _add_singular(file, "StatedGraph", "value_info", 13, "StatedValues")
+    _add_singular(file, "StatedValues", "type", 2, "StatedTypes").add(
+        name="name", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_BYTES
+    )
+    _add_singular(file, "StatedTypes", "tensor_type", 1, "StatedTensors")
+    tensors = file.message_type.add(name="StatedTensors").field
+    tensors.add(name="elem_type", number=1, label=_Field.LABEL_REPEATED, type=_Field.TYPE_INT32)
+    tensors.add(name="shape", number=2, label=_Field.LABEL_OPTIONAL, type=_Field.TYPE_BYTES)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return pool
 
 
-def _add_singular(file: Any, message: str, field: str, number: int, kind: str) -> None:
-    file.message_type.add(name=message).field.add(
+def _add_singular(file: Any, message: str, field: str, number: int, kind: str) -> Any:
+    """Add a message type with one field, and return the fields."""
+    fields = file.message_type.add(name=message).field
+    fields.add(
         name=field,
         number=number,
         label=_Field.LABEL_OPTIONAL,
         type=_Field.TYPE_MESSAGE,
         type_name=f".reducelower.{kind}",
     )
+    return fields
 
 
 def graph_of(nodes: Iterable[bytes]) -> Any:
@@ -240,6 +253,45 @@ class Census(Columns):
     def nodes(self) -> Sequence[bytes]:
         """The serialized nodes as they were, whatever has become of them."""
         return graph_from(self.serialized).node  # type: ignore[no-any-return]
+
+
+class Stated:
+    """What the main graph of a model states in value_info, of as many values as it may have nodes."""
+
+    def __init__(self, model: bytes) -> None:
+        """Look at a serialized ModelProto, whose nodes are not needed."""
+        self._model = model
+        self._added: list[bytes] = []
+
+    def add(self, stated: bytes) -> None:
+        """Take in what was added to the graph, as bytes of a GraphProto."""
+        self._added.append(stated)
+
+    @cached_property
+    def _values(self) -> Any:
+        return _class("StatedModel").FromString(self._model).graph.value_info
+
+    @property
+    def names(self) -> Sequence[bytes]:
+        """The names of the values as the model was, in order; one that has none is missing."""
+        return self._values.name  # type: ignore[no-any-return]
+
+    @property
+    def element_types(self) -> frozenset[int] | None:
+        """The element types there were or are; None where a value is something else than a tensor of a stated type."""
+        added = _class("StatedGraph").FromString(b"".join(self._added)).value_info
+        own, more = self._element_types, _element_types(added)
+        return None if own is None or more is None else own | more
+
+    @cached_property
+    def _element_types(self) -> frozenset[int] | None:
+        return _element_types(self._values)
+
+
+def _element_types(values: Any) -> frozenset[int] | None:
+    column = values.type.tensor_type.elem_type
+    found = frozenset(column)
+    return found if len(column) == len(values.name) and 0 not in found else None
 
 
 def leading_nodes(model: bytes, most: int) -> bytes | None:

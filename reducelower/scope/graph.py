@@ -6,7 +6,7 @@ they ask a `Scope`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from math import prod
@@ -27,6 +27,7 @@ from onnx import (
 
 from reducelower.errors import RefusedError
 from reducelower.model.build import make_node
+from reducelower.model.census import Stated
 from reducelower.model.element_types import follow, told_by
 from reducelower.model.graph import read_by
 from reducelower.model.inference import LARGEST_KEPT, GraphKey
@@ -150,6 +151,7 @@ class GraphScope:
         self._types: dict[str, KnownType | None] = {}
         self._added: dict[Hashable, str] = {}
         self._adopted: dict[str, TensorProto] = {}
+        self._has_removed = False
 
     @property
     def root(self) -> GraphScope:
@@ -501,7 +503,10 @@ class GraphScope:
 
         Places rather than messages: to hold a message for each of 50,000 values takes five times as long.
         """
-        return _places(self.holder.value_info)
+        values = self.holder.value_info
+        if self._stated is not None and not self._has_removed and len(self._stated.names) == len(values):
+            return dict(zip(map(bytes.decode, self._stated.names), count()))
+        return _places(values)
 
     @cached_property
     def _outside_nodes(self) -> dict[str, TypeProto]:
@@ -583,10 +588,27 @@ class GraphScope:
     def state(self, name: str, value_type: bytes) -> None:
         """Let the graph state the type of a value, unless it does or is a function, which cannot."""
         if isinstance(self.holder, GraphProto) and not self._states(name):
-            self.holder.MergeFromString(entry(name.encode(), value_type))
+            self.state_all(entry(name.encode(), value_type))
+
+    def state_all(self, entries: bytes) -> None:
+        """Let the graph state the types of some values, given as bytes of a GraphProto."""
+        self.holder.MergeFromString(entries)
+        if self._stated is not None:
+            self._stated.add(entries)
+
+    @property
+    def _stated(self) -> Stated | None:
+        return self.ground.stated if self.key == () else None
+
+    @property
+    def element_types_stated(self) -> Collection[int]:
+        """The element types that value_info states, or stated before a value went; 0 for anything but a tensor."""
+        stated = None if self._stated is None else self._stated.element_types
+        return set(map(_ELEMENT_TYPE, self.holder.value_info)) if stated is None else stated
 
     def note_removed(self) -> None:
         """Note that constants, and types that were stated, have gone, so that others stand where they stood."""
+        self._has_removed = True
         for places in ("initializers", "stated_places"):
             self.__dict__.pop(places, None)
 
@@ -622,6 +644,7 @@ def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> dict[st
 
 
 _NAME = attrgetter("name")
+_ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
 
 
 def as_doubles(tensor: TensorProto, opset: int) -> TensorProto | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from onnx import TensorProto, TypeProto
 
+from reducelower.model.census import Stated
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 from reducelower.scope.fold import Folding
@@ -34,6 +35,7 @@ class Ground:
         initializers_stand_alone: bool,
         is_last_attempt: bool = False,
         values: Values | None = None,
+        stated: Stated | None = None,
         weight: Callable[[str], TensorProto | None] = lambda name: None,
     ) -> None:
         """Bring together what is the same everywhere in a model.
@@ -51,6 +53,7 @@ class Ground:
             is_last_attempt: whether functions have been copied for their calls where that could help, so that what
                 they are handed has to be taken as it comes.
             values: the numbers of values of constants; None where those of other runs are not to be the same.
+            stated: what the main graph states, where that can be told in short.
             weight: gives the initializers of the main graph by name, where the model has none of their values.
         """
         self.names = names
@@ -67,6 +70,7 @@ class Ground:
         self.folding = Folding()
         self.told: dict[tuple[Any, str], int] = {}
         self.values = Values() if values is None else values
+        self.stated = stated
         self.weight = weight
         self._known_types: dict[bytes, KnownType] = {}
 
