@@ -36,7 +36,7 @@ class Features:
         fed: whether an input after the first is one that the model is fed.
         broadcast: whether the last input holds several values and is spread over the result.
         no_values: whether a dimension of size 0 is reduced.
-        made: whether a conversion made the node; no case is of such.
+        made: whether a conversion made the node; no case is of such. The same is true of what stands after it.
     """
 
     element_types: str
@@ -55,6 +55,13 @@ class Features:
     broadcast: bool = False
     no_values: bool = False
     made: ClassVar[bool] = False
+    attributes: ClassVar[frozenset[str]] = frozenset()
+    after: ClassVar[str] = ""
+    sizes_known: ClassVar[bool] = True
+    second_read: ClassVar[bool] = False
+    index_depth: ClassVar[int] = 0
+    negative_indices: ClassVar[bool] = False
+    uneven: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)

@@ -87,5 +87,7 @@ RANKS = (
     ((2, 3, 2, 2), Form("attribute", (1,), "0")),
     ((2, 3, 2, 2), Form("attribute", (2, 3), "1")),
     ((2, 3, 2, 2), Form("absent", (), "0")),
+    ((2, 3, 2, 4), Form("attribute", (1, 2, 3), "1")),
+    ((2, 3, 2, 3, 2), Form("attribute", (1, 2, 4), "1")),
 )
 """Ranks other than three; the form in which axes are given depends on the opset version."""

@@ -16,8 +16,8 @@ from reducelower.runtimes.versions import Versions
 __all__ = ["ANY_OPERATOR", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "When"]
 
 Is = Literal["wrong", "overflows", "misshapen", "refused", "absent"]
-"""How a node fails: silently wrong; wrong only for very large or small values; right values in another shape, where the
-model yields them; not taken; no such operator."""
+"""How a node fails: silently wrong; wrong for some values only, mostly very large or small ones; right values in
+another shape, where the model yields them; not taken; no such operator."""
 
 ANY_OPERATOR = "*"
 """Stands for every operator in the list of a fact, and at the end of a name for the rest of it."""
@@ -102,6 +102,15 @@ class When:
             sizes that nothing tells are taken for equal.
         no_values: whether a dimension of size 0 is reduced, so that a result is made of no values; sizes that nothing
             tells are taken for others.
+        attributes: values of attributes, such as ``mode=cubic``; of each attribute that is named one of these, as the
+            node states it or by default. A name alone, such as ``reduction``, is one that the node states.
+        after: operators, one of which yields the first input.
+        sizes_known: whether the model tells every size of the first input.
+        second_read: whether anything reads the second output.
+        index_depth: how many indices name a place: the last size of the second input, 0 where nothing tells it.
+        negative_indices: whether constant indices, the second input, are counted from the back anywhere.
+        uneven: whether Resize is given scales that make no whole number of a size; scales that nothing tells are taken
+            for others, and any fraction is uneven where sizes are not known.
         made: whether a conversion made the node, rather than the model's author.
     """
 
@@ -121,6 +130,13 @@ class When:
     fed: bool | None = None
     broadcast: bool | None = None
     no_values: bool | None = None
+    attributes: frozenset[str] | None = None
+    after: frozenset[Operator] | None = None
+    sizes_known: bool | None = None
+    second_read: bool | None = None
+    index_depth: Ranges | None = None
+    negative_indices: bool | None = None
+    uneven: bool | None = None
 
     def matches(self, features: object) -> bool:
         """Whether a node is written so; what a node says itself is asked before what has to be found out.
@@ -152,6 +168,8 @@ class When:
 
 
 def _is_among(found: object, wanted: object) -> bool:
+    if isinstance(found, frozenset) and isinstance(wanted, frozenset):
+        return {text.partition("=")[0] for text in wanted} == {text.partition("=")[0] for text in wanted & found}
     return found is wanted if isinstance(wanted, bool) else found in wanted  # type: ignore[operator]
 
 

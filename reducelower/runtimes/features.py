@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 from onnx import NodeProto
+from onnx.helper import get_attribute_value
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
-from reducelower.model.schemas import element_type_name
+from reducelower.model.schemas import element_type_name, schema
 from reducelower.scope.scope import Scope
 
 __all__ = ["BROADCASTING", "Features", "given_axes"]
@@ -208,6 +210,59 @@ class Features:
             return False
         axes = self._axes
         return any(shape[axis] == 0 for axis in (range(len(shape)) if axes is None else axes))
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """Every attribute with its value, as ``name=value``, and the names of those that the node states."""
+        found = schema(self._node.op_type, self._scope.target_opset)
+        known = {name: each.default_value for name, each in found.attributes.items()} if found is not None else {}
+        values = {name: get_attribute_value(default) for name, default in known.items() if default.type}
+        stated = {attribute.name: value_of(self._node, attribute.name) for attribute in self._node.attribute}
+        texts = {
+            name: value.decode() if isinstance(value, bytes) else value for name, value in (values | stated).items()
+        }
+        return frozenset(stated) | {f"{name}={value}" for name, value in texts.items()}
+
+    @property
+    def after(self) -> str:
+        """The operator that yields the first input."""
+        return self._scope.made_by(self._node.input[0]) if self._node.input else ""
+
+    @property
+    def sizes_known(self) -> bool:
+        """Whether every size of the first input is known."""
+        shape = self._scope.shape(self._node.input[0])
+        return shape is not None and None not in shape
+
+    @property
+    def second_read(self) -> bool:
+        """Whether anything reads the second output."""
+        return len(self._node.output) > 1 and bool(self._node.output[1]) and self._scope.is_read(self._node.output[1])
+
+    @property
+    def index_depth(self) -> int:
+        """The last size of the second input, 0 where nothing tells it."""
+        shape = self._scope.shape(self._axes_input) if self._axes_input else None
+        return shape[-1] or 0 if shape else 0
+
+    @property
+    def negative_indices(self) -> bool:
+        """Whether constant indices are counted from the back anywhere."""
+        indices = self._scope.constant(self._node.input[1]) if self._axes_input else None
+        return indices is not None and bool((indices.astype(np.int64) < 0).any())
+
+    @property
+    def uneven(self) -> bool:
+        """Whether constant scales make no whole number of a size, or may not."""
+        given = [name for name in self._node.input[1:3] if name]
+        scales = self._scope.constant(given[-1]) if given else None
+        if scales is None or scales.dtype.kind != "f":
+            return False
+        sizes = self._scope.shape(self._node.input[0]) or (None,) * scales.size
+        return any(
+            not float((1 if size is None else size) * scale).is_integer()
+            for size, scale in zip(sizes, scales.astype(np.float32), strict=False)
+        )
 
     @property
     def rank_out(self) -> int:

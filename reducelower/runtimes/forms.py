@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from math import prod
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import AttributeProto, NodeProto, TensorProto
+from onnx.helper import get_attribute_value
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.model.attributes import value_of
+from reducelower.model.schemas import schema
 from reducelower.runtimes.remedies import Remedy, Written
 from reducelower.scope.scope import Scope
 
@@ -31,6 +33,8 @@ _MOST_ONES = 4096
 
 _MOST_SLICES = 16
 """Indices for each of which a node is written."""
+
+_INDEXED = ("GatherElements", "GatherND", "ScatterElements", "ScatterND")
 
 _COUNTABLE = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.INT32, TensorProto.INT64)
 
@@ -109,6 +113,56 @@ def _slice_each(node: NodeProto, scope: Scope) -> Written | None:
     return body.yields("Concat", *parts, axis=axis), _OPSET
 
 
+def _set_apart(node: NodeProto, scope: Scope) -> Written:
+    """Let an Identity come before it, so that it is not taken for a part of what the node before begins."""
+    body = Writer(node, scope)
+    apart = body.add("Identity", node.input[0])
+    return body.yields(node.op_type, apart, *node.input[1:], copied=node.attribute), scope.target_opset
+
+
+def _compare_to_zero(node: NodeProto, scope: Scope) -> Written | None:
+    """What is cast to bool is true where it is not zero."""
+    element_type = scope.needed_element_type(node.input[0])
+    if value_of(node, "to") != TensorProto.BOOL or element_type not in _COUNTABLE:
+        return None
+    body = Writer(node, scope)
+    return body.yields("Not", body.add("Equal", node.input[0], body.constant(0, element_type, "zero"))), _OPSET
+
+
+def _count_from_front(node: NodeProto, scope: Scope) -> Written | None:
+    """Indices that are constant counted from the front, where the sizes they go by are known."""
+    given, sizes = scope.constant(node.input[1]), scope.shape(node.input[0])
+    if given is None or sizes is None:
+        return None
+    if node.op_type.endswith("ND"):
+        batches = value_of(node, "batch_dims", 0)
+        along = sizes[batches : batches + given.shape[-1]]
+    else:
+        along = (sizes[value_of(node, "axis", 0)],)
+    if None in along:
+        return None
+    indices = given.astype(np.int64)
+    counted = np.where(indices < 0, indices + np.array(along), indices)
+    body = Writer(node, scope)
+    place = scope.add_constant(counted.astype(given.dtype), "indices")
+    scope.release(node.input[1])
+    return body.yields(node.op_type, node.input[0], place, *node.input[2:], copied=node.attribute), scope.target_opset
+
+
+def _leave_defaults_out(node: NodeProto, scope: Scope) -> Written | None:
+    """State no attribute that says what it is by default."""
+    found = schema(node.op_type, scope.target_opset)
+    known = {} if found is None else {name: each.default_value for name, each in found.attributes.items()}
+    kept = [each for each in node.attribute if each.name not in known or _says(each) != _says(known[each.name])]
+    if len(kept) == len(node.attribute):
+        return None
+    return Writer(node, scope).yields(node.op_type, *node.input, copied=kept), scope.target_opset
+
+
+def _says(attribute: AttributeProto) -> object:
+    return get_attribute_value(attribute) if attribute.type and not attribute.ref_attr_name else None
+
+
 def _release_rest(node: NodeProto, scope: Scope) -> None:
     for name in node.input[1:]:
         if name:
@@ -118,6 +172,11 @@ def _release_rest(node: NodeProto, scope: Scope) -> None:
 FORMS: Mapping[str, Mapping[str, Remedy]] = {
     **{op: {"the other comparison of the operands swapped": _swap_operands} for op in _MIRRORED},
     **{op: {"Reshape in place of it": _reshape} for op in ("Squeeze", "Unsqueeze")},
+    **{
+        op: {"its indices counted from the front": _count_from_front, "defaults left out": _leave_defaults_out}
+        for op in _INDEXED
+    },
+    "Cast": {"Identity before it": _set_apart, "comparison with zero in place of it": _compare_to_zero},
     "Expand": {"Mul by ones in place of it": _times_ones},
     "Gather": {"Slice and Concat in place of it": _slice_each},
     "Identity": {"Neg twice in place of it": _negate_twice},

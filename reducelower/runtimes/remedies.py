@@ -32,12 +32,14 @@ Remedy: TypeAlias = Callable[[NodeProto, Scope], "Written | None"]
 _OPSET = 18
 """Opset version that reductions are written for here: the one that made axes an input of all of them."""
 
-_CHAINABLE = frozenset({"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
-"""Reducing by one dimension after the other is the same as by all at once: the operation is associative."""
+_CHAINABLE = frozenset({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"})
+"""Reducing by one dimension after the other is the same as by all at once, but for means that are truncated."""
 
 _SMALL_INTEGERS = (TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16)
 
 _WIDE_INTEGERS = (TensorProto.INT32, TensorProto.UINT32, TensorProto.INT64, TensorProto.UINT64)
+
+_INTEGERS = (*_SMALL_INTEGERS, *_WIDE_INTEGERS)
 
 _HELD_BY_DOUBLE = (TensorProto.INT32, TensorProto.UINT32)
 
@@ -190,7 +192,8 @@ def _change_dimensions(node: NodeProto, scope: Scope, *, keepdims: int, last: st
 def _one_by_one(node: NodeProto, scope: Scope) -> Written | None:
     """Reduce by one dimension after the other, the last one first, so that the others keep their numbers."""
     reduction = _Reduction(node, scope)
-    if node.op_type not in _CHAINABLE or reduction.reduces_nothing:
+    is_truncated = node.op_type == "ReduceMean" and scope.element_type(node.input[0]) in _INTEGERS
+    if node.op_type not in _CHAINABLE or reduction.reduces_nothing or is_truncated:
         return None
     axes = sorted(reduction.all_axes(), reverse=True)
     if len(axes) < 2:
@@ -317,6 +320,9 @@ _ALTERED: Mapping[str, frozenset[str]] = {
     "Unsqueeze after it": _AXES | {"keepdims", "rank_out"},
     "one axis a node": _AXES | {"axes_count", "all_axes", "rank", "rank_out"},
     "its branches swapped": frozenset({"broadcast"}),
+    "Identity before it": frozenset({"after"}),
+    "defaults left out": frozenset({"attributes"}),
+    "its indices counted from the front": frozenset({"negative_indices"}),
     "Expand before it": frozenset({"broadcast"}),
 }
 

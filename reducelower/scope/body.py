@@ -121,6 +121,10 @@ class _Inside(Scope):
         """How a value is defined."""
         return "dynamic" if self.defines(name) else self.parent.written_as(name)
 
+    def made_by(self, name: str) -> str:
+        """The operator that yields a value."""
+        return "" if self.defines(name) else self.parent.made_by(name)
+
     def is_read(self, name: str) -> bool:
         """Whether anything reads a value."""
         return self.parent.is_read(name)
@@ -222,6 +226,11 @@ class BodyScope(_Inside):
         if node is None:
             return self.parent.written_as(name)
         return "constant" if _is_constant(node) else "dynamic"
+
+    def made_by(self, name: str) -> str:
+        """The operator that yields a value."""
+        node = self.producer(name)
+        return self.parent.made_by(name) if node is None else node.op_type
 
     def is_read(self, name: str) -> bool:
         """Whether one of the nodes reads a value, or anything outside."""

@@ -388,6 +388,11 @@ class GraphScope:
             return "dynamic" if home.is_overridable(name) else "initializer"
         return "fed" if name in home.inputs and home.parent is None and not home.is_function else "dynamic"
 
+    def made_by(self, name: str) -> str:
+        """The operator that yields a value; empty where no node does."""
+        node = self.home(name).producer(name)
+        return "" if node is None else node.op_type
+
     def is_read(self, name: str) -> bool:
         """Whether any node or graph output, here or in a graph inside, reads a value that this graph defines."""
         home = self.home(name)

@@ -232,6 +232,10 @@ class NodeScope(Scope):
             return "initializer" if is_initializer else "constant" if name in self.added else "dynamic"
         return self._ask(GraphScope.written_as, name)  # type: ignore[no-any-return]
 
+    def made_by(self, name: str) -> str:
+        """The operator that yields a value."""
+        return "" if self._is_own(name) else self._ask(GraphScope.made_by, name)
+
     def is_read(self, name: str) -> bool:
         """Whether anything reads a value."""
         return name not in self._made and bool(self._ask(GraphScope.is_read, name))

@@ -104,6 +104,10 @@ class Scope(ABC):
         """
 
     @abstractmethod
+    def made_by(self, name: str) -> str:
+        """The operator that yields a value; empty where no node of the graph does."""
+
+    @abstractmethod
     def is_read(self, name: str) -> bool:
         """Whether any node or graph output, here or in a graph inside, reads a value."""
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, checker, parser
+from onnx import ModelProto, checker, numpy_helper, parser
 
 from reducelower import ConversionError, Target, check, legalize
 from tests.runtimes.toaster import runtime
 
 X = np.array([[1.5, -2.25, np.inf, -0.5], [2.0, np.nan, -1.0, -0.0], [0.25, -3.5, -np.inf, 1.25]], np.float32)
+Y = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4) ** 2
 ROW = np.array([-1.0, -2.25, np.inf, np.nan], np.float32)
 BROADCASTS = "operators = ['Where']\nis = 'wrong'\nwhen = { broadcast = true }"
 
@@ -139,3 +140,120 @@ def test_outputs_that_come_in_another_shape_are_told(shape: str, is_told: bool) 
     assert not plan.sites
     assert bool(plan.unmended) == is_told
     assert all(says.startswith("on toaster 1.0, ") for says in plan.unmended)
+
+
+AFTER_MUL = "element_types = ['float'], output_types = ['int64'], after = ['Mul']"
+
+
+def test_a_cast_of_a_product_is_set_apart_from_it() -> None:
+    values = np.array([[0.9, -1.9, 2.5, -0.2]] * 3, np.float32)
+    source = model("<float two = {2}> { m = Mul (x, two) z = Cast <to = 7> (m) }", "int64[3,4] z")
+    made = fitted(source, fact("Cast", AFTER_MUL))
+    assert operators(made) == ["Mul", "Identity", "Cast"]
+    np.testing.assert_array_equal(run(made, x=values), np.trunc(values * 2).astype(np.int64))
+    alone = model("{ a = Abs (x) z = Cast <to = 7> (a) }", "int64[3,4] z")
+    assert operators(fitted(alone, fact("Cast", AFTER_MUL))) == ["Abs", "Cast"]
+
+
+def test_a_cast_to_bool_is_a_comparison_with_zero() -> None:
+    source = model("{ z = Cast <to = 9> (x) }", "bool[3,4] z")
+    made = fitted(source, fact("Cast", "output_types = ['bool']"))
+    assert operators(made) == ["Equal", "Not"]
+    np.testing.assert_array_equal(run(made, x=X), X.astype(bool))
+
+
+@pytest.mark.parametrize(
+    ("body", "others", "expected"),
+    [
+        ("<int64[3,1] i = {-1, 0, -4}> { z = GatherElements <axis = 1> (x, i) }", "", X[range(3), [3, 0, 0]][:, None]),
+        ("<int64[2,2] i = {-1, -2, 0, 3}> { z = GatherND (x, i) }", "", X[[2, 0], [2, 3]]),
+        ("<int64[3,1] i = {-1, 0, -4}> { z = ScatterElements <axis = 1> (x, i, u) }", "float[3,1] u", None),
+        ("<int64[1,1] i = {-1}> { z = ScatterND (x, i, u) }", "float[1,4] u", None),
+    ],
+)
+def test_constant_indices_are_counted_from_the_front(body: str, others: str, expected: np.ndarray | None) -> None:
+    shape = "[3,4]" if expected is None else str(list(expected.shape))
+    source = model(body, f"float{shape} z", ", ".join(filter(None, ["float[3,4] x", others])))
+    made = fitted(source, fact(source.graph.node[0].op_type, "negative_indices = true"))
+    assert operators(made) == operators(source)
+    (indices,) = [numpy_helper.to_array(each) for each in made.graph.initializer]
+    assert (indices >= 0).all()
+    if expected is None:
+        updates = np.full((3, 1) if "Elements" in body else (1, 4), 7, np.float32)
+        expected = X.copy()
+        expected[([0, 1, 2], [3, 0, 0]) if "Elements" in body else 2] = 7
+        np.testing.assert_array_equal(run(made, x=X, u=updates), expected)
+    else:
+        np.testing.assert_array_equal(run(made, x=X), expected)
+
+
+def test_attributes_that_say_what_is_so_by_default_are_left_out() -> None:
+    body = '<int64[1,4] i = {2, 0, 1, 1}> { z = ScatterElements <reduction = "none", axis = 0> (x, i, u) }'
+    source = model(body, "float[3,4] z", "float[3,4] x, float[1,4] u", opset=16)
+    made = fitted(source, fact("ScatterElements", "attributes = ['reduction']"))
+    assert not made.graph.node[0].attribute
+
+
+RESIZED = "{{ z = Resize <mode = '{}'{}> (x,, s) }}".replace("'", '"')
+
+
+@pytest.mark.parametrize(
+    ("mode", "more", "scales", "is_affected"),
+    [
+        ("cubic", "", "1.5, 1.5", True),
+        ("cubic", ', coordinate_transformation_mode = "half_pixel"', "1.5, 1.5", True),
+        ("cubic", ', coordinate_transformation_mode = "align_corners"', "1.5, 1.5", False),
+        ("linear", "", "1.5, 1.5", False),
+        ("cubic", "", "2, 1.25", False),
+    ],
+)
+def test_attributes_are_met_as_stated_and_by_default(mode: str, more: str, scales: str, is_affected: bool) -> None:
+    inputs = f"<float[2] s = {{{scales}}}> "
+    source = model(inputs + RESIZED.format(mode, more), "float[a,b] z", "float[3,4] x")
+    half_pixel = "attributes = ['mode=cubic', 'coordinate_transformation_mode=half_pixel'], uneven = true"
+    made = fitted(source, fact("Resize", half_pixel))
+    assert ("Resize" not in operators(made)) == is_affected
+    np.testing.assert_allclose(run(made, x=Y), run(source, x=Y), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("reads", "is_told"), [("float[3,2] v", False), ("float[3,2] v, int64[3,2] i", True)])
+def test_what_only_the_second_output_suffers_is_told_where_it_is_read(reads: str, is_told: bool) -> None:
+    source = model("<int64[1] k = {2}> { v, i = TopK (x, k) }", reads)
+    ties = "operators = ['TopK']\nis = 'overflows'\nwhen = { second_read = true }"
+    plan = check(source, target=Target(runtime=runtime(ties)))
+    assert not plan.refusals
+    assert bool(plan.unmended) == is_told
+
+
+@pytest.mark.parametrize(("sizes", "is_affected"), [("3,4", True), ("a,4", False)])
+def test_only_data_of_known_sizes_may_be_affected(sizes: str, is_affected: bool) -> None:
+    source = model("{ z = ReduceL1 <axes = [1]> (x) }", "float[b,1] z", f"float[{sizes}] x")
+    assert (operators(fitted(source, fact("ReduceL1", "sizes_known = true"))) != ["ReduceL1"]) == is_affected
+
+
+@pytest.mark.parametrize(
+    ("shape", "depth", "is_affected"), [("[2,1]", "1", True), ("[2,2]", "1", False), ("[a,b]", "1-", False)]
+)
+def test_how_many_indices_name_a_place(shape: str, depth: str, is_affected: bool) -> None:
+    updates = "float[2,4]" if shape == "[2,1]" else "float[2]"
+    source = model("{ z = ScatterND (x, i, u) }", "float[3,4] z", f"float[3,4] x, int64{shape} i, {updates} u")
+    plan = check(source, target=Target(runtime=runtime(fact("ScatterND", f"index_depth = '{depth}'"))))
+    assert bool(plan.sites or plan.refusals) == is_affected
+
+
+@pytest.mark.parametrize("axes", [(1, 2, 4), (0, 2, 3), (0, 1, 2, 3)])
+@pytest.mark.parametrize("op_type", ["ReduceMean", "ReduceL2", "ReduceMax"])
+def test_several_axes_are_reduced_one_after_the_other(op_type: str, axes: tuple[int, ...]) -> None:
+    data = np.random.default_rng(0).standard_normal((2, 3, 2, 3, 2)).astype(np.float32)
+    out = ",".join("1" if axis in axes else str(size) for axis, size in enumerate(data.shape))
+    source = model(f"{{ z = {op_type} <axes = {list(axes)}> (x) }}", f"float[{out}] z", "float[2,3,2,3,2] x")
+    many = "operators = ['Reduce*']\nis = 'wrong'\nwhen = { axes_count = '3-', all_axes = false, rank = '5-' }"
+    made = fitted(source, many)
+    assert sum(name.startswith("Reduce") for name in operators(made)) >= len(axes)
+    wide = data.astype(np.float64)
+    expected = {
+        "ReduceMean": wide.mean(axes, keepdims=True),
+        "ReduceMax": wide.max(axes, keepdims=True),
+        "ReduceL2": np.sqrt(np.square(wide).sum(axes, keepdims=True)),
+    }
+    np.testing.assert_allclose(run(made, x=data), expected[op_type], rtol=2e-6, atol=1e-7)

@@ -490,28 +490,21 @@ def test_the_newest_ir_version_a_runtime_reads_is_kept_to() -> None:
         legalize(source, Target(runtime=old))
 
 
+WITHOUT_UINT32 = "operators = ['Reduce*']\nis = 'refused'\nwhen = { element_types = ['uint32'] }"
+CAST_TO_UINT32 = "operators = ['Cast']\nis = 'wrong'\nwhen = { output_types = ['uint32'] }"
+NO_AXES = "operators = ['Reduce*']\nis = 'refused'\nwhen = { axes = ['dynamic', 'attribute'] }"
+NO_EXP = "operators = ['Exp']\nis = 'absent'"
+DEAD_ENDS = (DeadEnds, "known")
+
+
 @pytest.mark.parametrize(
-    ("op_type", "element", "facts"),
+    ("op_type", "element", "facts", "spared", "share"),
     [
-        (
-            "ReduceSumSquare",
-            "uint32",
-            [
-                "operators = ['Reduce*']\nis = 'refused'\nwhen = { element_types = ['uint32'] }",
-                "operators = ['Cast']\nis = 'wrong'\nwhen = { output_types = ['uint32'] }",
-            ],
-        ),
-        (
-            "ReduceLogSumExp",
-            "double",
-            [
-                "operators = ['Reduce*']\nis = 'refused'\nwhen = { axes = ['dynamic', 'attribute'] }",
-                "operators = ['Exp']\nis = 'absent'",
-            ],
-        ),
+        ("ReduceSumSquare", "uint32", [WITHOUT_UINT32, CAST_TO_UINT32], DEAD_ENDS, 0.8),
+        ("ReduceLogSumExp", "double", [NO_AXES, NO_EXP], DEAD_ENDS, 0.8),
+        ("ReduceLogSumExp", "double", [NO_AXES, NO_EXP], (Mender, "refuse_hopeless"), 1.0),
     ],
 )
-@pytest.mark.parametrize(("spared", "share"), [((DeadEnds, "known"), 0.8), ((Mender, "refuse_hopeless"), 1.0)])
 def test_what_is_in_vain_is_not_searched(
     op_type: str,
     element: str,
