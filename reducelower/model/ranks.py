@@ -11,6 +11,9 @@ from reducelower.model.attributes import value_of
 
 __all__ = ["RANKS", "Inputs", "RankOf", "length_of", "product", "rank_by", "rank_of"]
 
+_LARGEST = 1024
+"""The highest rank that is believed: a broken model may claim any number of axes, and each takes room in a type."""
+
 
 def rank_of(found: TypeProto | None) -> int | None:
     """The rank of a type; None where it is not stated."""
@@ -83,11 +86,12 @@ RankOf: TypeAlias = Callable[[Inputs], int]
 
 
 def rank_by(rank: RankOf | None, inputs: Inputs) -> int | None:
-    """The rank that follows; None where something that it follows from is not known."""
+    """The rank that follows; None where something that it follows from is not known, or where no tensor has such."""
     try:
-        return None if rank is None else rank(inputs)
+        found = None if rank is None else rank(inputs)
     except _UnknownError:
         return None
+    return found if found is not None and 0 <= found <= _LARGEST else None
 
 
 def product(inputs: Inputs) -> int:

@@ -159,6 +159,14 @@ def test_a_traced_reshape_no_longer_stands_in_the_way_of_opset_9() -> None:
     np.testing.assert_array_equal(yields(converted, feeds)[0], yields(model, feeds)[0])
 
 
+@pytest.mark.parametrize("count", [2**62, -5])
+def test_no_number_of_axes_is_believed_that_no_tensor_has(count: int) -> None:
+    model = parser.parse_model(f"{HEADER} g (float[2] x, int64[2] a) => (float[Q] y) {{ y = Unsqueeze (x, a) }}")
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = count
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert inferred(model)["y"] == (TensorProto.FLOAT, None)
+
+
 @pytest.mark.parametrize("op_type", ["Constant", "ReduceSum", "Shape", "Scan"])
 def test_a_node_that_yields_nothing_is_passed_over(op_type: str) -> None:
     model = parser.parse_model(
