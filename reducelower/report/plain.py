@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.resources import files
 from typing import Any
 
 from reducelower import __version__
 from reducelower.outcome import Outcome
 from reducelower.report.writing import Report
 
-__all__ = ["SCHEMA_VERSION", "as_plain", "json_line", "json_schema", "render"]
+__all__ = ["SCHEMA_VERSION", "as_plain", "json_line", "render"]
 
 SCHEMA_VERSION = 1
 """Version of the layout; it changes when a reader of the old layout would break."""
@@ -37,12 +36,6 @@ def as_plain(report: Report) -> dict[str, Any]:
 def json_line(model: Outcome) -> str:
     """What the report says of one model, as JSON on one line; ``$defs/model`` of the schema describes it."""
     return json.dumps(_model(model), allow_nan=False)
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON schema that every report of this version conforms to."""
-    schema: dict[str, Any] = json.loads((files(__package__) / "schema.json").read_text("utf-8"))
-    return schema
 
 
 def _model(model: Outcome) -> Mapping[str, Any]:

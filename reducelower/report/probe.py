@@ -6,7 +6,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from reducelower.conformance.running import Probed
 from reducelower.files.pending import write_whole
 from reducelower.model.text import shown
 
-__all__ = ["FORMATS", "SCHEMA_VERSION", "as_html", "as_json", "as_text", "heat", "json_schema", "write_probe_report"]
+__all__ = ["FORMATS", "SCHEMA_VERSION", "as_html", "as_json", "as_text", "heat", "write_probe_report"]
 
 SCHEMA_VERSION = 1
 """Version of the JSON layout; it changes when a reader of the old layout would break."""
@@ -185,12 +184,6 @@ def _plain(value: object) -> object:
     if isinstance(value, bool):
         return value
     return sorted(value) if isinstance(value, frozenset) else str(value)
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON schema that every JSON report of this version conforms to."""
-    schema: dict[str, Any] = json.loads((files(__package__) / "probe_schema.json").read_text("utf-8"))
-    return schema
 
 
 def as_html(probed: Probed, distilled: Distilled) -> str:

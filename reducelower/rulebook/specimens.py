@@ -49,9 +49,8 @@ class Specimen:
 
     def result_shape(self) -> tuple[int, ...]:
         """The shape of the result."""
-        gone = self.reduced_axes
-        kept = [1 if axis in gone else size for axis, size in enumerate(self.data.shape)]
-        return tuple(size for axis, size in enumerate(kept) if self.keepdims or axis not in gone)
+        result: np.ndarray[Any, Any] = np.zeros(self.data.shape).sum(self.reduced_axes, keepdims=self.keepdims)
+        return result.shape
 
     def groups(self) -> list[list[Any]]:
         """For each element of the result, in row-major order, the Python numbers that it is reduced from."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from reducelower.batch import convert_files
@@ -116,6 +117,14 @@ def test_a_rule_that_changed_is_another_conversion(run: Cli, tmp_path: Path) -> 
     rule = rules / "ReduceL2.onnxtxt"
     rule.write_text(rule.read_text() + "\n")
     assert kept(run("--rules", rules)) == []
+
+
+def test_another_value_of_an_input_is_another_conversion(folder: Path, cli: Cli, tmp_path: Path) -> None:
+    value = tmp_path / "value.npy"
+    arguments = ("convert", folder / "deep", "--output-dir", tmp_path / "out", "--opset", 13, "--resume")
+    for number, expected in ((0, []), (0, ["gmm.onnx"]), (1, [])):
+        np.save(value, np.full((3, 4), number, np.float32))
+        assert kept(cli(*arguments, "--input", f"X={value}", "-v")) == expected
 
 
 def test_how_a_run_reports_is_no_other_conversion(run: Cli, tmp_path: Path) -> None:

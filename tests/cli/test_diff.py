@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reducelower.report.plain import json_schema
+from tests.report.made import json_schema
 
 Cli = Callable[..., Any]
 
@@ -71,3 +71,14 @@ def test_standard_input_is_a_model(cli: Cli, pair: tuple[Path, Path], monkeypatc
     before, _ = pair
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(before.read_bytes())))
     assert cli("diff", "-", before).out.startswith(f"- -> {before}: the same structure")
+
+
+def test_beside_standard_input_other_models_are_read_from_their_files(
+    cli: Cli, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = pair
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(after.read_bytes())))
+    assert cli("diff", before, "-").out.startswith(f"{before} -> -: ")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(after.read_bytes())))
+    found = [json.loads(line) for line in cli("inspect", "-", before, "--json").out.splitlines()]
+    assert [(one["path"], one["opsets"]["ai.onnx"]) for one in found] == [("-", 13), (str(before), 20)]

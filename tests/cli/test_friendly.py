@@ -15,7 +15,9 @@ import onnx
 import onnxruntime
 import pytest
 
-from reducelower.report.plain import json_schema
+from reducelower.batch.inspection import Inspected
+from reducelower.cli.check import full_text
+from tests.report.made import json_schema
 
 Cli = Callable[..., Any]
 
@@ -295,6 +297,14 @@ def test_inspect_says_what_is_in_a_model(cli: Cli, folder: Path) -> None:
     assert lines["inputs"] == "float[2,3] x"
     assert lines["operators"] == "ReduceL2 1"
     assert lines["reaches"].startswith("opsets ")
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(1023, "1023 bytes"), (1536, "1.5 KiB"), (3 << 20, "3.0 MiB"), (5000 << 30, "5000.0 GiB")]
+)
+def test_inspect_says_sizes_as_people_read_them(size: int, said: str) -> None:
+    found = Inspected("m.onnx", {"ai.onnx": 17}, 8, "", 1, {"weights.bin": size}, {}, {}, (), ())
+    assert f"weights.bin ({said})" in full_text(found)
 
 
 def test_inspect_counts_operators_in_subgraphs_and_names_external_data(cli: Cli, folder: Path) -> None:

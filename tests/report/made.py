@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import onnx
 from onnx import ModelProto
@@ -12,6 +15,12 @@ from reducelower.options import Target
 from reducelower.report import Outcome, Report
 
 HOSTILE = "</script><script>alert(1)</script>\x01\u202e\"'<img src=x onerror=alert(2)>|`@someone` #1 **b** ]]>&amp;"
+
+
+def json_schema(name: str = "schema.json") -> dict[str, Any]:
+    """A schema that reports conform to."""
+    schema: dict[str, Any] = json.loads((files("reducelower.report") / name).read_text("utf-8"))
+    return schema
 
 
 def model(text: str, opset: int = 18) -> ModelProto:

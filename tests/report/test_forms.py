@@ -15,8 +15,9 @@ from lxml import etree
 
 from reducelower.report import Report, render, write_report
 from reducelower.report.markdown import LONGEST
-from reducelower.report.plain import SCHEMA_VERSION, json_schema
+from reducelower.report.plain import SCHEMA_VERSION
 from reducelower.verification import OutputComparison, Verification
+from tests.report.made import json_schema
 
 from .made import HOSTILE, checked, converted, everything, hostile, model
 

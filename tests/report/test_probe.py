@@ -11,8 +11,9 @@ import pytest
 from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import distil
 from reducelower.conformance.judging import Verdict
-from reducelower.report.probe import FORMATS, as_html, as_json, as_text, heat, json_schema, write_probe_report
+from reducelower.report.probe import FORMATS, as_html, as_json, as_text, heat, write_probe_report
 from tests.conformance.made import DAY, RIGHT, probed, reductions
+from tests.report.made import json_schema
 
 SAID = 'ValueError: <b>no</b> & "none" \x1b[31m'
 
@@ -41,7 +42,7 @@ def test_the_heat_map_counts_every_case_once() -> None:
 def test_json_is_as_the_schema_says() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     plain = json.loads(as_json(PROBED, DISTILLED))
-    jsonschema.validate(plain, json_schema())
+    jsonschema.validate(plain, json_schema("probe_schema.json"))
     assert plain["totals"] == {
         "right": len(PROBED.cases) - REFUSALS - WRONGS,
         "wrong": WRONGS,

@@ -29,10 +29,11 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     import numpy as np
     from rknn.api import RKNN
 
-    with tempfile.TemporaryDirectory() as folder, contextlib.closing(_Closing(RKNN(verbose=False))) as held:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as held:
         file = Path(folder, "model.onnx")
         file.write_bytes(model)
-        npu = held.npu
+        npu = RKNN(verbose=False)
+        held.callback(npu.release)
         _succeeds(npu.config(target_platform=_PLATFORM), "config")
         _succeeds(npu.load_onnx(model=str(file)), "load_onnx")
         with _listening() as said:
@@ -49,16 +50,6 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
         if results is None:
             raise RuntimeError("inference gave no outputs")
         return [np.array(value) for value in results]
-
-
-class _Closing:
-    """Gives `contextlib.closing` what it asks for."""
-
-    def __init__(self, npu: Any) -> None:
-        self.npu = npu
-
-    def close(self) -> None:
-        self.npu.release()
 
 
 @contextlib.contextmanager
