@@ -49,8 +49,8 @@ class Specimen:
 
     def result_shape(self) -> tuple[int, ...]:
         """The shape of the result."""
-        result: np.ndarray[Any, Any] = np.zeros(self.data.shape).sum(self.reduced_axes, keepdims=self.keepdims)
-        return result.shape
+        result = np.zeros(self.data.shape).sum(self.reduced_axes, keepdims=self.keepdims)
+        return np.shape(result)
 
     def groups(self) -> list[list[Any]]:
         """For each element of the result, in row-major order, the Python numbers that it is reduced from."""
