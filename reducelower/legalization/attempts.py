@@ -1,12 +1,13 @@
 """What is tried to make a model legal, one thing after the other, until there is nothing to refuse.
 
 A model comes as it is; then with functions copied for their calls; without stated types that contradict inference; with
-narrow integers held in wider types; without the shapes that it states inside of loops.
+narrow integers held in wider types, or sequences taken apart; without the shapes that it states inside of loops.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
@@ -20,6 +21,9 @@ from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.scope.dead_code import remove_named
 
+if TYPE_CHECKING:
+    from reducelower.legalization.mended_source import Mended
+
 __all__ = ["attempt", "attempt_in_place"]
 
 _LOOPS = ("Loop", "Scan")
@@ -28,27 +32,40 @@ _LOOPS = ("Loop", "Scan")
 def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
     """Make a draft of a model legal; where the plan has refusals, the draft is of no use.
 
-    Types that the model states, and that are seen to contradict what its nodes yield, are dropped, and integers too
-    narrow for the target are held in wider types, both of which is noted.
+    Types that the model states, and that are seen to contradict what its nodes yield, are dropped; sequences are taken
+    apart, and integers held in wider types, where the target has none or none so narrow. All of it is noted.
 
     Raises:
         ContradictionError: dropping them does not help.
         ValueError: the target makes no sense.
     """
-    draft, plan = _attempt_at_its_width(source, target, settings, report=report)
-    if not (plan.refusals and _has_too_narrow(source.message, plan, settings)):
-        return draft, plan
-    from reducelower.legalization.widening import hold_in_wider, told_of_source
+    draft, plan = _attempt_as_it_is(source, target, settings, report=report)
+    if plan.refusals and (mended := _mended(source.message, plan.target.opset or 0, settings)):
+        from reducelower.legalization.mended_source import told_of_source
 
-    wide = ModelProto()
-    wide.CopyFrom(source.message)
-    held = hold_in_wider(wide, plan.target.opset or 0, folder_of(settings))
-    draft, plan = _attempt_at_its_width(Document.of_message(wide), target, settings, report=report)
-    return draft, told_of_source(plan, held, source.message, wide)
+        made, done = mended
+        draft, plan = _attempt_as_it_is(Document.of_message(made), target, settings, report=report)
+        return draft, told_of_source(plan, done, source.message, made)
+    return draft, plan
 
 
-def _attempt_at_its_width(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
-    """The same with integers as narrow as they are."""
+def _mended(source: ModelProto, opset: int, settings: Settings) -> tuple[ModelProto, Mended] | None:
+    """A copy of a model without what an opset version has not, as far as that is a matter of the whole model."""
+    from reducelower.legalization.sequences import may_be_taken_apart, take_apart
+    from reducelower.legalization.widening import can_be_held, hold_in_wider
+
+    made = ModelProto()
+    if opset and can_be_held(source, opset, folder_of(settings)):
+        made.CopyFrom(source)
+        return made, hold_in_wider(made, opset, folder_of(settings))
+    if opset and may_be_taken_apart(source, opset):
+        made.CopyFrom(source)
+        return made, take_apart(made)
+    return None
+
+
+def _attempt_as_it_is(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
+    """The same with sequences, and integers as narrow as they are."""
     draft, plan = _without_stale(source, target, settings, report=report)
     if not _contradicts_in_loops(source, draft, plan):
         return draft, plan
@@ -143,13 +160,6 @@ def _take_over(model: ModelProto, made: ModelProto) -> bool:
                 held.ClearField(field.name)
     model.MergeFrom(made)
     return True
-
-
-def _has_too_narrow(model: ModelProto, plan: Plan, settings: Settings) -> bool:
-    """Whether what was refused may be legal once narrow integers are held in wider types, and they can be."""
-    from reducelower.legalization.widening import can_be_held
-
-    return plan.target.opset is not None and can_be_held(model, plan.target.opset, folder_of(settings))
 
 
 def _in_functions(plan: Plan) -> set[str]:

@@ -11,8 +11,8 @@ https://onnx.ai/onnx/operators/onnx__Cast.html (25).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,15 +20,15 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
 from onnx.numpy_helper import from_array, to_array
 
+from reducelower.legalization.mended_source import Mended, graphs_by_path
 from reducelower.model.attributes import attribute_of, set_attribute
 from reducelower.model.build import make_node
-from reducelower.model.graph import bodies, walk
+from reducelower.model.graph import walk
 from reducelower.model.inference import infer, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.plan import Plan, Site
 
-__all__ = ["Held", "can_be_held", "hold_in_wider", "told_of_source"]
+__all__ = ["can_be_held", "hold_in_wider"]
 
 
 @dataclass(frozen=True)
@@ -53,21 +53,6 @@ _MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dt
 """What makes values of one element type of those of another: the attribute that names it, the input that is like it."""
 
 
-@dataclass(frozen=True)
-class Held:
-    """What was done to a model.
-
-    Attributes:
-        said: it, as one sentence.
-        origins: of each graph, the outer ones first, the positions that its nodes, or those they follow, had before.
-        inner: the values that nodes yield in a wider type now.
-    """
-
-    said: str
-    origins: tuple[Sequence[int], ...]
-    inner: frozenset[str]
-
-
 def can_be_held(model: ModelProto, opset: int, base_dir: Path | None) -> bool:
     """Whether a model has integers too narrow for an opset version, and all of them can be held in eight bits.
 
@@ -84,7 +69,7 @@ def can_be_held(model: ModelProto, opset: int, base_dir: Path | None) -> bool:
     return readable and _are_all_inside(model, absent, _types(model))
 
 
-def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> Held:
+def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> Mended:
     """Hold the narrow integers of a model in eight bits, where `can_be_held` says so.
 
     Args:
@@ -113,37 +98,7 @@ def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> Held:
         del graph.node[:]
         graph.node.extend(node for nodes in fitted for node in nodes)
     said = f"integers of fewer than 8 bits, which opset {opset} does not have, are held in 8"
-    return Held(said, tuple(reversed(origins)), frozenset(inner))
-
-
-def told_of_source(plan: Plan, held: Held, source: ModelProto, wide: ModelProto) -> Plan:
-    """The plan of what became of a model with its integers held in wider types, told of the model it was made of.
-
-    What yields or reads values that nodes compute in a wider type is no site: only together they do the same as before.
-    """
-    before, after = (list(_graphs_by_path(model).items()) for model in (source, wide))
-    sites: list[Site] = []
-    added = joined = 0
-    for (path, graph), (wide_path, _), origins in zip(before, after, held.origins, strict=True):
-        found = {site.index: site for site in plan.sites if site.graph == wide_path}
-        added += len(origins) - len(graph.node)
-        numbers: dict[int, list[int]] = {}
-        for number, origin in enumerate(origins):
-            numbers.setdefault(origin, []).append(number)
-        first = 0
-        for place, node in enumerate(graph.node):
-            done = [found[number] for number in numbers[place] if number in found]
-            count = sum(found[number].count if number in found else 1 for number in numbers[place])
-            if not held.inner.isdisjoint((*node.input, *node.output)):
-                joined += bool(done) or len(numbers[place]) > 1
-            elif done:
-                named = node.name or f"{node.op_type}#{place}"
-                sites.append(replace(done[0], graph=path, node=named, index=place, first=first))
-            first += count
-    inside = {site.graph for site in plan.sites} - {path for path, _ in after}  # of functions
-    kept = [site for site in plan.sites if site.graph in inside]
-    carried = plan.carried + len(plan.sites) - added - joined - len(sites) - len(kept)
-    return replace(plan, sites=(*sites, *kept), carried=carried, notes=(held.said, *plan.notes))
+    return Mended(said, tuple(reversed(origins)), frozenset(inner))
 
 
 def _absent(opset: int) -> dict[int, _Narrow]:
@@ -152,12 +107,7 @@ def _absent(opset: int) -> dict[int, _Narrow]:
 
 def _graphs(model: ModelProto) -> list[GraphProto]:
     """The main graph and those inside it; the outer ones come first."""
-    return [*_graphs_by_path(model).values()]
-
-
-def _graphs_by_path(model: ModelProto) -> dict[str, GraphProto]:
-    found = bodies(model)
-    return {path: one for path, one in found if isinstance(one, GraphProto) and path.startswith("graph")}
+    return [*graphs_by_path(model).values()]
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:

@@ -1,0 +1,65 @@
+"""A source that was changed as a whole before it was made legal, and what became of it told of the model it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from onnx import GraphProto, ModelProto
+
+from reducelower.model.graph import bodies
+from reducelower.plan import Plan, Site
+
+__all__ = ["Mended", "graphs_by_path", "told_of_source"]
+
+
+@dataclass(frozen=True)
+class Mended:
+    """What was done to a model.
+
+    Attributes:
+        said: it, as one sentence.
+        origins: of each graph, the outer ones first, the positions that its nodes, or those they follow, had before.
+        inner: the values that are not what they were, or are no more.
+    """
+
+    said: str
+    origins: tuple[Sequence[int], ...]
+    inner: frozenset[str]
+
+
+def graphs_by_path(model: ModelProto) -> dict[str, GraphProto]:
+    """The main graph and those inside it, each with its path; the outer ones come first."""
+    found = bodies(model)
+    return {path: one for path, one in found if isinstance(one, GraphProto) and path.startswith("graph")}
+
+
+def told_of_source(plan: Plan, mended: Mended, source: ModelProto, made: ModelProto) -> Plan:
+    """The plan of what became of a changed model, told of the model it was made of.
+
+    What yields or reads inner values is no site: only together they do the same as before.
+    """
+    before, after = (list(graphs_by_path(model).items()) for model in (source, made))
+    sites: list[Site] = []
+    added = joined = 0
+    for (path, graph), (made_path, made_graph), origins in zip(before, after, mended.origins, strict=True):
+        found = {site.index: site for site in plan.sites if site.graph == made_path}
+        added += len(origins) - len(graph.node)
+        numbers: dict[int, list[int]] = {place: [] for place in range(len(graph.node))}
+        for number, origin in enumerate(origins):
+            numbers[origin].append(number)
+        first = 0
+        for place, node in enumerate(graph.node):
+            kinds = [made_graph.node[number].op_type for number in numbers[place]]
+            done = [found[number] for number in numbers[place] if number in found]
+            count = sum(found[number].count if number in found else 1 for number in numbers[place])
+            if not mended.inner.isdisjoint((*node.input, *node.output)):
+                joined += bool(done) or kinds != [node.op_type]
+            elif done:
+                named = node.name or f"{node.op_type}#{place}"
+                sites.append(replace(done[0], graph=path, node=named, index=place, first=first))
+            first += count
+    inside = {site.graph for site in plan.sites} - {path for path, _ in after}  # of functions
+    kept = [site for site in plan.sites if site.graph in inside]
+    carried = plan.carried + len(plan.sites) - added - joined - len(sites) - len(kept)
+    return replace(plan, sites=(*sites, *kept), carried=carried, notes=(mended.said, *plan.notes))

@@ -1,0 +1,252 @@
+"""Sequences taken apart into the tensors they are made of, for opset versions that have no sequences.
+
+No node of a sequence can be rewritten by itself: what makes it goes together with all that read it. So this is done to
+the whole model, where it is known what a sequence is made of: parts named one by one, or one tensor cut along an axis.
+
+Sources: https://onnx.ai/onnx/operators/onnx__SplitToSequence.html (11),
+https://onnx.ai/onnx/operators/onnx__SequenceAt.html (11),
+https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html (11) and their kin.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx.numpy_helper import from_array, to_array
+
+from reducelower.legalization.mended_source import Mended, graphs_by_path
+from reducelower.model.attributes import value_of
+from reducelower.model.build import copy_marks, make_node
+from reducelower.model.graph import all_nodes, read_outside_nodes
+from reducelower.model.names import Names
+from reducelower.model.schemas import DEFAULT_DOMAINS
+
+__all__ = ["may_be_taken_apart", "take_apart"]
+
+_SINCE = 11
+"""The opset version that sequences came with."""
+
+_MOST_PARTS = 1024
+"""Constants with more elements than this are not looked at."""
+
+_MAKERS = frozenset(
+    {"Identity", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
+)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A sequence of what a tensor is cut to.
+
+    Attributes:
+        data: the tensor.
+        axis: the axis it is cut along.
+        bounds: where the parts begin, and where the last one ends; None if each is of size 1.
+        keeps_axis: whether the parts have that axis.
+    """
+
+    data: str
+    axis: int
+    bounds: tuple[int, ...] | None
+    keeps_axis: bool
+
+
+_Sequence = tuple[str, ...] | _Cut
+
+
+def may_be_taken_apart(model: ModelProto, opset: int) -> bool:
+    """Whether an opset version has no sequences, and a model makes some."""
+    return opset < _SINCE and any(node.op_type in _MAKERS - {"Identity"} for node in all_nodes(model))
+
+
+def take_apart(model: ModelProto) -> Mended:
+    """Let what reads sequences that are known read the tensors they are made of; makers that nothing reads go.
+
+    Args:
+        model: the model, changed in place.
+
+    Returns:
+        What was done.
+    """
+    return _TakingApart(model).run()
+
+
+class _TakingApart:
+    def __init__(self, model: ModelProto) -> None:
+        self._model = model
+        self._names = Names(lambda: model, None)
+        self._opset = max(entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS)
+        self._constants: dict[str, np.ndarray] = {}
+        self._known: dict[str, _Sequence] = {}
+        self._nodes: list[NodeProto] = []
+
+    def run(self) -> Mended:
+        graphs = [*graphs_by_path(self._model).values()]
+        for graph in graphs:
+            self._note_constants(graph)
+        # Branches side by side may use one name for two values.
+        defined = Counter(name for graph in graphs for node in graph.node for name in node.output)
+        for graph in graphs:
+            for node in graph.node:
+                is_maker = node.op_type in _MAKERS and node.domain in DEFAULT_DOMAINS
+                made = self._made(node) if is_maker and defined[node.output[0]] == 1 else None
+                if made is not None:
+                    self._known[node.output[0]] = made
+        # The inner ones first: nodes are copied on the way, with the graphs inside them.
+        written = [[*self._written(graph)] for graph in reversed(graphs)]
+        reads = Counter(name for node in all_nodes(self._model) for name in node.input)
+        reads.update(name for graph in graphs for name in read_outside_nodes(graph))
+        origins = [
+            self._without_unread(graph, places, reads) for graph, places in zip(graphs, written[::-1], strict=True)
+        ]
+        said = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
+        return Mended(said, tuple(origins), frozenset(self._known))
+
+    def _note_constants(self, graph: GraphProto) -> None:
+        """Keep the places and sizes that constants state; of those of one name that differ none is known."""
+        fed = {value.name for value in graph.input}
+        stated = [(tensor.name, tensor) for tensor in graph.initializer if tensor.name not in fed]
+        stated += [(node.output[0], value) for node in graph.node if (value := _tensor_of(node)) is not None]
+        for name, tensor in stated:
+            if tensor.data_type in (TensorProto.INT32, TensorProto.INT64) and prod(tensor.dims) <= _MOST_PARTS:
+                numbers = to_array(tensor)
+                is_alike = name not in self._constants or np.array_equal(self._constants[name], numbers)
+                self._constants[name] = numbers if is_alike else np.zeros((0, 0))
+
+    def _made(self, node: NodeProto) -> _Sequence | None:
+        """What a node makes a sequence of; None where that is not known."""
+        if node.op_type == "SplitToSequence":
+            return self._cut(node)
+        if node.op_type == "SequenceConstruct":
+            return tuple(node.input)
+        if node.op_type == "SequenceEmpty":
+            return ()
+        known = self._known.get(node.input[0])
+        if node.op_type == "Identity" or not isinstance(known, tuple):
+            return known if node.op_type == "Identity" else None
+        inserts = node.op_type == "SequenceInsert"
+        place = self._number(node, 2 if inserts else 1, len(known) if inserts else -1)
+        if place is None:
+            return None
+        parts = list(known)
+        if inserts:
+            parts.insert(place, node.input[1])
+        else:
+            del parts[place]
+        return tuple(parts)
+
+    def _cut(self, node: NodeProto) -> _Sequence | None:
+        axis = int(value_of(node, "axis", 0))
+        if len(node.input) < 2 or not node.input[1]:
+            return _Cut(node.input[0], axis, None, bool(value_of(node, "keepdims", 1)))
+        sizes = self._constants.get(node.input[1])
+        if sizes is None or sizes.ndim != 1:
+            return None  # how many parts of one size there are is not known
+        return _Cut(node.input[0], axis, (0, *accumulate(sizes.tolist())), True)
+
+    def _number(self, node: NodeProto, index: int, default: int) -> int | None:
+        """The value of an input that is a place in a sequence; None where it is computed."""
+        if len(node.input) <= index or not node.input[index]:
+            return default
+        value = self._constants.get(node.input[index])
+        return None if value is None or value.size != 1 else int(value.reshape(-1)[0])
+
+    # What reads sequences
+
+    def _written(self, graph: GraphProto) -> Iterator[int]:
+        """Write what reads known sequences with tensors; yields where each node, or what it comes of, was before."""
+        nodes = list(graph.node)
+        del graph.node[:]
+        for place, node in enumerate(nodes):
+            self._nodes = []
+            read = _READERS.get(node.op_type) if node.domain in DEFAULT_DOMAINS else None
+            known = self._known.get(node.input[0]) if read is not None and node.input else None
+            result = read(self, node, known) if read is not None and known is not None else None
+            if result is None:
+                self._nodes = [node]
+            else:
+                copy_marks(node, self._nodes[-1])
+                self._nodes[-1].output[0] = node.output[0]
+            graph.node.extend(self._nodes)
+            yield from [place] * len(self._nodes)
+
+    def _add(self, node: NodeProto, op_type: str, *inputs: str, **attributes: Any) -> str:
+        name = self._names.fresh(node.name or node.output[0], f"/{node.op_type}/{op_type.lower()}")
+        self._nodes.append(make_node(op_type, inputs, [name], **attributes))
+        return name
+
+    def _integers(self, node: NodeProto, value: Any) -> str:
+        return self._add(node, "Constant", value=from_array(np.array(value, np.int64)))
+
+    def _at(self, node: NodeProto, known: _Sequence) -> str | None:
+        place = self._number(node, 1, 0)
+        if isinstance(known, tuple):
+            is_there = place is not None and -len(known) <= place < len(known)
+            return self._add(node, "Identity", known[place or 0]) if is_there else None
+        if known.bounds is None:
+            shape = self._integers(node, [1] if known.keeps_axis else [])
+            index = self._add(node, "Reshape", node.input[1], shape)
+            return self._add(node, "Gather", known.data, index, axis=known.axis)
+        spans = [*zip(known.bounds, known.bounds[1:], strict=False)]
+        if place is None or not -len(spans) <= place < len(spans):
+            return None
+        bounds = [self._integers(node, [bound]) for bound in (*spans[place], known.axis)]
+        return self._add(node, "Slice", known.data, *bounds)
+
+    def _length(self, node: NodeProto, known: _Sequence) -> str | None:
+        if isinstance(known, tuple) or known.bounds is not None:
+            return self._integers(node, len(known) if isinstance(known, tuple) else len(known.bounds or ()) - 1)
+        sizes = self._add(node, "Shape", known.data)
+        return self._add(node, "Gather", sizes, self._integers(node, known.axis), axis=0)
+
+    def _joined(self, node: NodeProto, known: _Sequence) -> str | None:
+        axis, stacks = int(value_of(node, "axis")), bool(value_of(node, "new_axis", 0))
+        if isinstance(known, _Cut):  # put together as it was cut
+            is_whole = axis == known.axis and stacks != known.keeps_axis
+            return self._add(node, "Identity", known.data) if is_whole else None
+        parts = known
+        if stacks and self._opset >= 13:
+            axes = self._integers(node, [axis])
+            parts = tuple(self._add(node, "Unsqueeze", part, axes) for part in parts)
+        elif stacks:
+            parts = tuple(self._add(node, "Unsqueeze", part, axes=[axis]) for part in parts)
+        return self._add(node, "Concat", *parts, axis=axis) if parts else None
+
+    def _without_unread(self, graph: GraphProto, places: list[int], reads: Counter[str]) -> list[int]:
+        """Drop what makes sequences that nothing reads any more; returns where the other nodes were."""
+        kept = []
+        for place, node in reversed([*zip(places, graph.node, strict=True)]):
+            if self._known.keys() & set(node.output) and not reads[node.output[0]]:
+                reads.subtract(node.input)
+            else:
+                kept.append((place, node))
+        kept.reverse()
+        nodes = [node for _, node in kept]
+        gone = {value.name for value in graph.value_info} & self._known.keys() - {name for name in reads if reads[name]}
+        values = [value for value in graph.value_info if value.name not in gone]
+        del graph.node[:], graph.value_info[:]
+        graph.node.extend(nodes)
+        graph.value_info.extend(values)
+        return [place for place, _ in kept]
+
+
+def _tensor_of(node: NodeProto) -> TensorProto | None:
+    """What a Constant node yields, where that is a tensor or a whole number."""
+    if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS:
+        return None
+    number = value_of(node, "value_int")
+    return value_of(node, "value") if number is None else from_array(np.array(number, np.int64))
+
+
+_READERS: Mapping[str, Callable[[_TakingApart, NodeProto, Any], str | None]] = {
+    "ConcatFromSequence": _TakingApart._joined,
+    "SequenceAt": _TakingApart._at,
+    "SequenceLength": _TakingApart._length,
+}
