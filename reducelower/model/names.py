@@ -11,6 +11,9 @@ from reducelower.model.wire import varint
 
 __all__ = ["Names"]
 
+_BYTES_PER_NODE = 12_000
+"""As many bytes are searched in the time it takes to collect the names of a node."""
+
 _COMMONEST = "/Reduce"
 """What the tails of most names begin with."""
 
@@ -31,6 +34,7 @@ class Names:
         """
         self._source = source
         self._serialized = serialized
+        self._searched = 0
         self._free_tails: dict[str, bool] = {}
         self._taken: set[str] | None = None
         self._given: set[str] = set()
@@ -112,14 +116,18 @@ class Names:
     def _is_taken(self, name: str, tail: str) -> bool:
         if name in self._given or any(self._was_taken(name, family) for family in self._families):
             return True
-        if self._tail_is_free(tail):
-            return False
         if self._taken is None:
+            if self._tail_is_free(tail):
+                return False
             self._taken = _names_of(self._source())
         return name in self._taken
 
     def _stands_in_model(self, name: str, tail: str) -> bool:
         """As `_is_taken`: protobuf writes the length in front of every name, so a search tells it from longer ones."""
+        if self._taken is None and self._searched > _BYTES_PER_NODE * len(self._source().graph.node):
+            self._taken = _names_of(self._source())
+        if self._taken is not None:
+            return self._is_taken(name, tail)
         text = name.encode()
         is_nowhere = self._occurs_nowhere(varint(len(text)) + text)
         return name in self._given if is_nowhere else self._is_taken(name, tail)
@@ -133,8 +141,11 @@ class Names:
         return self._free_tails[tail]
 
     def _occurs_nowhere(self, text: bytes) -> bool:
+        if self._serialized is None:
+            return False
+        self._searched += len(self._serialized)
         # Python searches backwards in less than half the time.
-        return self._serialized is not None and self._serialized.rfind(text) < 0
+        return self._serialized.rfind(text) < 0
 
 
 def _family(tail: str) -> str:
