@@ -30,6 +30,7 @@ from reducelower.cli.text import check_text, github_annotations, paragraph
 from reducelower.cli.types import OPSET
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import BAD_USAGE, DONE, REFUSED
+from reducelower.model.text import counted
 
 if TYPE_CHECKING:
     from reducelower.batch.inspection import Inspected
@@ -205,7 +206,7 @@ def short_text(found: Inspected) -> str:
     """Where a model can go."""
     opset = found.opsets.get("ai.onnx", 0)
     count = sum(found.operators.values())
-    line = f"{shown(found.path)}: opset {opset}, IR version {found.ir_version}, {count} nodes"
+    line = f"{shown(found.path)}: opset {opset}, IR version {found.ir_version}, {counted(count, 'node')}"
     return "\n".join([line, *_where(found, most=1)])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import onnx
 import pytest
 
 from tests.report.made import json_schema
@@ -41,6 +42,16 @@ def test_text_names_what_differs(cli: Cli, pair: tuple[Path, Path]) -> None:
     lines = [line.split() for line in cli("diff", *pair).out.splitlines()]
     assert ["version", "opset:", "20", "->", "13"] in lines
     assert ["ReduceSumSquare:", "attribute", "axes:", "not", "given", "->", "[1]"] in lines
+
+
+def test_text_says_which_outputs_come_from_elsewhere(cli: Cli, tmp_path: Path) -> None:
+    head = '<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y, float[2] z)'
+    for name, nodes in (("a", "y = Abs (x) z = Neg (x)"), ("b", "z = Abs (x) y = Neg (x)")):
+        onnx.save(onnx.parser.parse_model(f"{head} {{ {nodes} }}"), tmp_path / f"{name}.onnx")
+    lines = cli("diff", tmp_path / "a.onnx", tmp_path / "b.onnx").out.splitlines()
+    assert [line.split(":")[0].strip() for line in lines[1:]] == [
+        "connected     graph", "output 'y'", "connected     graph", "output 'z'",
+    ]  # fmt: skip
 
 
 def test_quiet_leaves_the_status(cli: Cli, pair: tuple[Path, Path]) -> None:

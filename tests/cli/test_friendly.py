@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ import onnx
 import onnxruntime
 import pytest
 
-from reducelower.batch.inspection import Inspected
+from reducelower.batch.inspection import Inspected, inspect_file
 from reducelower.cli.check import full_text
 from tests.report.made import json_schema
 
 Cli = Callable[..., Any]
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "models"
+NOTHING = Inspected("m.onnx", {"ai.onnx": 17}, 8, "", 1, {}, {}, {}, (), ())
 
 TEXT = """<ir_version: 10, opset_import: ["": 21]> g (float[2, 3] x) => (float[2, 1] y)
     <int64[1] a = {1}> { y = ReduceL2 (x, a) }"""
@@ -40,7 +44,7 @@ def opset(path: Path) -> int:
 
 
 def test_what_replaces_an_operator_that_is_unwanted_does_not_overflow(cli: Cli, tmp_path: Path) -> None:
-    source = Path(__file__).parents[2] / "examples/models/gaussian_mixture_20.onnx"
+    source = EXAMPLES / "gaussian_mixture_20.onnx"
     output = tmp_path / "out.onnx"
     assert cli("convert", source, "-o", output, "--opset", 13, "--without", "ReduceLogSumExp").status == 0
     session = onnxruntime.InferenceSession(output, providers=["CPUExecutionProvider"])
@@ -303,8 +307,18 @@ def test_inspect_says_what_is_in_a_model(cli: Cli, folder: Path) -> None:
     ("size", "said"), [(1023, "1023 bytes"), (1536, "1.5 KiB"), (3 << 20, "3.0 MiB"), (5000 << 30, "5000.0 GiB")]
 )
 def test_inspect_says_sizes_as_people_read_them(size: int, said: str) -> None:
-    found = Inspected("m.onnx", {"ai.onnx": 17}, 8, "", 1, {"weights.bin": size}, {}, {}, (), ())
-    assert f"weights.bin ({said})" in full_text(found)
+    assert f"weights.bin ({said})" in full_text(replace(NOTHING, external={"weights.bin": size}))
+
+
+@pytest.mark.parametrize(("count", "said"), [(40, "Op39 1"), (41, "Op39 1, and 1 more")])
+def test_inspect_names_the_most_frequent_operators(count: int, said: str) -> None:
+    text = full_text(replace(NOTHING, operators={f"Op{at}": 1 for at in range(count)}))
+    assert " ".join(text.split()).endswith(f"{said} reaches no other opset right on no runtime that is known")
+
+
+def test_inspect_says_what_a_runtime_refuses_and_where() -> None:
+    (tvm,) = inspect_file(str(EXAMPLES / "branches_21.onnx"), runtimes=["tvm"]).runtimes
+    assert tvm.wrong == ("refused: Reductions inside the branches of an If are not compiled: If 'node_cond__0'",)
 
 
 def test_inspect_counts_operators_in_subgraphs_and_names_external_data(cli: Cli, folder: Path) -> None:
@@ -333,7 +347,7 @@ def test_inspect_names_what_a_runtime_gets_wrong_and_where(cli: Cli, folder: Pat
 def test_check_without_a_goal_says_where_a_model_can_go(cli: Cli, folder: Path) -> None:
     ran = cli("check", "model.onnx")
     assert ran.status == 0
-    assert ran.out.startswith("model.onnx: opset 21, IR version 10, 1 nodes\n  reaches")
+    assert ran.out.startswith("model.onnx: opset 21, IR version 10, 1 node\n  reaches")
 
 
 def test_an_invalid_model_is_inspected_all_the_same(cli: Cli, folder: Path) -> None:

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from lxml import etree
 
-from reducelower.report import Report, render, write_report
+from reducelower.report import Outcome, Report, render, write_report
 from reducelower.report.markdown import LONGEST
 from reducelower.report.plain import SCHEMA_VERSION
 from reducelower.verification import OutputComparison, Verification
@@ -138,6 +138,14 @@ def test_markdown_leads_with_the_verdict_and_what_went_wrong(report: Report) -> 
     text = render(report, ".md")
     assert text.splitlines()[0].startswith("## ❌")
     assert text.index("refused.onnx") < text.index("skl_gmm_20.onnx")
+
+
+@pytest.mark.parametrize(("count", "listed"), [(1, 0), (2, 2), (40, 40), (41, 40)])
+def test_markdown_lists_several_models_as_far_as_they_fit(count: int, listed: int) -> None:
+    text = render(Report("convert", tuple(Outcome(f"m{at}.onnx", "legal") for at in range(count))), ".md")
+    assert text.count("| <code>m") == listed
+    assert ("| … 1 more |" in text) == (count > listed > 0)
+    assert text.startswith("## ✅ <code>m0.onnx</code>: " if count == 1 else f"## ✅ reducelower convert: {count} of")
 
 
 def test_markdown_fits_a_comment(report: Report) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from reducelower.conformance.case import Case
 from reducelower.conformance.distilling import distil
 from reducelower.conformance.judging import Verdict
 from reducelower.report.probe import FORMATS, as_html, as_json, as_text, heat, write_probe_report
+from reducelower.runtimes.facts import When
+from reducelower.runtimes.ranges import Ranges
 from tests.conformance.made import DAY, RIGHT, probed, reductions
 from tests.report.made import json_schema
 
@@ -50,6 +53,13 @@ def test_json_is_as_the_schema_says() -> None:
     }
     assert [fact["when"] for fact in plain["facts"]] == [{"axes": ["dynamic"]}]
     assert len(plain["cases"]) == len(PROBED.cases)
+
+
+def test_json_tells_truth_values_ranges_and_alternatives_apart() -> None:
+    when = When(negative_axes=True, rank=Ranges.parse("2-"), axes=frozenset({"dynamic", "constant"}))
+    runtime = replace(DISTILLED.runtime, facts=(replace(DISTILLED.runtime.facts[0], when=when),))
+    (fact,) = json.loads(as_json(PROBED, replace(DISTILLED, runtime=runtime)))["facts"]
+    assert fact["when"] == {"axes": ["constant", "dynamic"], "negative_axes": True, "rank": "2-"}
 
 
 def test_text_has_the_counts_the_facts_and_what_is_left() -> None:
