@@ -19,7 +19,7 @@ from reducelower.model.contrib_types import CONTRIB, UNLISTED
 from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.onnx_inference import may_end_process
-from reducelower.model.ranks import RANKS, Inputs, rank_by, rank_of
+from reducelower.model.ranks import ML_RANKS, RANKS, Inputs, rank_by, rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known
 
@@ -27,6 +27,8 @@ __all__ = ["complete", "state_ranks"]
 
 _SMALL = 64
 """Shapes and axes have no more elements than this; the values of longer constants are not looked at."""
+
+_TOLD_RANKS = {"": RANKS, "ai.onnx.ml": ML_RANKS}
 
 Types: TypeAlias = MutableMapping[str, TypeProto]
 
@@ -200,11 +202,11 @@ class _Completion:
             found += _by_variables(schema, node, types)
         if self._knows_graphs(node):
             found += _by_graphs(node, inner)
-        if not domain:
+        told = _TOLD_RANKS.get(domain, {}).get(node.op_type)
+        if told is not None:
             element_type = next((_element_type(one) for name, one in found if name == node.output[0]), 0)
             element_type = element_type or _element_type(types.get(node.output[0]))
-            is_told = bool(element_type) and node.op_type in RANKS
-            rank = rank_by(RANKS[node.op_type], Inputs(node, types)) if is_told else None
+            rank = rank_by(told, Inputs(node, types)) if element_type else None
             if rank is not None:
                 found += [(name, _tensor(element_type, rank)) for name in _ranked_outputs(node)]
         return found

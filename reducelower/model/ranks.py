@@ -9,7 +9,7 @@ from onnx import NodeProto, TypeProto
 
 from reducelower.model.attributes import value_of
 
-__all__ = ["RANKS", "Inputs", "RankOf", "length_of", "product", "rank_by", "rank_of"]
+__all__ = ["ML_RANKS", "RANKS", "Inputs", "RankOf", "length_of", "product", "rank_by", "rank_of"]
 
 _LARGEST = 1024
 """The highest rank that is believed: a broken model may claim any number of axes, and each takes room in a type."""
@@ -137,3 +137,10 @@ RANKS: Mapping[str, RankOf] = {
     "Unsqueeze": lambda inputs: inputs.rank(0) + inputs.count_of_axes(),
 }  # fmt: skip
 """The rank of the first output, by operator."""
+
+ML_RANKS: Mapping[str, RankOf] = {
+    **dict.fromkeys(("LinearRegressor", "SVMRegressor", "TreeEnsemble", "TreeEnsembleRegressor"), lambda inputs: 2),
+    "FeatureVectorizer": lambda inputs: 2,
+    "OneHotEncoder": lambda inputs: inputs.rank(0) + 1,
+}
+"""The same for operators of `ai.onnx.ml` whose schemas do not tell: a row per example, whether there is one or many."""

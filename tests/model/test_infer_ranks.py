@@ -13,7 +13,7 @@ import reducelower
 from reducelower.model.inference import Inference
 from tests.adapters.single import yields
 
-HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>\n'
+HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "ai.onnx.ml" : 3]>\n'
 
 
 def inferred(model: ModelProto) -> dict[str, tuple[int, int | None]]:
@@ -61,6 +61,16 @@ KNOWN: dict[str, tuple[str, dict[str, Any]]] = {
             y = Relu(g)
         }""",
         {"x": floats(2, 3), "w": floats(3)},
+    ),
+    "what a regression yields": (
+        """g (float[n,2] x) => (float[n,1] y) {
+            s = ai.onnx.ml.SVMRegressor<coefficients = [1.0, -1.0], support_vectors = [0.0, 1.0, 2.0, 3.0],
+                n_supports = 2, rho = [0.5], kernel_type = "LINEAR",
+                kernel_params = [0.0, 0.0, 0.0]>(x)
+            l = ai.onnx.ml.LinearRegressor<coefficients = [1.0, 2.0], intercepts = [0.5], targets = 1>(x)
+            b = Add(s, l) t = Transpose<perm = [1, 0]>(b) y = Transpose(t)
+        }""",
+        {"x": floats(3, 2)},
     ),
     "a shape as long as a rank that inference did not find": (
         """g (float[a,b,4] x, float[4,4] w) => (float[c,d,e] y)
