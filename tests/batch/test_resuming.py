@@ -204,6 +204,18 @@ def test_external_data_counts(folder: Path, run: Cli, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "w.bin").read_bytes() == bytes(len(WEIGHTS))
 
 
+def test_external_data_that_is_not_brought_is_not_looked_for_beside_the_output(
+    folder: Path, run: Cli, tmp_path: Path
+) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "w.bin").write_bytes(WEIGHTS)
+    model_with(folder, location="w.bin")
+    assert run("--external-data", "keep").status == 0
+    assert kept(run("--external-data", "keep")) == ["model.onnx"]
+    assert not (tmp_path / "out" / "w.bin").exists()
+
+
 def test_records_need_a_folder_of_outputs(cli: Cli, folder: Path, tmp_path: Path) -> None:
     ran = cli("convert", folder / "mean.onnx", "-o", tmp_path / "out.onnx", "--opset", 13, "--resume")
     assert ran.status == 2

@@ -164,6 +164,12 @@ def test_a_model_that_is_not_there_or_none_at_all(cli: Cli, memory: Any) -> None
         assert len(ran.err.splitlines()) == 1
 
 
+def test_an_output_is_no_folder(cli: Cli, memory: Any) -> None:
+    ran = cli("convert", "memory://models/mean.onnx", "-o", "memory://models", "--opset", 13, "--no-verify")
+    assert ran.status == 2
+    assert ran.err == "error: cannot write memory://models: it is a folder; name a file in it\n"
+
+
 @pytest.mark.parametrize(("url", "reason"), [("memory://models/*.pb", "nothing matches"), ("memory://", "")])
 def test_a_pattern_without_models(cli: Cli, memory: Any, url: str, reason: str) -> None:
     if url == "memory://":

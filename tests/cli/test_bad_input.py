@@ -138,6 +138,8 @@ BAD_USAGE: dict[str, tuple[list[str], str]] = {
     "all left out": (["convert", "IN", "--output-dir", "DIR", "--opset", "13", "--exclude", "*"], "--exclude names"),
     "jobs in words": (["convert", "IN", "-o", "OUT", "--opset", "13", "--jobs", "two"], "'two' is not a valid integer"),
     "a runtime of a near name": (["convert", "IN", "-o", "OUT", "--for", "openvin"], "mean 'openvino'? (see"),
+    "standard input in place": (["convert", "-", "--in-place", "--opset", "13"], "cannot be replaced; give -o OUT"),
+    "nothing to inspect": (["inspect", "DIR/none.onnx"], "none.onnx: no such file"),
     "nothing to compare with": (["verify", "IN"], "second model"),
     "a pattern without matches": (["check", "DIR/*.none", "--opset", "13"], "nothing matches"),
 }

@@ -54,6 +54,16 @@ def test_text_says_which_outputs_come_from_elsewhere(cli: Cli, tmp_path: Path) -
     ]  # fmt: skip
 
 
+def test_text_shows_some_of_many_nodes(cli: Cli, tmp_path: Path) -> None:
+    head = '<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] v20)'
+    chain = " ".join(f"v{at + 1} = Neg (v{at})" for at in range(20))
+    for name, nodes in (("a", f"v0 = Abs (x) {chain}"), ("b", "v20 = Abs (x)")):
+        onnx.save(onnx.parser.parse_model(f"{head} {{ {nodes} }}"), tmp_path / f"{name}.onnx")
+    lines = [line.strip() for line in cli("diff", tmp_path / "a.onnx", tmp_path / "b.onnx").out.splitlines()]
+    assert sum(line.startswith("- Neg") for line in lines) == 12
+    assert "- and 8 more nodes" in lines
+
+
 def test_quiet_leaves_the_status(cli: Cli, pair: tuple[Path, Path]) -> None:
     ran = cli("diff", "-q", *pair)
     assert (ran.status, ran.out, ran.err) == (1, "", "")

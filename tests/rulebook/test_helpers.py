@@ -136,6 +136,12 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, reason: str) -> None:
     assert caught.value.line
 
 
+def test_a_helper_of_the_folder_is_not_called_like_an_operator(tmp_path: Path) -> None:
+    helpers = HEADER + "Abs (x) => (y)\n{\n  y = Neg (x)\n}\n"
+    with pytest.raises(RuleError, match=r"helpers\.onnxtxt:2: a helper may not be called Abs"):
+        write(tmp_path, RULE, SQUARED, SUMMED, helpers=helpers).check()
+
+
 def test_what_is_wrong_in_a_helper_is_shown_where_it_stands(tmp_path: Path) -> None:
     with pytest.raises(RuleError) as caught:
         write(tmp_path, RULE, SUMMED, SQUARED.replace("Mul (x, x)", "Mull (x, x)")).check()
