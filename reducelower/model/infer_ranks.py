@@ -396,11 +396,18 @@ def _handed(node: NodeProto, body: GraphProto, types: Types) -> dict[str, TypePr
         handed += [_tensor(_element_type(types.get(name)), None) for name in node.input[2:]]
     elif node.op_type == "Scan":
         handed = [_tensor(_element_type(types.get(name)), None) for name in node.input]
-        for place in range(max(0, len(handed) - int(value_of(node, "num_scan_inputs", 0))), len(handed)):
+        for place in range(_carried(node), len(handed)):
             given = types.get(node.input[place])
             if rank := rank_of(given):
                 handed[place] = _tensor(_element_type(given), rank - 1)
     return {value.name: given for value, given in zip(body.input, handed, strict=False) if _element_type(given)}
+
+
+def _carried(node: NodeProto) -> int:
+    """How many inputs of a Scan are carried from step to step; the others are scanned."""
+    scanned = value_of(node, "num_scan_inputs", 0)
+    # A broken model may say any number, or something else than one.
+    return max(0, len(node.input) - scanned) if isinstance(scanned, int) else len(node.input)
 
 
 def _by_graphs(node: NodeProto, inner: list[list[TypeProto | None]]) -> list[tuple[str, TypeProto]]:
@@ -409,7 +416,7 @@ def _by_graphs(node: NodeProto, inner: list[list[TypeProto | None]]) -> list[tup
         return [(name, both) for name, one, other in pairs if (both := _common(one, other)) is not None]
     if node.op_type in ("Loop", "Scan") and len(inner) == 1:
         yielded = inner[0][1:] if node.op_type == "Loop" else inner[0]
-        carried = len(node.input) - (2 if node.op_type == "Loop" else int(value_of(node, "num_scan_inputs", 0)))
+        carried = len(node.input) - 2 if node.op_type == "Loop" else _carried(node)
         found = []
         for place, (name, given) in enumerate(zip(node.output, yielded, strict=False)):
             if _element_type(given):

@@ -89,7 +89,7 @@ def rank_by(rank: RankOf | None, inputs: Inputs) -> int | None:
     """The rank that follows; None where something that it follows from is not known, or where no tensor has such."""
     try:
         found = None if rank is None else rank(inputs)
-    except _UnknownError:
+    except (_UnknownError, TypeError):  # of a broken model an attribute may be of any type
         return None
     return found if found is not None and 0 <= found <= _LARGEST else None
 

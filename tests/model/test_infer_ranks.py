@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto, checker, helper, parser
 
 import reducelower
 from reducelower.model.inference import Inference
+from reducelower.model.ranks import RANKS, Inputs, rank_by
 from tests.adapters.single import yields
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "ai.onnx.ml" : 3]>\n'
@@ -167,6 +168,24 @@ def test_a_traced_reshape_no_longer_stands_in_the_way_of_opset_9() -> None:
     converted = reducelower.convert_version(model, 9)
     checker.check_model(converted, full_check=True)
     np.testing.assert_array_equal(yields(converted, feeds)[0], yields(model, feeds)[0])
+
+
+@pytest.mark.parametrize("scanned", [7, -7, 2.5, "one", [1]])
+def test_a_scan_of_so_many_inputs_as_it_does_not_have_is_passed_over(scanned: object) -> None:
+    model = parser.parse_model(f"""{HEADER} g (float[2, 3] x) => (float[P, Q] y) {{
+        u = com.microsoft.Foo (x)
+        y = Scan <num_scan_inputs = 1, body = b (float r) => (float s) {{ s = Abs (r) }}> (u)
+    }}""")
+    model.graph.node[1].attribute[0].CopyFrom(helper.make_attribute("num_scan_inputs", scanned))
+    assert inferred(model)["y"] == (TensorProto.FLOAT, 2)
+
+
+def test_axes_that_are_no_list_tell_no_rank() -> None:
+    node = helper.make_node("ReduceMax", ["x"], ["y"], keepdims=0, axes=1)
+    types = {"x": helper.make_tensor_type_proto(TensorProto.FLOAT, [2, 3])}
+    assert rank_by(RANKS["ReduceMax"], Inputs(node, types)) is None
+    node.attribute[1].CopyFrom(helper.make_attribute("axes", [1]))
+    assert rank_by(RANKS["ReduceMax"], Inputs(node, types)) == 1
 
 
 @pytest.mark.parametrize("count", [2**62, -5])
