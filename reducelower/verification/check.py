@@ -22,7 +22,7 @@ from reducelower.verification.conditioning import Move, moved_by
 from reducelower.verification.doubts import is_slight, no_evidence, old_in_reference
 from reducelower.verification.feeding import is_large, reads_every_row
 from reducelower.verification.judge import Sight, judge, judge_raised
-from reducelower.verification.limits import Limits, gives_nothing, is_ruled_out, limits_of
+from reducelower.verification.limits import Limits, gives_nothing, is_ruled_out, leaves_nothing, limits_of
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.places import Dims
@@ -394,7 +394,10 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
 
     def accepts(feeds: Mapping[str, Any]) -> bool:
         if is_ruled_out(before, feeds):
-            tally.refused.append("inputs of these ranks are none that its operators take")
+            tally.refused.append("inputs of these shapes are none that its operators take")
+            return False
+        if setup.limits.least > 1 and any(leaves_nothing(side, feeds) for side in (before, after)):
+            tally.refused.append("a window has nothing to look at on data so small")
             return False
         try:
             left.run(feeds)
@@ -503,7 +506,8 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
 
         compare = judge_raised if pair.is_raised else judge
         tolerance = tolerance_for(element_type_of(before), setup.tolerances)
-        found = compare(before, after, truth, tolerance, Sight(case.is_special, (move, inside)))
+        sight = Sight(case.is_special, (move, inside))
+        found = compare(before, after, truth, tolerance, sight)
         status, reason = found.status, found.reason
         if _is_carried(pair) and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
             status, reason = "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
@@ -516,6 +520,8 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
                 status, reason = "overflow", loss
             elif departure := seen.witness.departure(case.feeds, before, after, at, found.elements):
                 status, reason = "departs", departure
+            elif status == "different" and _is_exact(seen, before, after, at, tolerance, sight):
+                status, reason = "departs", f"the source in double is what the replacement gives: {reason}"
         if status == "different" and seen.are_apart and is_slight(before, after):
             status, reason = "not run", f"it ran in two runtimes, which may differ as much: {reason}"
         if status == "different" and _is_random(pair, seen):
@@ -534,6 +540,14 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
             tally.ulps.append(found.ulps)
             worst = max(worst, int(found.ulps.max()))
     tally.case_ulps.append(INFINITE if overflowed else worst)
+
+
+def _is_exact(seen: _Seen, before: Array, after: Array, at: int, tolerance: Tolerance, sight: Sight) -> bool:
+    """Whether the replacement is what the source is in double, as far as rounding lets it, where a runtime is not."""
+    exact = seen.witness.exact(seen.case.feeds, before, after, at)
+    with np.errstate(all="ignore"):
+        rounded = None if exact is None else exact.astype(before.dtype)
+    return rounded is not None and judge(rounded, after, None, tolerance, sight).status == "equal"
 
 
 def _turns_zeros(before: Array, after: Array) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from reducelower.model.graph import all_nodes, read_by, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
@@ -82,12 +82,23 @@ _OF_PROBABILITIES = frozenset({"Bernoulli", "Multinomial"})  # their pages leave
 
 
 def _drawn(model: ModelProto, kinds: Collection[str]) -> set[str]:
-    """The values of the main graph that are computed from what some operators draw."""
-    found: set[str] = set()
+    """The values of the main graph that are computed from what some operators draw, in functions too."""
+    drawing = {("", kind) for kind in kinds}
+    while found := {
+        (item.domain, item.name)
+        for item in model.functions
+        if (item.domain, item.name) not in drawing and any(_kind(node) in drawing for node in walk(item.node))
+    }:
+        drawing |= found
+    names: set[str] = set()
     for node in model.graph.node:
-        if any(inner.op_type in kinds for inner in walk([node])) or not found.isdisjoint(read_by(node)):
-            found.update(name for name in node.output if name)
-    return found
+        if any(_kind(inner) in drawing for inner in walk([node])) or not names.isdisjoint(read_by(node)):
+            names.update(name for name in node.output if name)
+    return names
+
+
+def _kind(node: NodeProto) -> tuple[str, str]:
+    return "" if node.domain in DEFAULT_DOMAINS else node.domain, node.op_type
 
 
 def _identical(left: Array | None, right: Array | None) -> bool:

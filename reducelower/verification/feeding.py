@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise, permutations
+from itertools import chain, islice, pairwise, permutations
 from math import isqrt, prod
 from typing import Any
 
@@ -19,7 +19,7 @@ from reducelower.verification.filling import Filling
 from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, bindings, random_array
 from reducelower.verification.limits import FED, Limits
 
-__all__ = ["Accepts", "fed", "is_large", "reads_every_row"]
+__all__ = ["Accepts", "fed", "is_large", "reads_every_row", "without_elements"]
 
 _LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 _MAXIMUM = 1_000_000
@@ -30,8 +30,9 @@ _DRAWS = 3
 _OF_OVERLAPS = ("NonMaxSuppression",)  # which few boxes have as much of as a constant says
 _OVERLAPPING = 60
 _RANKS = (2, 3, 1, 4, 0)  # of inputs of which it is not known
-_OF_CARRIED = 3  # sizes
+_OF_CARRIED = 4  # sizes
 _MOST_PARTS = 1000  # of the rows of a table
+_MOST_WITHOUT = 3  # sizes that are zero one at a time
 _TRUTHS = 3  # bool inputs of which every combination is tried
 
 Accepts = Callable[[Mapping[str, Any]], bool]
@@ -61,7 +62,7 @@ def fed(
         return
     known = [len(spec.dims) for spec in specs if spec.dims is not None]
     ranks = list(dict.fromkeys([*sorted(set(known), key=known.count, reverse=True), *_RANKS]))
-    if 0 < len(known) < len(specs) and not limits.takes_empty:
+    if 0 < len(known) < len(specs) and not limits.takes_any_rank:
         # Some kernels end the process on another rank than theirs, which is most often that of their other inputs.
         ranks = [rank for rank in ranks if 2 * known.count(rank) > len(known)]
     for rank in ranks:
@@ -97,7 +98,7 @@ def _fed(
     for position, given in enumerate(chain(around, _held(specs, ordinary[0], limits))):
         if first and position >= len(around):
             return
-        sizes = given if limits.least == 1 else {name: max(size, limits.least) for name, size in given.items()}
+        sizes = {name: max(size, limits.least) if size else 0 for name, size in given.items()}
         shapes = {spec.name: _shape(spec, sizes) for spec in specs}
         count = _count(specs, sizes)
         if count > (max(first, _LARGE) if tried and position < len(ordinary) else most):
@@ -113,6 +114,8 @@ def _fed(
         kinds = _kinds(fillings, small=is_first, few=count > _LARGE or limits.is_carried)
         if few or (position >= len(ordinary) and not is_first):
             kinds = [kind for kind in kinds if kind in _PLAIN]
+        elif 0 in sizes.values():
+            kinds = [kind for kind in kinds if kind in _OF_NOTHING]
         elif limits.only_moves:
             kinds = [kind for kind in kinds if kind in (_PLAIN if count > _LARGE else _MOVED)]
         if is_first and count < _FEW_ELEMENTS and not few:
@@ -204,6 +207,7 @@ def _of_length(shape: tuple[int, ...], length: int) -> list[int]:
 
 _FEW = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
 _PLAIN = ("random", "true")
+_OF_NOTHING = (*_PLAIN, "mixed")
 _MOVED = (*_PLAIN, "mixed", "NaN")
 _AT_OTHER_SIZES = ("random", "mixed", "wide", "negative", "off steps", "from tables")
 _VARIED = ("mixed", "halves", "infinity", "limits", "around constants")
@@ -216,8 +220,8 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
         if not at:
             yield from _with_more(specs, sizes)
         yield sizes
-        if at == 1 and sizes and limits.takes_empty:
-            yield dict.fromkeys(sizes, 0)
+        if at == 1 and limits.takes_empty:
+            yield from without_elements(sizes)
         if at == 3:
             break
     if like := _like_the_others(specs):
@@ -225,6 +229,14 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
     many = dict.fromkeys(sizes, max(2, round(_MANY ** (1 / max(len(sizes), 1)))))
     if sizes and limits.has_steps and _count(specs, many) <= _LARGE:
         yield many
+
+
+def without_elements(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Sizes of zero: for all, and for each of the first alone."""
+    if sizes:
+        yield dict.fromkeys(sizes, 0)
+    if len(sizes) > 1:
+        yield from ({**sizes, name: 0} for name in islice(sizes, _MOST_WITHOUT))
 
 
 def _with_more(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:

@@ -20,7 +20,7 @@ from onnx import (
 )
 
 from reducelower.model.graph import all_nodes, subgraphs, walk
-from reducelower.model.inference import drop_value_info, skeleton
+from reducelower.model.inference import skeleton
 from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
@@ -88,9 +88,12 @@ _OPEN = frozenset(
     }
 )  # fmt: skip
 
-# Operators that are tried on empty tensors. Others compute sizes from sizes, divide by them or start threads for them;
-# onnxruntime 1.31 ends the process on an LSTM of no steps.
-_TAKES_EMPTY = (
+# Operators whose kernels in onnxruntime 1.31 end the process on some empty tensors: they divide by sizes, or step
+# through none. All others were run on empty tensors, each of onnx's own cases with sizes of zero in its place.
+_ENDING_ON_EMPTY = frozenset({"Attention", "Einsum", "GRU", "LSTM", "RNN", "STFT", "Scan"})
+
+# Operators whose kernels take data of any rank, or object to it.
+_TAKES_ANY_RANK = (
     ELEMENTWISE
     | MOVING
     | {
@@ -119,6 +122,7 @@ _INTEGERS = frozenset(
 )
 
 
+_SPATIAL = 2  # the first axis that a window moves along
 _FEW = 8
 FED = 7
 """The largest size that is fed to every region."""
@@ -146,6 +150,7 @@ class Limits:
         tables: where values are compared, some of the numbers in large constants.
         texts: the strings that either side holds, and what is left of patterns without their signs.
         takes_empty: whether empty tensors may be fed.
+        takes_any_rank: whether data may have any rank, where none is known.
         least: the smallest size that is fed; a window over less yields nothing, which ends onnxruntime 1.31 in some of
             the operators behind it.
         is_carried: whether both sides are one node for two versions of its operator, so that less will show the
@@ -171,6 +176,7 @@ class Limits:
     tables: tuple[float, ...] = ()
     texts: tuple[str, ...] = ()
     takes_empty: bool = True
+    takes_any_rank: bool = True
     least: int = 1
     has_steps: bool = False
     is_carried: bool = False
@@ -219,7 +225,9 @@ def limits_of(pair: Pair) -> Limits:
     limits.divisors -= limits.where
     limits.not_negative = {item.name for item in pair.inputs if item.is_not_negative}
     limits.held = {name: value.shape for constants in pair.constants for name, value in constants.items()}
-    limits.takes_empty = takes_empty(walk([*pair.nodes, *pair.replacement]))
+    both = list(walk([*pair.nodes, *pair.replacement]))
+    limits.takes_empty = takes_empty(both)
+    limits.takes_any_rank = all(node.op_type in _TAKES_ANY_RANK and node.domain in DEFAULT_DOMAINS for node in both)
     found = list(_held(pair))
     held = [value for value in found if value.dtype.kind in "iuf"]
     limits.texts = _texts(value for value in found if value.dtype.kind in "OSUT")
@@ -227,12 +235,12 @@ def limits_of(pair: Pair) -> Limits:
     if limits.has_steps:
         limits.tables = _tables(held)
     limits.is_carried = pair.is_carried
-    limits.only_moves = all(node.op_type in _MOVES for node in walk([*pair.nodes, *pair.replacement]))
+    limits.only_moves = all(node.op_type in _MOVES for node in both)
     whole = {
         item for value in held if value.dtype.kind in "iu" and value.size <= _FEW for item in value.ravel().tolist()
     }
     limits.sizes = frozenset(whole | {size for value in found for size in value.shape})
-    limits.bounds = _bounds(whole | _positions(walk([*pair.nodes, *pair.replacement])))
+    limits.bounds = _bounds(whole | _positions(both))
     return limits
 
 
@@ -249,20 +257,20 @@ def _bounds(whole: Iterable[int]) -> tuple[int, ...]:
 
 def takes_empty(nodes: Iterable[NodeProto]) -> bool:
     """Whether all of these operators are tried on empty tensors."""
-    return all(node.op_type in _TAKES_EMPTY and node.domain in DEFAULT_DOMAINS for node in nodes)
+    return all(node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
 def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     """Whether a window of a model looks at nothing on inputs of these shapes, so that its result has no elements.
 
-    Some of onnxruntime's kernels end the process on such values.
+    Some of onnxruntime's kernels end the process on such values. A batch of none is none of a window's.
     """
     seen = {name for node in all_nodes(model) if _window(node) > 1 for name in node.output}
     if not seen:
         return False
     graph = _inferred(model, feeds)
     return graph is not None and any(
-        value.name in seen and _is_empty(value) for value in (*graph.value_info, *graph.output)
+        value.name in seen and _is_empty(value, _SPATIAL) for value in (*graph.value_info, *graph.output)
     )
 
 
@@ -279,13 +287,18 @@ def _inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
         return None
 
 
-def _is_empty(value: ValueInfoProto) -> bool:
-    return any(dim.HasField("dim_value") and dim.dim_value <= 0 for dim in value.type.tensor_type.shape.dim)
+def _is_empty(value: ValueInfoProto, first: int = 0) -> bool:
+    """Whether a value has no elements along an axis from a first one on."""
+    return any(dim.HasField("dim_value") and dim.dim_value <= 0 for dim in value.type.tensor_type.shape.dim[first:])
 
 
 def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
-    """Whether inputs have ranks that an operator of a model does not take, and whose kernel would not survive them."""
-    if not any(node.op_type in _ENDING for node in all_nodes(model)):
+    """Whether inputs have shapes that a model does not take, of which no kernel says so.
+
+    Some end the process on ranks that are none of theirs, and of what has no elements, some do not ask whether it fits.
+    """
+    is_empty = any(isinstance(value, np.ndarray) and not value.size for value in feeds.values())
+    if not is_empty and not any(node.op_type in _ENDING for node in all_nodes(model)):
         return False
     try:
         infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True)
@@ -295,10 +308,12 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
 
 
 def _as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
-    """A model without weights whose inputs have these shapes, or those of arrays, and that states nothing else."""
+    """A model without weights whose inputs have these shapes, or those of arrays, and that states no other shapes."""
     bare = skeleton(model)
-    drop_value_info(bare.graph)
-    for value in bare.graph.output:
+    for node in walk(bare.graph.node):  # of what is inside, types do not matter
+        for _, _, graph in subgraphs(node):
+            del graph.value_info[:]
+    for value in (*bare.graph.value_info, *bare.graph.output):
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
     for value in bare.graph.input:

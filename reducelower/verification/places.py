@@ -55,7 +55,7 @@ class Place:
             return self.holder
         return self.parent.function if self.parent else None
 
-    @property
+    @cached_property
     def opsets(self) -> dict[str, int]:
         """Opset version per domain; the default domain is the empty string."""
         return opsets_of(self.function or self.model)

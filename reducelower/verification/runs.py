@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from onnx import ModelProto, TensorProto, numpy_helper
 
 from reducelower.model.graph import all_nodes
 from reducelower.numerics.measure import Array, is_float
+from reducelower.verification.feeding import without_elements
 from reducelower.verification.inputs import STRATEGIES, InputSpec, bindings, input_specs, make_feeds
 from reducelower.verification.limits import is_ruled_out, leaves_nothing, takes_empty
 from reducelower.verification.runtimes import Session, runtime_named
@@ -19,7 +21,7 @@ from reducelower.verification.source import CannotRunError, OutOfTimeError, Sour
 
 __all__ = ["Clock", "Request", "Run", "run_result", "run_source"]
 
-_ENOUGH = 2  # sets of inputs with different sizes
+_ENOUGH = 2  # sets of inputs with different sizes, of which every output has elements
 _WIDE = 50.0
 _FIRST_WITH_DEFAULTS = 4  # IR version; before, every initializer had to be an input
 
@@ -115,7 +117,7 @@ def _find_cases(
                 failures.append("a window has nothing to look at on data so small")
                 break
             if open_specs and is_ruled_out(source.proto, feeds):
-                failures.append("inputs of these ranks are none that its operators take")
+                failures.append("inputs of these shapes are none that its operators take")
                 break
             try:
                 results = run.session.run(feeds, clock.left)
@@ -127,13 +129,15 @@ def _find_cases(
             accepted.append(sizes)
             gentle |= {values} - {"random"}
             break
-        if len(run.cases) >= _ENOUGH:
+        if sum(map(_tells, run.results)) >= _ENOUGH:
             break
     if not run.cases:
         raise CannotRunError(f"no inputs were found that it accepts: {failures[0]}")
     if gentle:
         notes.append(f"The source rejects some random values; it was also run on {', '.join(sorted(gentle))} values.")
-    for feeds in _of_other_kinds(run.cases[0], source, open_specs, accepted[0], set(accepted[0]) - set(fixed), request):
+    others = _of_other_kinds(run.cases[0], source, open_specs, request)
+    empty = _without_elements(source, open_specs, accepted[0], set(accepted[0]) - set(fixed), request)
+    for feeds, is_enough in chain(((feeds, False) for feeds in others), ((feeds, True) for feeds in empty)):
         if clock.over:
             notes.append(_allowed(clock, len(run.cases)))
             return
@@ -143,17 +147,19 @@ def _find_cases(
             continue  # of these, the source takes what it takes
         run.cases.append(feeds)
         run.results.append(results)
+        if is_enough:
+            break
+
+
+def _tells(results: Sequence[Any]) -> bool:
+    """Whether every output has elements."""
+    return all(value.size for value in results if isinstance(value, np.ndarray))
 
 
 def _of_other_kinds(
-    first: Mapping[str, Any],
-    source: Source,
-    specs: Sequence[InputSpec],
-    sizes: Mapping[str, int],
-    free: Collection[str],
-    request: Request,
+    first: Mapping[str, Any], source: Source, specs: Sequence[InputSpec], request: Request
 ) -> Iterator[dict[str, Any]]:
-    """Sets of inputs that differ in kind: wide values, both truths, sizes of zero, defaults overridden."""
+    """Sets of inputs that differ in kind: wide values, both truths, defaults overridden."""
     rng = np.random.default_rng([request.seed, 101])
     changed = {spec.name: wide for spec in specs if (wide := _wide(first[spec.name], rng)) is not None}
     if changed:
@@ -164,13 +170,23 @@ def _of_other_kinds(
         }
         if settled:
             yield {**first, **settled}
-    if free and takes_empty(all_nodes(source.proto)):
-        none = {**sizes, **dict.fromkeys(free, 0)}
-        yield {**request.given, **make_feeds(specs, none, "random", rng)}
     if request.overrides:
         given = {name: value for name, value in _other_defaults(source.proto, rng).items() if name not in request.given}
         if given:
             yield {**first, **given}
+
+
+def _without_elements(
+    source: Source, specs: Sequence[InputSpec], sizes: Mapping[str, int], free: Collection[str], request: Request
+) -> Iterator[dict[str, Any]]:
+    """Sets of inputs of which some have no elements, of which one is enough; none where a kernel may not survive it."""
+    if not free or not takes_empty(all_nodes(source.proto)):
+        return
+    rng = np.random.default_rng([request.seed, 102])
+    for none in without_elements({name: size for name, size in sizes.items() if name in free}):
+        feeds = {**request.given, **make_feeds(specs, {**sizes, **none}, "random", rng)}
+        if not leaves_nothing(source.proto, feeds) and not is_ruled_out(source.proto, feeds):
+            yield feeds
 
 
 def _wide(value: Any, rng: np.random.Generator) -> Array | None:

@@ -117,6 +117,21 @@ class Witness:
             for one, other in zip(expected, given, strict=True)
         )
 
+    def exact(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int) -> Array | None:
+        """An output of the source, computed in double; None where it cannot be had, or is no evidence.
+
+        Args:
+            feeds: inputs on which the sides differ.
+            left, right: what onnxruntime gave.
+            at: the number of the output.
+        """
+        if left.shape != right.shape or left.dtype != right.dtype or not is_float(left):
+            return None
+        found = self._wider.truth(feeds) if self._are_native else None
+        truth = None if found is None else found[at]
+        fits = isinstance(truth, np.ndarray) and truth.shape == left.shape and truth.dtype == np.float64
+        return truth if fits else None
+
     def own_loss(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, elements: Array) -> str:
         """Why a difference is the source's own loss of digits or range, as a sentence; empty where it is not.
 
@@ -128,13 +143,8 @@ class Witness:
             at: the number of the output.
             elements: the values that differ, as a mask.
         """
-        if left.shape != right.shape or left.dtype != right.dtype or not is_float(left):
-            return ""
-        found = self._wider.truth(feeds) if self._are_native else None
-        truth = None if found is None else found[at]
-        if not isinstance(truth, np.ndarray) or truth.shape != left.shape or truth.dtype != np.float64:
-            return ""
-        if self._holds_more(feeds, left, right, at, elements):
+        truth = self.exact(feeds, left, right, at)
+        if truth is None or self._holds_more(feeds, left, right, at, elements):
             return ""
         where = np.atleast_1d(elements)
         one, other, exact = (np.atleast_1d(item)[where].astype(np.float64) for item in (left, right, truth))
