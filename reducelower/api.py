@@ -14,13 +14,13 @@ from onnx import ModelProto
 
 from reducelower.arguments import check_arguments
 from reducelower.legalization.attempts import attempt, attempt_in_place
+from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.refusals import fits, legal, name_oldest_fitting, refused, suspecting
 from reducelower.legalization.run import source_opset
 from reducelower.model.document import Document
 from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import Rules
-from reducelower.runtimes.kernels import with_missing_kernels
 
 __all__ = [
     "Legalized",

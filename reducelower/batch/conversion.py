@@ -183,7 +183,7 @@ def _keep_backup(model: Path) -> None:
 
 def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> Plan:
     """The plan of a conversion that nobody verifies, with what verifying would show without running anything."""
-    from reducelower.runtimes.kernels import with_missing_kernels
+    from reducelower.legalization.kernels import with_missing_kernels
 
     plan = with_missing_kernels(plan, made.message)
     if not any(site.rule.startswith(CHOSEN) for site in plan.sites):

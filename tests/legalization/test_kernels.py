@@ -7,8 +7,8 @@ import pytest
 from onnx import ModelProto, defs, helper, parser
 
 import reducelower
-from reducelower.runtimes import kernels
-from reducelower.runtimes.kernels import cannot_run
+from reducelower.legalization import kernels
+from reducelower.legalization.kernels import cannot_run
 
 NOISE = """<ir_version: 8, opset_import: ["": 17]> g (float[3] x) => (float[3] y) {
     r = RandomNormalLike (x)  s = Softmax (r)  y = Add (x, s) }"""
