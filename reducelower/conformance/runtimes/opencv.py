@@ -27,13 +27,12 @@ def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
     for name, value in inputs.items():
         # Else releases before 4.11 take the last of three dimensions for channels.
         network.setInput(cv2.Mat(value, wrap_channels=False), name)
-    # A list of names may come back in another order than the graph's, so one output is asked for without a name.
-    names = network.getUnconnectedOutLayersNames()
-    found = [network.forward()] if len(names) == 1 else network.forward(names)
-    shapes = [
-        [dimension.dim_value for dimension in output.type.tensor_type.shape.dim]
-        for output in onnx.load_from_string(model).graph.output
-    ]
+    outputs = onnx.load_from_string(model).graph.output
+    # They are listed in an order of their own, by names that may have the layer's in front, which none is asked for by.
+    names = {name.rpartition("!")[2]: name for name in network.getUnconnectedOutLayersNames()}
+    wanted = [names.get(output.name, "") for output in outputs]
+    found = network.forward(wanted) if all(wanted) and len(wanted) > 1 else [network.forward()]
+    shapes = [[dimension.dim_value for dimension in output.type.tensor_type.shape.dim] for output in outputs]
     # What holds nothing is handed over as None.
     return [
         np.zeros(shape, np.float32) if value is None else _with_rank(np.array(value), len(shape))
