@@ -37,7 +37,7 @@ def _fact(fact: Fact) -> list[str]:
     if fact.opsets is not None:
         lines.append(f'opsets = "{fact.opsets}"')
     lines.append(f'is = "{fact.outcome}"')
-    conditions = [f"{name} = {_value(value)}" for name, value in fact.when.conditions() if value is not None]
+    conditions = [f"{name} = {_value(value)}" for name, value in fact.when.conditions]
     if conditions:
         lines.append(f"when = {{ {', '.join(conditions)} }}")
     if fact.versions is not None:

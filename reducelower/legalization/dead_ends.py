@@ -20,7 +20,7 @@ from reducelower.scope.values import value_key
 if TYPE_CHECKING:
     from reducelower.scope.scope import Scope
 
-__all__ = ["DeadEnds", "expression"]
+__all__ = ["DeadEnds"]
 
 _NO_STEPS_HELP = 1 << 30
 """More steps than any search takes."""
@@ -30,6 +30,14 @@ Known: TypeAlias = tuple[int, RefusedError]
 
 class DeadEnds(dict[Hashable, "Known"]):
     """What nothing suits, by its expression: how many steps were tried, and why not."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def clear(self) -> None:
+        """Forget all of it, for another node of the model."""
+        super().clear()
+        self._numbers.clear()
 
     def note(self, key: Hashable, steps: int, refused: RefusedError, *, was_cut_short: bool) -> None:
         """Keep that a search of so many steps found nothing; one that was not cut short finds nothing with more."""
@@ -43,32 +51,37 @@ class DeadEnds(dict[Hashable, "Known"]):
             return None
         return refused, tried < _NO_STEPS_HELP
 
+    def expression(self, node: NodeProto, scope: Scope) -> int:
+        """What a node computes, in terms of the node of the model that it comes in place of; nothing is asked of that.
 
-def expression(node: NodeProto, scope: Scope) -> Hashable:
-    """What a node computes, in terms of the node of the model that it comes in place of; nothing is asked of the model.
+        Two nodes with one number are alike in all that can be told of them: element types, ranks, constants.
+        """
+        return self._expression(node, scope, {})
 
-    Two nodes with one expression are alike in all that can be told of them: element types, ranks, constants.
-    """
-    attributes = tuple(sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute))
-    outside = sorted(read_from_outside(node).difference(node.input)) if any(True for _ in subgraphs(node)) else ()
-    operands = tuple(_value(name, scope) for name in (*node.input, *outside))
-    results = tuple("" if _is_new(name, scope) else name for name in node.output)
-    return node.op_type, attributes, operands, results
+    def _expression(self, node: NodeProto, scope: Scope, seen: dict[tuple[int, str], Hashable]) -> int:
+        """A number for it, as values are read several times over: written out, it would double with each of these."""
+        attributes = tuple(sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute))
+        outside = sorted(read_from_outside(node).difference(node.input)) if any(True for _ in subgraphs(node)) else ()
+        operands = tuple(self._value(name, scope, seen) for name in (*node.input, *outside))
+        results = tuple("" if _is_new(name, scope) else name for name in node.output)
+        return self._numbers.setdefault((node.op_type, attributes, operands, results), len(self._numbers))
+
+    def _value(self, name: str, scope: Scope, seen: dict[tuple[int, str], Hashable]) -> Hashable:
+        """The expression of a value; a name for what the node of the model reads, bytes for what its type tells."""
+        while isinstance(scope, (BodyScope, InnerScope)):
+            if isinstance(scope, BodyScope) and (made := scope.producer(name)) is not None:
+                place = id(scope), name
+                if place not in seen:
+                    seen[place] = scope.opset, list(made.output).index(name), self._expression(made, scope, seen)
+                return seen[place]
+            if isinstance(scope, InnerScope) and scope.defines(name) and (found := scope.own_type(name)) is not None:
+                return name, found.SerializeToString(deterministic=True)
+            added = scope.node_scope.added.get(name)
+            if added is not None:
+                return added.written if added.value is None else value_key(added.value)
+            scope = scope.parent
+        return name
 
 
 def _is_new(name: str, scope: Scope) -> bool:
     return isinstance(scope, (BodyScope, InnerScope)) and scope.node_scope.is_new(name)
-
-
-def _value(name: str, scope: Scope) -> Hashable:
-    """The expression of a value; a name for what the node of the model reads, bytes for what is known by its type."""
-    while isinstance(scope, (BodyScope, InnerScope)):
-        if isinstance(scope, BodyScope) and (made := scope.producer(name)) is not None:
-            return scope.opset, list(made.output).index(name), expression(made, scope)
-        if isinstance(scope, InnerScope) and scope.defines(name) and (found := scope.own_type(name)) is not None:
-            return name, found.SerializeToString(deterministic=True)
-        added = scope.node_scope.added.get(name)
-        if added is not None:
-            return added.written if added.value is None else value_key(added.value)
-        scope = scope.parent
-    return name

@@ -9,7 +9,7 @@ from onnx import NodeProto
 
 from reducelower.adapters.registry import Replacement
 from reducelower.errors import RefusedError
-from reducelower.legalization.dead_ends import DeadEnds, expression
+from reducelower.legalization.dead_ends import DeadEnds
 from reducelower.plan import Label
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.runtime import Runtime
@@ -111,7 +111,7 @@ class Mender:
     def _mended_in_trial(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[list[NodeProto] | None, str]:
         """What comes in place of a node that is part of something that is being tried."""
         steps = self._further_steps
-        key = expression(node, scope), self._excused is None, self._settler.underway
+        key = self._dead_ends.expression(node, scope), self._excused is None, self._settler.underway
         known = self._dead_ends.known(key, steps)
         if known is not None:
             refused, was_cut_short = known

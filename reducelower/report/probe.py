@@ -157,7 +157,7 @@ def as_json(probed: Probed, distilled: Distilled) -> str:
                 "operators": sorted(fact.operators),
                 "opsets": None if fact.opsets is None else str(fact.opsets),
                 "is": fact.outcome,
-                "when": {name: _plain(value) for name, value in fact.when.conditions() if value is not None},
+                "when": {name: _plain(value) for name, value in fact.when.conditions},
             }
             for fact in runtime.facts
         ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from datetime import date
+from functools import cached_property
 from typing import Annotated, Literal, get_args
 
 from reducelower.model.schemas import all_operators, element_type_name, parse_element_type
@@ -147,24 +148,26 @@ class When:
         Raises:
             RefusedError: it depends on a rank or an element type that nothing tells.
         """
-        return all(wanted is None or _is_among(getattr(features, field), wanted) for field, wanted in self.conditions())
+        return all(_is_among(getattr(features, name), wanted) for name, wanted in self.conditions)
 
     def described(self) -> list[str]:
         """The conditions for people, such as ``axes absent or empty``."""
         texts = []
-        for name, wanted in self.conditions():
+        for name, wanted in self.conditions:
             label = name.replace("_", " ")
             if isinstance(wanted, bool):
                 texts.append(label if wanted else f"not {label}")
             elif isinstance(wanted, frozenset):
                 texts.append(f"{label} {' or '.join(sorted(wanted))}")
-            elif wanted is not None:
+            else:
                 texts.append(f"{label} {wanted}")
         return texts
 
-    def conditions(self) -> list[tuple[str, object]]:
-        """The name and value of every condition, in the order in which they are asked."""
-        return [(field.name, getattr(self, field.name)) for field in fields(self)]
+    @cached_property
+    def conditions(self) -> tuple[tuple[str, object], ...]:
+        """The name and value of every condition that is stated, in the order in which they are asked."""
+        stated = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return tuple((name, wanted) for name, wanted in stated if wanted is not None)
 
 
 def _is_among(found: object, wanted: object) -> bool:
@@ -226,7 +229,7 @@ class Fact:
         """
         if "Reduce*" in self.operators and self.when == When(axes=frozenset({"dynamic"})):
             return True
-        asked = {name for name, wanted in self.when.conditions() if wanted is not None}
+        asked = {name for name, _ in self.when.conditions}
         return ANY_OPERATOR in self.operators and asked <= {"data", "element_types", "output_types", "rank", "rank_out"}
 
     def concerns(self, op_type: str, opset: int) -> bool:

@@ -135,7 +135,7 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
         return
     known = frozenset().union(*(fact.not_by for fact in found.facts))
     # One fact after the other: what does nothing about the first only defers it.
-    asked = [name for fact in found.facts[:1] for name, wanted in fact.when.conditions() if wanted is not None]
+    asked = [name for fact in found.facts[:1] for name, _ in fact.when.conditions]
     for way in _ways(node, scope, found, rules, runtime):
         if way.name not in known and (not found.facts or alters(way.name, asked)):
             yield way

@@ -33,7 +33,7 @@ def facts(path: Path) -> list[tuple[list[str], str, dict[str, Any]]]:
         (
             sorted(fact.operators),
             fact.outcome,
-            {name: sorted(value) for name, value in fact.when.conditions() if value is not None},  # type: ignore[call-overload]
+            {name: sorted(value) for name, value in fact.when.conditions},  # type: ignore[call-overload]
         )
         for fact in found
         # What onnxruntime itself lacks or lets overflow is no news.

@@ -23,7 +23,7 @@ FOUR = ("ReduceL1", "ReduceLogSumExp", "ReduceMax", "ReduceSum")
 
 def plain(fact: Fact) -> tuple[Any, ...]:
     """A fact as values that are easy to write down."""
-    when = {name: value for name, value in fact.when.conditions() if value is not None}
+    when = dict(fact.when.conditions)
     written = {
         name: sorted(value) if isinstance(value, frozenset) else value if isinstance(value, bool) else str(value)
         for name, value in when.items()
