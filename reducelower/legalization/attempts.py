@@ -74,7 +74,7 @@ def _attempt_as_it_is(source: Document, target: Target, settings: Settings, *, r
     open_model = ModelProto()
     open_model.CopyFrom(source.message)
     done = tuple(drop_shapes_in_loops(open_model))
-    draft, plan = _without_stale(Document.of_message(open_model), target, settings, report=report)
+    draft, plan = _without_stale(source.with_message(open_model), target, settings, report=report)
     return draft, replace(plan, notes=(*done, *plan.notes))
 
 
@@ -106,7 +106,7 @@ def _without_stale(source: Document, target: Target, settings: Settings, *, repo
                 raise
             # What inference objects to is not what is stated; the model is taken as it is.
             return _attempt(source, target, settings, report=report, lenient=True)
-        draft, plan = _attempt(Document.of_message(mended.model), target, settings, report=report)
+        draft, plan = _attempt(source.with_message(mended.model), target, settings, report=report)
         return draft, replace(plan, notes=(*mended.done, *plan.notes))
 
 
@@ -118,8 +118,8 @@ def _attempt(
     if plan.refusals and _in_functions(plan):
         special = ModelProto()
         special.CopyFrom(source.message)
-        _specialize(special, plan, settings)
-        special_source = Document.of_message(special)
+        _specialize(source.with_message(special), plan, settings)
+        special_source = source.with_message(special)
         second = Draft.of_document(special_source)
         again = run(second, special_source, target, settings, report=report, is_last_attempt=True, lenient=lenient)
         if not again.refusals:
@@ -171,8 +171,8 @@ def _in_functions(plan: Plan) -> set[str]:
     }
 
 
-def _specialize(model: ModelProto, plan: Plan, settings: Settings) -> None:
+def _specialize(source: Document, plan: Plan, settings: Settings) -> None:
     """Give functions in which something was refused a copy for each way they are called."""
     from reducelower.legalization.monomorphize import specialize
 
-    specialize(model, _in_functions(plan), ground_of(model, Document.of_message(model), plan.target, settings))
+    specialize(source.message, _in_functions(plan), ground_of(source.message, source, plan.target, settings))

@@ -102,12 +102,13 @@ class _TakingApart:
         # The inner ones first: nodes are copied on the way, with the graphs inside them.
         written = [[*self._written(graph)] for graph in reversed(graphs)]
         reads = Counter(name for node in all_nodes(self._model) for name in node.input)
+        graphs = [*graphs_by_path(self._model).values()]
         reads.update(name for graph in graphs for name in read_outside_nodes(graph))
         origins = [
-            self._without_unread(graph, places, reads) for graph, places in zip(graphs, written[::-1], strict=True)
+            self._without_unread(graph, places, reads) for graph, places in zip(reversed(graphs), written, strict=True)
         ]
         said = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
-        return Mended(said, tuple(origins), frozenset(self._known))
+        return Mended(said, tuple(reversed(origins)), frozenset(self._known))
 
     def _note_constants(self, graph: GraphProto) -> None:
         """Keep the places and sizes that constants state; of those of one name that differ none is known."""

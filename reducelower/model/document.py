@@ -54,6 +54,12 @@ class Document:
         trials._whole = self
         return trials
 
+    def with_message(self, message: ModelProto) -> Document:
+        """A document of a changed copy of the message, whose weights are those of this one."""
+        changed = Document(message)
+        changed._whole = self._whole
+        return changed
+
     def weight(self, name: str) -> TensorProto | None:
         """The initializer of the main graph of a name, with its value, in a document for trials; None in others."""
         return None if self._whole is None else self._whole._initializers.get(name)

@@ -21,7 +21,7 @@ from reducelower.model.graph import may_hold_graphs
 from reducelower.model.onnx_inference import may_end_process
 from reducelower.model.ranks import ML_RANKS, RANKS, Inputs, rank_by, rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
-from reducelower.model.value_info import is_known
+from reducelower.model.value_info import is_known, tensor_type
 
 __all__ = ["complete", "state_ranks"]
 
@@ -302,9 +302,7 @@ def _stated(graph: GraphProto) -> dict[str, TypeProto]:
     for tensor in graph.initializer:
         kind = (tensor.data_type, *tensor.dims)
         if kind not in alike:
-            alike[kind] = _tensor(tensor.data_type, len(tensor.dims))
-            for dim, size in zip(alike[kind].tensor_type.shape.dim, tensor.dims, strict=True):
-                dim.dim_value = size
+            alike[kind] = tensor_type(tensor)
         types[tensor.name] = alike[kind]
     for sparse in graph.sparse_initializer:
         types[sparse.values.name] = _tensor(sparse.values.data_type, len(sparse.dims))

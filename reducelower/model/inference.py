@@ -24,7 +24,7 @@ from reducelower.model.declared import declare
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
 from reducelower.model.text import one_line
-from reducelower.model.value_info import is_known
+from reducelower.model.value_info import is_known, tensor_type
 
 __all__ = [
     "LARGEST_KEPT",
@@ -243,11 +243,7 @@ def _note_calls(
 ) -> None:
     """Note the types that every call in a graph, and the graphs inside it, hands to its function."""
     types = {**around, **{value.name: value.type for value in (*graph.value_info, *graph.output, *graph.input)}}
-    for tensor in graph.initializer:
-        stated = types[tensor.name] = TypeProto()
-        stated.tensor_type.elem_type = tensor.data_type
-        for size in tensor.dims:
-            stated.tensor_type.shape.dim.add(dim_value=size)
+    types.update((tensor.name, tensor_type(tensor)) for tensor in graph.initializer)
     for node in graph.node:
         called = _called(node)
         if called in functions:

@@ -1,12 +1,12 @@
-"""Entries of value_info as bytes: thousands of them are added to a graph at once."""
+"""Types that graphs state, and entries of value_info as bytes: thousands of them are added to a graph at once."""
 
 from __future__ import annotations
 
-from onnx import GraphProto, TypeProto
+from onnx import GraphProto, TensorProto, TypeProto
 
 from reducelower.model.wire import LENGTH, varint
 
-__all__ = ["entry", "is_known", "without_made_up_symbols"]
+__all__ = ["entry", "is_known", "tensor_type", "without_made_up_symbols"]
 
 _ENTRY = varint(GraphProto.VALUE_INFO_FIELD_NUMBER << 3 | LENGTH)
 _NAME, _TYPE = 0x0A, 0x12
@@ -27,6 +27,17 @@ def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
         if dim.dim_param.startswith(_MADE_UP):
             dim.Clear()
     return kept
+
+
+def tensor_type(tensor: TensorProto) -> TypeProto:
+    """The type of a tensor: its element type and its shape."""
+    found = TypeProto()
+    found.tensor_type.elem_type = tensor.data_type
+    shape = found.tensor_type.shape
+    shape.SetInParent()  # A scalar has a shape as well: one without dimensions.
+    for size in tensor.dims:
+        shape.dim.add(dim_value=size)
+    return found
 
 
 def entry(name: bytes, value_type: bytes) -> bytes:

@@ -35,7 +35,7 @@ from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name, type_string
-from reducelower.model.value_info import entry
+from reducelower.model.value_info import entry, tensor_type
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground
 from reducelower.scope.types import KnownType
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from reducelower.model.numbers import Array
 
-__all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "constant_nodes", "tensor_type"]
+__all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "constant_nodes"]
 
 _CONSTANT_TAKES_ALL = 9
 """Opset version from which on Constant takes every element type; below it takes floats only."""
@@ -74,17 +74,6 @@ def _told(value: tuple[GraphScope, str]) -> int | list[tuple[GraphScope, str]]:
     node = home.producer(name) if constant is None else constant[1]
     told = 0 if node is None or home.key is None else told_by(node, name, home.opset)
     return told if isinstance(told, int) else [(home.home(each), each) for each in told]
-
-
-def tensor_type(tensor: TensorProto) -> TypeProto:
-    """The type of a tensor: its element type and its shape."""
-    found = TypeProto()
-    found.tensor_type.elem_type = tensor.data_type
-    shape = found.tensor_type.shape
-    shape.SetInParent()  # A scalar has a shape as well: one without dimensions.
-    for size in tensor.dims:
-        shape.dim.add(dim_value=size)
-    return found
 
 
 class Described(NamedTuple):

@@ -15,7 +15,8 @@ from onnx import AttributeProto, TensorProto, TypeProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import element_type_name
-from reducelower.scope.graph import GraphScope, as_doubles, tensor_type
+from reducelower.model.value_info import tensor_type
+from reducelower.scope.graph import GraphScope, as_doubles
 from reducelower.scope.scope import Scope
 from reducelower.scope.values import value_key
 

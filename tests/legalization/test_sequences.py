@@ -45,6 +45,15 @@ CASES: dict[str, tuple[str, str, list[Any]]] = {
            y = ConcatFromSequence<axis = -1, new_axis = 1>(s7) z = ConcatFromSequence<axis = 0>(s4)""",
         [np.stack([X, -X, -X], -1), np.concatenate([-X, X])],
     ),
+    "made and read inside of a branch": (
+        "float[3,2] y",
+        """c = Less(n, zero)
+           y = If(c) <
+               then_branch = t () => (float[3,2] p) { s = SplitToSequence<keepdims = 0>(x) p = SequenceAt(s, n) },
+               else_branch = e () => (float[3,2] q) { r = SplitToSequence<keepdims = 0>(x) q = SequenceAt(r, n) }
+           >""",
+        [X[2]],
+    ),
     "read inside of a branch": (
         "float[3,2] y",
         """s = SplitToSequence<keepdims = 0>(x) c = Less(n, zero)

@@ -187,6 +187,18 @@ def test_axes_that_are_no_list_tell_no_rank(axes: object, rank: int | None) -> N
     assert rank_by(RANKS["ReduceMax"], Inputs(node, types)) == rank
 
 
+def test_a_number_that_is_handed_to_a_function_has_a_rank_there() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+        g (float[a,b,c] x) => (float[a,b,c] y) <float two = {2.0}> { y = local.F (x, two) }
+        <domain: "local", opset_import: ["" : 17]> F (x, s) => (y) { d = Div (x, s) y = Softmax <axis = -1> (d) }"""
+    )
+    converted = reducelower.convert_version(model, 9)
+    checker.check_model(converted, full_check=True)
+    feeds = {"x": floats(2, 3, 4)}
+    np.testing.assert_allclose(yields(converted, feeds)[0], yields(model, feeds)[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("count", [2**62, -5])
 def test_no_number_of_axes_is_believed_that_no_tensor_has(count: int) -> None:
     model = parser.parse_model(f"{HEADER} g (float[2] x, int64[2] a) => (float[Q] y) {{ y = Unsqueeze (x, a) }}")
