@@ -49,43 +49,30 @@ def render(report: Report) -> str:
         ]
     root = ElementTree.Element("testsuites", {"name": f"reducelower {report.command}"})
     for name, cases in suites:
-        root.append(_suite(name, cases))
-    root.set("time", f"{sum(model.seconds for model in report.models):.3f}")
-    root.attrib.update(_counts([case for _, cases in suites for case in cases], skipped=False))
+        _add_suite(root, name, cases)
+    _count(root, [case for _, cases in suites for case in cases], sum(model.seconds for model in report.models))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(name: str, cases: list[_Case]) -> ElementTree.Element:
-    suite = ElementTree.Element(
-        "testsuite",
-        {"name": _plain(name), **_counts(cases, skipped=True), "time": f"{sum(case.seconds for case in cases):.3f}"},
-    )
+def _add_suite(root: ElementTree.Element, name: str, cases: list[_Case]) -> None:
+    suite = ElementTree.SubElement(root, "testsuite", {"name": _plain(name)})
+    _count(suite, cases, sum(case.seconds for case in cases))
+    suite.set("skipped", str(sum(case.outcome == "skipped" for case in cases)))
     for case in cases:
-        element = ElementTree.SubElement(
-            suite,
-            "testcase",
-            {
-                "classname": _plain(case.model),
-                "name": f"{case.group}: {_plain(case.name)}",
-                "time": f"{case.seconds:.3f}",
-            },
-        )
+        facts = {"classname": _plain(case.model), "name": f"{case.group}: {_plain(case.name)}"}
+        element = ElementTree.SubElement(suite, "testcase", {**facts, "time": f"{case.seconds:.3f}"})
         if case.outcome:
             entry = ElementTree.SubElement(element, case.outcome, {"message": _plain(case.message), "type": case.kind})
             entry.text = "\n".join(map(_plain, case.lines)) or None
-    return suite
 
 
-def _counts(cases: list[_Case], *, skipped: bool) -> dict[str, str]:
-    counts = {
-        "tests": len(cases),
-        "failures": sum(case.outcome == "failure" for case in cases),
-        "errors": sum(case.outcome == "error" for case in cases),
-    }
-    if skipped:
-        counts["skipped"] = sum(case.outcome == "skipped" for case in cases)
-    return {name: str(count) for name, count in counts.items()}
+def _count(element: ElementTree.Element, cases: list[_Case], seconds: float) -> None:
+    """Say of all suites or of one how many cases there are, how many went wrong, and how long they took."""
+    element.set("tests", str(len(cases)))
+    for outcome in ("failure", "error"):
+        element.set(f"{outcome}s", str(sum(case.outcome == outcome for case in cases)))
+    element.set("time", f"{seconds:.3f}")
 
 
 def _checked(model: Outcome) -> _Case:

@@ -90,6 +90,7 @@ def test_junit_counts_what_it_holds(report: Report) -> None:
         counted = [len(suite.findall(f"testcase/{tag}" if tag else "testcase")) for suite in root]
         assert [int(suite.get(kind)) for suite in root] == counted
         assert int(root.get(kind)) == sum(counted)
+    assert [int(suite.get("skipped")) for suite in root] == [len(suite.findall("testcase/skipped")) for suite in root]
 
 
 def test_junit_fails_what_was_refused_and_skips_what_could_not_run(report: Report) -> None:
