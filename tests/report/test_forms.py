@@ -149,6 +149,15 @@ def test_markdown_lists_several_models_as_far_as_they_fit(count: int, listed: in
     assert text.startswith("## ✅ <code>m0.onnx</code>: " if count == 1 else f"## ✅ reducelower convert: {count} of")
 
 
+def test_markdown_says_what_was_not_run_and_why(report: Report) -> None:
+    custom = next(model for model in report.models if Path(model.source).stem == "custom")
+    assert custom.verification is not None
+    text = render(Report("convert", (custom,)), ".md")
+    assert "\nThe whole model was not run: " in text
+    ran = replace(custom, verification=replace(custom.verification, ran=True))
+    assert "was not run" not in render(Report("convert", (ran,)), ".md").partition("\n")[2]
+
+
 def test_markdown_fits_a_comment(report: Report) -> None:
     many = Report("convert", tuple(replace(report.models[4], source=f"model {at}.onnx") for at in range(2000)))
     text = render(many, ".md")
