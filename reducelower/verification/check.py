@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from onnx import ModelProto, TensorProto
 from reducelower.model.graph import walk
 from reducelower.model.spelled import attribute_text
 from reducelower.model.text import short
-from reducelower.numerics.measure import Array, element_type_of, identical, is_float, percentile_99
+from reducelower.numerics.measure import Array, element_type_of, identical, is_float, percentile_99, smallest_and_eps
 from reducelower.numerics.tolerance import Tolerance, element_type_name, tolerance_for
 from reducelower.plan import CHOSEN
 from reducelower.verification.battery import Case
@@ -51,6 +52,7 @@ _BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
 _TAKING = frozenset({"ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND"})
+_INTERPOLATING = frozenset({"GridSample", "Resize", "RoiAlign", "Upsample"})
 _SHOWN = 400  # characters of inputs in a finding
 _LONGEST = 60  # characters of an attribute
 
@@ -506,7 +508,8 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
 
         compare = judge_raised if pair.is_raised else judge
         tolerance = tolerance_for(element_type_of(before), setup.tolerances)
-        sight = Sight(case.is_special, (move, inside))
+
+        sight = Sight(case.is_special, (move, inside, partial(_interpolated, pair, before, case)))
         found = compare(before, after, truth, tolerance, sight)
         status, reason = found.status, found.reason
         if _is_carried(pair) and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
@@ -564,6 +567,17 @@ def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
     finite = np.abs(np.where(np.isfinite(value), value, 0).astype(np.float64))
     most = _MOST_BY_ROUNDING * max(_magnitude(case), float(finite.max(initial=0)))
     return replace(move, reach=np.minimum(move.reach, most))
+
+
+def _interpolated(pair: Pair, value: Array, case: Case) -> Move | None:
+    """What rounded coordinates do: a value is taken from beside its place, where any other value may stand.
+
+    No change of the inputs shows that where a coordinate falls on a value, so that its neighbours have no weight.
+    """
+    if not is_float(value) or not any(node.op_type in _INTERPOLATING for node in walk(pair.nodes)):
+        return None
+    _, eps, _ = smallest_and_eps(value.dtype)
+    return Move(np.full(value.shape, eps * _magnitude(case)), flipped=0.0)
 
 
 def _is_carried(pair: Pair) -> bool:

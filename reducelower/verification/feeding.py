@@ -29,6 +29,7 @@ _FEW_ELEMENTS = 8  # for which kinds of several values are drawn again
 _DRAWS = 3
 _OF_OVERLAPS = ("NonMaxSuppression",)  # which few boxes have as much of as a constant says
 _OVERLAPPING = 60
+_NEXT = 4  # sizes that a window is tried along
 _RANKS = (2, 3, 1, 4, 0)  # of inputs of which it is not known
 _OF_CARRIED = 4  # sizes
 _MOST_PARTS = 1000  # of the rows of a table
@@ -250,9 +251,15 @@ def _with_more(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> Iterator
 
 
 def _around(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits) -> Iterator[dict[str, int]]:
-    """For free sizes, either side of the positions and counts that the region holds, in all of them or in one."""
+    """For free sizes, the next ones, and either side of the positions and counts held, in all of them or in one.
+
+    What a window leaves over, or a step, depends on the size that it moves along.
+    """
     if not sizes or limits.is_carried:
         return
+    distinct = next(bindings(specs))
+    for step in range(1, min(limits.least, _NEXT) + 1):
+        yield {name: max(size, limits.least) + step for name, size in distinct.items()}
     for size in sorted({bound + step for bound in limits.bounds for step in (-1, 0, 1)}):
         everywhere = dict.fromkeys(sizes, size)
         if _count(specs, everywhere) <= _MAXIMUM // 4:

@@ -88,9 +88,14 @@ _OPEN = frozenset(
     }
 )  # fmt: skip
 
-# Operators whose kernels in onnxruntime 1.31 end the process on some empty tensors: they divide by sizes, or step
-# through none. All others were run on empty tensors, each of onnx's own cases with sizes of zero in its place.
-_ENDING_ON_EMPTY = frozenset({"Attention", "Einsum", "GRU", "LSTM", "RNN", "STFT", "Scan"})
+# Operators whose kernels in onnxruntime 1.31 end the process on some empty tensors, or do not come back: they divide by
+# sizes, or step through none. All others were run on each of onnx's own cases with sizes of zero in its place.
+_ENDING_ON_EMPTY = frozenset(
+    {
+        "Attention", "CausalConvWithState", "Conv", "ConvInteger", "ConvTranspose", "DeformConv", "Einsum", "GRU",
+        "LSTM", "QLinearConv", "RNN", "STFT", "Scan",
+    }
+)  # fmt: skip
 
 # Operators whose kernels take data of any rank, or object to it.
 _TAKES_ANY_RANK = (

@@ -72,6 +72,18 @@ def test_two_runtimes_draw_numbers_of_their_own() -> None:
     assert (found.verdict, found.ran) == ("not shown", False)
 
 
+CUBIC = (
+    "g (float[1, 2, 5, 4] x) => (float[1, 2, 7, 6] y) <float[4] s = {1, 1, 1.5, 1.5}> { y = Resize "
+    '<mode = "cubic", coordinate_transformation_mode = "pytorch_half_pixel", cubic_coeff_a = %s> (x, , s) }'
+)
+
+
+def test_what_is_taken_between_places_may_be_off_by_last_places_of_any_value() -> None:
+    given = model(CUBIC % "-0.75", 18)
+    assert verify(given, convert_version(given, 9)).verdict == "equivalent"
+    assert verify(given, convert_version(model(CUBIC % "-0.749", 18), 9)).verdict == "different"
+
+
 def test_numbers_that_a_function_draws_are_not_compared() -> None:
     body = 'opset_import: ["": %d], domain: "local"> f (a) => (b) { b = RandomNormalLike <seed = 1.0> (a) }'
     text = "g (float[4] x) => (float[4] y) { y = local.f (x) }"
