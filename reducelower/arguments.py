@@ -104,6 +104,8 @@ def _runtimes(name: str, value: Any) -> None:
 def _budget(name: str, value: Any) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
         raise TypeError(f"{name} must be a number of seconds, not {said(value)}")
+    if value is not None and not float(value) >= 0:  # nan is none
+        raise ValueError(f"{name} must be a number of seconds from 0 on, or None for no limit, not {value}")
 
 
 def _by_name(name: str, value: Any) -> None:

@@ -126,6 +126,16 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         r"^model must be an onnx.ModelProto, not None$",
     ),
+    "a budget that is no number": (
+        lambda: reducelower.verify(MODEL, MODEL, budget=float("nan")),
+        ValueError,
+        r"^budget must be a number of seconds from 0 on, or None for no limit, not nan$",
+    ),
+    "a budget below nothing": (
+        lambda: reducelower.verify(MODEL, MODEL, budget=-1),
+        ValueError,
+        r"^budget must be a number of seconds from 0 on",
+    ),
     "a number for a plan": (
         lambda: reducelower.verify(MODEL, MODEL, plan=3),  # type: ignore[arg-type]
         TypeError,
