@@ -1,0 +1,137 @@
+"""Who hands models to processes best: `python benchmarks/workers.py` prints the table of docs/design.md.
+
+`batch/processes`, Python's ProcessPoolExecutor and loky (where it is installed) convert the same small models with two
+workers; a job that a library loses is tried once more, alone. Of some models every tenth kills its worker, which takes
+loky five minutes. Linux only, since /proc tells which processes are left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from reducelower.batch.many import convert_file, crashed
+from reducelower.batch.processes import run_in_processes
+from reducelower.batch.task import Task
+from reducelower.options import Settings, Target
+from reducelower.outcome import Outcome
+
+MODEL = Path(__file__).parents[1] / "examples" / "models" / "mean_18.onnx"
+SETTINGS = Settings(Target(13), verify=False)
+MANY, SOME, WORKERS = 1200, 300, 2
+LASTING = 3
+
+
+def convert(task: Task) -> Outcome:
+    """Convert one model; one that is named so kills its worker."""
+    if Path(task.source).name.startswith("deadly"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return convert_file(task, SETTINGS)
+
+
+def stay(folder: str) -> None:
+    """Write down which process this is, and be at work for a moment."""
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(0.1)
+
+
+def in_pool(
+    pool: Callable[[int], Executor], work: Any, jobs: Sequence[Any], processes: int, lost: Any
+) -> Iterator[Any]:
+    """What a library makes of the jobs: those that it loses are tried once more, alone."""
+    with pool(processes) as executor:
+        futures = [executor.submit(work, job) for job in jobs]
+        found = [future.exception() or future.result() for future in futures]
+    for job, result in zip(jobs, found, strict=True):
+        again = result
+        if isinstance(result, Exception):
+            with pool(1) as executor:
+                future = executor.submit(work, job)
+                again = lost(job) if future.exception() else future.result()
+        yield again
+
+
+def ways() -> Iterator[tuple[str, Callable[..., Iterator[Any]]]]:
+    """Each way to run jobs in processes, by its name."""
+    yield "here", run_in_processes
+    yield "ProcessPoolExecutor", partial(in_pool, ProcessPoolExecutor)
+    with contextlib.suppress(ImportError):
+        from loky import ProcessPoolExecutor as Loky
+
+        yield "loky", partial(in_pool, Loky)
+
+
+def converted(run: Callable[..., Iterator[Any]], count: int, deadly: int) -> tuple[float, int]:
+    """Seconds for converting models, one in so many of them deadly, and how many others are told to have failed."""
+    with TemporaryDirectory() as folder:
+        tasks = []
+        for at in range(count):
+            name = f"{'deadly' if deadly and at % deadly == 0 else 'model'}{at}.onnx"
+            shutil.copy(MODEL, Path(folder, name))
+            tasks.append(Task(str(Path(folder, name)), str(Path(folder, f"out_{name}"))))
+        start = time.monotonic()
+        outcomes = list(run(convert, tasks, WORKERS, crashed))
+        seconds = time.monotonic() - start
+    failed = [outcome for outcome in outcomes if outcome.status and "deadly" not in outcome.source]
+    return seconds, len(failed)
+
+
+def left_behind(name: str) -> int:
+    """How many workers are still there three seconds after their parent was killed."""
+    with TemporaryDirectory() as folder:
+        parent = subprocess.Popen([sys.executable, __file__, name, folder])
+        while len(list(Path(folder).iterdir())) < LASTING:
+            time.sleep(0.1)
+        parent.kill()
+        parent.wait()
+        time.sleep(3)
+        found = [int(path.name) for path in Path(folder).iterdir() if Path("/proc", path.name).exists()]
+        for process in found:
+            os.kill(process, signal.SIGKILL)
+    return len(found)
+
+
+def main() -> None:
+    """Print the table, a column for each way; or, for a name and a folder, keep workers busy until killed."""
+    known = dict(ways())
+    if len(sys.argv) > 1:
+        name, folder = sys.argv[1:]
+        list(known[name](stay, [folder] * 1000, LASTING, crashed))
+        return
+    alone, _ = converted(lambda work, jobs, *_: map(work, jobs), MANY, 0)
+    rows: list[list[str]] = [[""], [f"{MANY:,} small models with two workers, against {alone:.1f} s with one"]]
+    rows += [
+        [f"{SOME} models, every tenth of which kills its worker"],
+        [f"of the {SOME * 9 // 10} others, told to have failed"],
+    ]
+    rows += [[f"workers still there 3 s after their parent was killed, of {LASTING}"]]
+    for name, run in known.items():
+        seconds, failed = converted(run, SOME, 10)
+        figures = [
+            name,
+            f"{converted(run, MANY, 0)[0]:.1f} s",
+            f"{seconds:.1f} s",
+            failed or "none",
+            left_behind(name) or "none",
+        ]
+        for row, figure in zip(rows, figures, strict=True):
+            row.append(str(figure))
+    for at, row in enumerate(rows):
+        print(f"| {' | '.join(row)} |")
+        if at == 0:
+            print("|---" * len(row) + "|")
+
+
+if __name__ == "__main__":
+    main()
