@@ -50,7 +50,8 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
     found: dict[str, Input] = {}
     for argument in map(as_path, arguments):
         models = _at_url(argument) if is_url(argument) else _on_this_machine(argument)
-        models = _outside(as_path(skip), models) if skip else models
+        if skip and models and not (models := _outside(as_path(skip), models)):
+            raise SettingError(f"all models of {argument} lie in the folder of the outputs; give another one")
         models = [model for model in models if not _is_excluded(model, exclude)] if exclude else models
         if not models:
             if exclude:

@@ -140,6 +140,7 @@ BAD_USAGE: dict[str, tuple[list[str], str]] = {
     "a runtime of a near name": (["convert", "IN", "-o", "OUT", "--for", "openvin"], "mean 'openvino'? (see"),
     "standard input in place": (["convert", "-", "--in-place", "--opset", "13"], "cannot be replaced; give -o OUT"),
     "nothing to inspect": (["inspect", "DIR/none.onnx"], "none.onnx: no such file"),
+    "outputs among the models": (["convert", "TOP", "--output-dir", "TOP", "--opset", "13"], "folder of the outputs"),
     "nothing to compare with": (["verify", "IN"], "second model"),
     "a pattern without matches": (["check", "DIR/*.none", "--opset", "13"], "nothing matches"),
 }
@@ -155,6 +156,7 @@ def test_bad_usage_is_status_2_and_one_sentence(name: str, cli: Callable[..., An
         "OUT": tmp_path / "out.onnx",
         "FULL": tmp_path / "full.onnx",
         "DIR": folder,
+        "TOP": tmp_path,
     }
     places["IN"].write_bytes(MODEL)
     places["FULL"].write_bytes(b"keep me")
