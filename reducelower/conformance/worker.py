@@ -153,7 +153,10 @@ def _serve(requests: IO[bytes], answers: IO[bytes], arguments: argparse.Namespac
         model = request["model"].tobytes()
         inputs = {name[len("input:") :]: value for name, value in request.items() if name.startswith("input:")}
         try:
-            answer = {f"output:{at}": np.asarray(value) for at, value in enumerate(run(model, inputs))}
+            found = run(model, inputs)
+            if not isinstance(found, (list, tuple)):
+                raise TypeError(f"it returned a {type(found).__name__}, not a list of arrays")
+            answer = {f"output:{at}": np.asarray(value) for at, value in enumerate(found)}
             if any(value.dtype == object for value in answer.values()):
                 raise TypeError("an output is not an array")
         except BaseException as error:

@@ -7,7 +7,6 @@ from math import prod
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
-from onnx.helper import get_attribute_value
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.model.attributes import value_of
@@ -56,7 +55,7 @@ def _expand_operands(node: NodeProto, scope: Scope) -> Written | None:
     if sizes is None or None in sizes or all(scope.shape(name) == sizes for name in node.input):
         return None
     body = Writer(node, scope)
-    shape = body.constant(sizes, TensorProto.INT64, "shape")
+    shape = body.integers(sizes, "shape")
     operands = [
         name if scope.shape(name) == sizes else body.add("Expand", name, shape, tail=f"operand_{at}")
         for at, name in enumerate(node.input)
@@ -70,7 +69,7 @@ def _reshape(node: NodeProto, scope: Scope) -> Written | None:
     if sizes is None or 0 in sizes or sizes.count(None) > 1:
         return None
     body = Writer(node, scope)
-    shape = body.constant([-1 if size is None else size for size in sizes], TensorProto.INT64, "shape")
+    shape = body.integers([-1 if size is None else size for size in sizes], "shape")
     _release_rest(node, scope)
     return body.yields("Reshape", node.input[0], shape), _OPSET
 
@@ -152,15 +151,15 @@ def _count_from_front(node: NodeProto, scope: Scope) -> Written | None:
 def _leave_defaults_out(node: NodeProto, scope: Scope) -> Written | None:
     """State no attribute that says what it is by default."""
     found = schema(node.op_type, scope.target_opset)
-    known = {} if found is None else {name: each.default_value for name, each in found.attributes.items()}
-    kept = [each for each in node.attribute if each.name not in known or _says(each) != _says(known[each.name])]
+    defaults = {_bytes(each.default_value) for each in found.attributes.values()} if found is not None else set()
+    kept = [each for each in node.attribute if _bytes(each) not in defaults]
     if len(kept) == len(node.attribute):
         return None
     return Writer(node, scope).yields(node.op_type, *node.input, copied=kept), scope.target_opset
 
 
-def _says(attribute: AttributeProto) -> object:
-    return get_attribute_value(attribute) if attribute.type and not attribute.ref_attr_name else None
+def _bytes(attribute: AttributeProto) -> bytes:
+    return attribute.SerializeToString(deterministic=True)
 
 
 def _release_rest(node: NodeProto, scope: Scope) -> None:

@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.model.build import copy_marks, make_node
 from reducelower.runtimes.features import given_axes
 from reducelower.runtimes.remedies import Remedy, Written
 from reducelower.scope.scope import Scope
@@ -27,8 +27,8 @@ _ROUNDED_EACH_TIME = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 """Element types in which each multiplication would round as no kernel does; they are cast to float first."""
 
 
-_Cut: TypeAlias = Callable[[str, int, int, NodeProto, Scope, "list[NodeProto]"], "list[str]"]
-"""Cuts a value along an axis into parts of one; the nodes that do it are appended to a list."""
+_Cut: TypeAlias = Callable[[str, int, int, Writer], "list[str]"]
+"""Cuts a value along an axis into parts of one."""
 
 
 def _by_split(node: NodeProto, scope: Scope) -> Written | None:
@@ -56,29 +56,18 @@ def _product(node: NodeProto, scope: Scope, cut: _Cut) -> Written | None:
     factors = [_factors(sizes, axis, node) for axis in axes]
     if not axes:
         return None
-    made: list[NodeProto] = []
-    data = node.input[0]
+    body, data = Writer(node, scope), node.input[0]
     for axis, count in zip(axes, factors, strict=True):
         if count > 1:
-            parts = cut(data, axis, count, node, scope, made)
-            for part in parts[1:]:
-                product = _name(node, scope, f"product_{axis}")
-                made.append(make_node("Mul", [parts[0], part], [product]))
-                parts[0] = product
-            data = parts[0]
-    if value_of(node, "keepdims", 1):
-        if made:
-            made[-1].output[0] = node.output[0]
-        else:
-            made.append(make_node("Identity", [data], [node.output[0]]))
-    else:
-        dropped = scope.add_constant(np.array(axes, np.int64), "axes")
-        made.append(make_node("Squeeze", [data, dropped], [node.output[0]]))
+            data, *others = cut(data, axis, count, body)
+            for part in others:
+                data = body.add("Mul", data, part, tail=f"product_{axis}")
     for name in node.input[1:]:
         if name:
             scope.release(name)
-    copy_marks(node, made[-1])
-    return made, _OPSET
+    if value_of(node, "keepdims", 1):
+        return body.yields_value(data), _OPSET
+    return body.yields("Squeeze", data, body.integers(axes, "axes")), _OPSET
 
 
 def _sizes(node: NodeProto, scope: Scope) -> tuple[int | None, ...]:
@@ -104,23 +93,12 @@ def _factors(sizes: tuple[int | None, ...], axis: int, node: NodeProto) -> int:
     return count
 
 
-def _split(data: str, axis: int, count: int, node: NodeProto, scope: Scope, made: list[NodeProto]) -> list[str]:
-    parts = [_name(node, scope, f"part_{axis}_{at}") for at in range(count)]
-    lengths = scope.add_constant(np.ones(count, np.int64), "split")
-    made.append(make_node("Split", [data, lengths], parts, axis=axis))
-    return parts
+def _split(data: str, axis: int, count: int, body: Writer) -> list[str]:
+    lengths = body.integers(np.ones(count), "split")
+    return body.add_many("Split", [data, lengths], [f"part_{axis}_{at}" for at in range(count)], axis=axis)
 
 
-def _slices(data: str, axis: int, count: int, node: NodeProto, scope: Scope, made: list[NodeProto]) -> list[str]:
-    along = scope.add_constant(np.array([axis], np.int64), "axes")
-    parts = []
-    for at in range(count):
-        start, end = (scope.add_constant(np.array([place], np.int64), "place") for place in (at, at + 1))
-        part = _name(node, scope, f"part_{axis}_{at}")
-        made.append(make_node("Slice", [data, start, end, along], [part]))
-        parts.append(part)
-    return parts
-
-
-def _name(node: NodeProto, scope: Scope, tail: str) -> str:
-    return scope.fresh(node.name or node.output[0], f"/ReduceProd/{tail}")
+def _slices(data: str, axis: int, count: int, body: Writer) -> list[str]:
+    along = body.number(axis)
+    places = [body.number(place) for place in range(count + 1)]
+    return [body.add("Slice", data, places[at], places[at + 1], along, tail=f"part_{axis}_{at}") for at in range(count)]

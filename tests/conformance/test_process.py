@@ -159,3 +159,8 @@ def test_nothing_that_a_command_started_lives_on(tmp_path: Path) -> None:
         assert worker.run(PLAIN.model, PLAIN.inputs).kind == "hang"
     time.sleep(4.5)
     assert not mark.exists()
+
+
+def test_outputs_that_are_no_list_are_refused() -> None:
+    (answer,) = run("no_list", PLAIN)
+    assert (answer.kind, answer.text) == ("error", "TypeError: it returned a dict, not a list of arrays")
