@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, parser
 
 from reducelower.rulebook import RuleBook, RuleError, bind, load_book
+from reducelower.rulebook.bindings import AXES
 
 NEGATED_MIN = """<
   domain: "mine", overload: "floating", opset_import: ["" : 18], doc_string: "ReduceMin(x) = -ReduceMax(-x)"
@@ -176,6 +177,25 @@ def test_a_binding_is_a_scalar_of_the_element_type(element_type: int, name: str,
         bind(rule, TensorProto.INT32)
         raise RuleError("")
     assert caught.value.path is None
+
+
+@pytest.mark.parametrize(
+    ("name", "axis", "rank", "axes"),
+    [
+        ("trailing_axes", 1, 3, [-2, -1]),
+        ("trailing_axes", -1, 3, [-1]),
+        ("trailing_axes", 0, 3, [-3, -2, -1]),
+        ("single_axis", 1, 3, [1]),
+        ("spatial_axes", -1, 5, [-3, -2, -1]),  # whatever the axis, which such operators do not have
+    ],
+)
+def test_axes_that_follow_from_an_attribute_and_a_rank(name: str, axis: int, rank: int, axes: list[int]) -> None:
+    assert AXES[name].of(axis, lambda: rank) == axes
+
+
+def test_an_axis_that_the_data_does_not_have_is_refused() -> None:
+    with pytest.raises(RuleError, match="its axis 3 is out of range for rank 3"):
+        AXES["trailing_axes"].of(3, lambda: 3)
 
 
 def test_the_ends_of_the_integer_types() -> None:
