@@ -90,6 +90,10 @@ class _Parsed(ParamType):
         self.name = name
         self._parse, self._known, self._file = parse, known, file
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The name as it is, which click would write in capitals: auto is a word to give, and files end in .toml."""
+        return self.name
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         # Of whatever kind a configuration file has it; what was read already is passed in again.
         if not isinstance(value, str | int | float | list | dict):

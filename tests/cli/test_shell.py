@@ -39,6 +39,12 @@ MADE = {
 }
 
 
+def test_help_writes_what_may_be_given_as_it_is_given(cli: Cli) -> None:
+    text = cli("convert", "--help").out
+    assert "--ir-version auto|keep|N " in text
+    assert "--for NAME|FILE.toml " in text
+
+
 @pytest.fixture
 def shell_folder(tmp_path: Path) -> Path:
     """A folder with models, rules, and a `reducelower` to call by its name."""
