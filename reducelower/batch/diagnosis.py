@@ -44,7 +44,8 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
         checkable = _checkable(document, external)
         checker.check_model(checkable)
         if full:
-            infer_shapes(checkable, check_type=True, strict_mode=True)
+            bare = skeleton(document.message if isinstance(checkable, bytes) else checkable)
+            infer_shapes(bare, check_type=True, strict_mode=True)
     except (checker.ValidationError, InferenceError) as error:
         return _plainly(str(error), model)
     except UnicodeDecodeError:

@@ -7,7 +7,7 @@ with onnx 1.23, by running inference on its own node tests without types and wit
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, MutableSequence
+from collections.abc import Collection, Iterator
 from itertools import chain
 
 from onnx import (
@@ -34,7 +34,8 @@ _ENDING = {
     "RegexFullMatch": _DEFAULT,
     "TreeEnsemble": _ML,
 }
-_NAMES = tuple(name.encode() for name in _ENDING)
+_SUSPECTS = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"TreeEnsemble", b"batch_dims")
+"""What stands in the bytes of a model that has such a node."""
 
 _VALUES = {
     "values_floats": TensorProto.FLOAT,
@@ -48,29 +49,28 @@ _CASTS_STRINGS = 9
 
 
 def infer_shapes(
-    model: ModelProto | bytes, *, check_type: bool = False, strict_mode: bool = False, data_prop: bool = False
+    model: ModelProto, *, check_type: bool = False, strict_mode: bool = False, data_prop: bool = False
 ) -> ModelProto:
     """As `onnx.shape_inference.infer_shapes`, but that less may be found of nodes that could end the process.
 
     Args:
-        model: the model, or its serialized form.
-        check_type: as onnx has it, like the others.
-        strict_mode: see there.
-        data_prop: see there.
+        model: the model.
+        check_type: whether types are held against those that operators take.
+        strict_mode: whether it is an error if inference objects to a node.
+        data_prop: whether the values of shapes are followed.
 
     Raises:
         onnx.shape_inference.InferenceError: where onnx's inference does.
         ValueError: the model takes more than 2 GiB.
     """
-    data = model if isinstance(model, bytes) else model.SerializeToString()
-    if not any(name in data for name in _NAMES):
+    data = model.SerializeToString()
+    if not (any(name in data for name in _SUSPECTS) and any(True for _ in _ending(model))):
         return shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
-    model, eased = load_from_string(data), load_from_string(data)
-    stated = {value.name for value in chain(model.graph.input, model.graph.value_info) if value.HasField("type")}
-    stated |= {tensor.name for tensor in model.graph.initializer}
-    _ease(eased.graph.node, eased.opset_import, stated)
-    for function in eased.functions:
-        _ease(function.node, function.opset_import, ())
+    eased = load_from_string(data)
+    for node, may_cast in [*_ending(eased)]:
+        _replace(node, may_cast=may_cast)
+    for imports in (eased.opset_import, *(function.opset_import for function in eased.functions)):
+        imports.append(OperatorSetIdProto(domain=_UNKNOWN_DOMAIN, version=1))
     found = shape_inference.infer_shapes(eased, check_type, strict_mode, data_prop)
     for imports in (found.opset_import, *(function.opset_import for function in found.functions)):
         imports.pop()
@@ -80,20 +80,27 @@ def infer_shapes(
     return found
 
 
-def _ease(nodes: Iterable[NodeProto], imports: MutableSequence[OperatorSetIdProto], stated: Collection[str]) -> None:
-    """Replace the nodes that could end the process: by a Cast, which tells the same, or else by an unknown operator."""
-    may_cast = any(entry.domain in DEFAULT_DOMAINS and entry.version >= _CASTS_STRINGS for entry in imports)
-    imports.append(OperatorSetIdProto(domain=_UNKNOWN_DOMAIN, version=1))
-    for node in walk(nodes):
-        if not may_end_process(node, stated):
-            continue
-        to = _element_type(node) if may_cast else None
-        if to is None:
-            node.domain = _UNKNOWN_DOMAIN
-        else:
-            node.op_type, node.domain = "Cast", ""
-            del node.attribute[:], node.input[1:]
-            node.attribute.append(to)
+def _ending(model: ModelProto) -> Iterator[tuple[NodeProto, bool]]:
+    """The nodes that may end the process, each with whether a Cast to any type may stand there."""
+    graph = model.graph
+    stated = {value.name for value in chain(graph.input, graph.value_info) if value.HasField("type")}
+    stated |= {tensor.name for tensor in graph.initializer}
+    parts = [(graph.node, model.opset_import, stated)]
+    parts += [(function.node, function.opset_import, set()) for function in model.functions]
+    for nodes, imports, known in parts:
+        may_cast = any(entry.domain in DEFAULT_DOMAINS and entry.version >= _CASTS_STRINGS for entry in imports)
+        yield from ((node, may_cast) for node in walk(nodes) if may_end_process(node, known))
+
+
+def _replace(node: NodeProto, *, may_cast: bool) -> None:
+    """Make a node a Cast, which tells the same of its result, or else one of an unknown operator."""
+    to = _element_type(node) if may_cast else None
+    if to is None:
+        node.domain = _UNKNOWN_DOMAIN
+    else:
+        node.op_type, node.domain = "Cast", ""
+        del node.attribute[:], node.input[1:]
+        node.attribute.append(to)
 
 
 def may_end_process(node: NodeProto, stated: Collection[str]) -> bool:
