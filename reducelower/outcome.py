@@ -159,9 +159,3 @@ class Outcome:
             odd = Counter(site.status for site in checked.sites if site.status not in _FINE)
             found += [f"{counted(count, 'rewrite')}: {status}" for status, count in odd.items()]
         return tuple(found)
-
-    @property
-    def verified(self) -> str:
-        """One paragraph of what the numbers say; empty when nothing was compared."""
-        found = [] if self.verification is None else [str(self.verification)]
-        return " ".join([*found, *map(str, self.comparisons)])

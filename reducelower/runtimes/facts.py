@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import cached_property
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from reducelower.model.schemas import all_operators, element_type_name, parse_element_type
 from reducelower.model.schemas import versions as versions_of
@@ -239,6 +239,3 @@ class Fact:
         if op_type in self.operators:
             return True
         return any(name.endswith(ANY_OPERATOR) and op_type.startswith(name[:-1]) for name in self.operators)
-
-
-OUTCOMES: tuple[str, ...] = get_args(Is)
