@@ -7,6 +7,7 @@ from datetime import date
 from functools import cached_property
 from typing import Annotated, Literal
 
+from reducelower.errors import RefusedError
 from reducelower.model.schemas import all_operators, element_type_name, parse_element_type
 from reducelower.model.schemas import versions as versions_of
 from reducelower.model.suggestions import did_you_mean
@@ -146,9 +147,18 @@ class When:
             features: what the node is like, under the names of the conditions; see `runtimes.features.Features`.
 
         Raises:
-            RefusedError: it depends on a rank or an element type that nothing tells.
+            RefusedError: it depends on a rank or an element type that nothing tells, or on axes known at run time only.
         """
-        return all(_is_among(getattr(features, name), wanted) for name, wanted in self.conditions)
+        unknown = None
+        for name, wanted in self.conditions:
+            try:
+                if not _is_among(getattr(features, name), wanted):
+                    return False
+            except RefusedError as refused:
+                unknown = unknown or refused
+        if unknown is not None:
+            raise unknown
+        return True
 
     def described(self) -> list[str]:
         """The conditions for people, such as ``axes absent or empty``."""

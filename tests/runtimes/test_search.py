@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, checker, helper, parser
+from onnx import ModelProto, TensorProto, checker, helper, parser
 from onnx.reference import ReferenceEvaluator
 
 from reducelower import ConversionError, Target, check, legalize
@@ -538,3 +538,11 @@ def test_what_is_in_vain_is_not_searched(
     found_without, many = answer()
     assert found.partition("(")[0] == found_without.partition("(")[0]
     assert few < share * many
+
+
+def test_axes_known_at_run_time_only_matter_where_all_else_of_a_fact_is_true() -> None:
+    source = model("y = ReduceSum <keepdims = 1> (x, axes)")
+    source.graph.input.append(helper.make_tensor_value_info("axes", TensorProto.INT64, [1]))
+    many = "operators = ['Reduce*']\nis = 'wrong'\nwhen = {{ axes_count = '3-', rank = '{}' }}"
+    plans = [check(source, target=Target(runtime=runtime(many.format(rank)))) for rank in ("5-", "3-")]
+    assert [bool(plan.sites or plan.refusals) for plan in plans] == [False, True]
