@@ -97,6 +97,7 @@ def test_junit_fails_what_was_refused_and_skips_what_could_not_run(report: Repor
     suites = {Path(suite.get("name")).stem: suite for suite in junit(report)}
     (failure,) = suites["refused"].findall("testcase/failure")
     assert "RegexFullMatch" in failure.get("message")
+    assert failure.text.startswith("graph: RegexFullMatch ")
     assert suites["custom"].findall("testcase/skipped")
     assert suites["unreadable"].findall("testcase/error")
 
