@@ -19,7 +19,7 @@ from reducelower.plan import CHOSEN
 from reducelower.verification.battery import Case
 from reducelower.verification.bounded import RANDOM, moved
 from reducelower.verification.compare import compare_outputs
-from reducelower.verification.conditioning import Move, moved_by
+from reducelower.verification.conditioning import DRAWS, Move, moved_by
 from reducelower.verification.doubts import is_slight, no_evidence, old_in_reference
 from reducelower.verification.feeding import is_large, reads_every_row
 from reducelower.verification.judge import Sight, judge, judge_raised
@@ -478,7 +478,7 @@ class _Seen:
 def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
     worst, overflowed = 0, False
     pair, case = setup.pair, seen.case
-    moves: list[Mapping[str, Move]] = []
+    moves: dict[int, Mapping[str, Move]] = {}
     for at, (before, after) in enumerate(zip(seen.expected, seen.results, strict=True)):
         if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
             _judge_parts(tally, setup, case, before, after)
@@ -496,10 +496,10 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
             if data is not None and not given:
                 truth = evaluate(seen.reduction, data)
 
-        def move(number: int = at) -> Move | None:
-            if not moves:
-                moves.append(moved_by(seen.source, case.feeds, seen.expected, [setup.seed, number]))
-            return _rounding(moves[0].get(str(number)), seen.expected[number], case)
+        def move(draws: int, number: int = at) -> Move | None:
+            if draws not in moves:
+                moves[draws] = moved_by(seen.source, case.feeds, seen.expected, [setup.seed, number], draws)
+            return _rounding(moves[draws].get(str(number)), seen.expected[number], case)
 
         def inside(number: int = at) -> Move | None:
             found = seen.unsteady.moves(case.feeds, seen.expected).get(str(number))
@@ -509,7 +509,8 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
         compare = judge_raised if pair.is_raised else judge
         tolerance = tolerance_for(element_type_of(before), setup.tolerances)
 
-        sight = Sight(case.is_special, (move, inside, partial(_interpolated, pair, before, case)))
+        between = partial(_interpolated, pair, before, case)
+        sight = Sight(case.is_special, (partial(move, 1), partial(move, DRAWS), inside, between))  # the cheapest first
         found = compare(before, after, truth, tolerance, sight)
         status, reason = found.status, found.reason
         if _is_carried(pair) and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):

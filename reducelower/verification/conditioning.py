@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -161,11 +162,11 @@ def widened(moves: dict[str, Move], name: str, before: Array, after: Array, *, b
 
 
 def moved_by(
-    session: Session, feeds: Mapping[str, Any], results: Sequence[Any], seed: Sequence[int]
+    session: Session, feeds: Mapping[str, Any], results: Sequence[Any], seed: Sequence[int], draws: int = DRAWS
 ) -> dict[str, Move]:
-    """How far the elements of each result move, by the number of the result."""
+    """How far the elements of each result move, by the number of the result, when inputs are moved so many times."""
     moves: dict[str, Move] = {}
-    for other in disturbed(feeds, seed):
+    for other in islice(disturbed(feeds, seed), draws):
         try:
             again = session.run(other)
         except CannotRunError:
