@@ -36,6 +36,9 @@ _OLD_IN_REFERENCE: Mapping[str, int] = {
 }
 """Below this opset the reference evaluator runs a newer behaviour of the operator (measured on single nodes)."""
 
+_WRONG_IN_REFERENCE = {"LpPool": "ceil_mode"}
+"""Operators with the attribute that the evaluator gets wrong: what a window leaves over counts as if it were whole."""
+
 _OLDEST_IN_REFERENCE = 7  # most implementations of the pairs 1 -> 6 and 6 -> 7 are shared
 
 
@@ -200,9 +203,16 @@ def no_evidence(sides: Iterable[tuple[str, ModelProto]]) -> str:
 
 
 def old_in_reference(model: ModelProto) -> list[str]:
-    """Operators of the model that the reference evaluator runs with the behaviour of a newer opset."""
+    """Operators of the model that the reference evaluator runs with the behaviour of a newer opset, or wrongly."""
     opset = default_opset(model)
-    kinds = {node.op_type for node in all_nodes(model) if node.domain in DEFAULT_DOMAINS}
+    nodes = [node for node in all_nodes(model) if node.domain in DEFAULT_DOMAINS]
+    kinds = {node.op_type for node in nodes}
     if opset < _OLDEST_IN_REFERENCE:
         return sorted(kinds)
-    return sorted(kind for kind in kinds if opset < _OLD_IN_REFERENCE.get(kind, 0))
+    wrong = {
+        node.op_type
+        for node in nodes
+        for item in node.attribute
+        if item.i and item.name == _WRONG_IN_REFERENCE.get(node.op_type)
+    }
+    return sorted(wrong | {kind for kind in kinds if opset < _OLD_IN_REFERENCE.get(kind, 0)})
