@@ -74,7 +74,7 @@ class Plan(InNotebooks):
         carried: how many nodes are unchanged.
         ir_version: IR version before and after.
         notes: sentences about the model as a whole that a user should read.
-        unmended: what goes wrong for very large or small values on the runtime that the model is for, or comes in
+        unmended: what goes wrong for some values, such as very large ones, on the runtime it is for, or comes in
             another shape, and cannot be mended there.
         as_it_is: with a runtime for which another opset version was chosen, what would have to be done at the model's
             own; its sites and refusals are the nodes that come out wrong as the model is.
