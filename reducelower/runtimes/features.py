@@ -254,9 +254,9 @@ class Features:
     @property
     def uneven(self) -> bool:
         """Whether constant scales make no whole number of a size, or may not."""
-        given = [name for name in self._node.input[1:3] if name]
-        scales = self._scope.constant(given[-1]) if given else None
-        if scales is None or scales.dtype.kind != "f":
+        given = self._node.input[1:3]  # alone, or after a region of interest
+        scales = self._scope.constant(given[-1]) if given and given[-1] else None
+        if scales is None:
             return False
         sizes = self._scope.shape(self._node.input[0]) or (None,) * scales.size
         return any(

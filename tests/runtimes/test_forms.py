@@ -216,6 +216,12 @@ def test_attributes_are_met_as_stated_and_by_default(mode: str, more: str, scale
     np.testing.assert_allclose(run(made, x=Y), run(source, x=Y), rtol=1e-5, atol=1e-5)
 
 
+def test_a_region_of_interest_is_not_taken_for_scales() -> None:
+    body = "<float[4] roi = {0.1, 0.1, 0.9, 0.9}, int64[2] to = {5, 7}> { z = Resize (x, roi,, to) }"
+    source = model(body, "float[5,7] z", "float[3,4] x")
+    assert operators(fitted(source, fact("Resize", "uneven = true"))) == ["Resize"]
+
+
 @pytest.mark.parametrize(("reads", "is_told"), [("float[3,2] v", False), ("float[3,2] v, int64[3,2] i", True)])
 def test_what_only_the_second_output_suffers_is_told_where_it_is_read(reads: str, is_told: bool) -> None:
     source = model("<int64[1] k = {2}> { v, i = TopK (x, k) }", reads)
