@@ -116,6 +116,7 @@ class _Completion:
         self._imports = imports
         self._is_inferred = is_inferred
         self._names: set[str] = set()
+        self._around: Mapping[str, TensorProto] = {}
         self._opset_imports = list(model.opset_import)
         self._ir_version = model.ir_version
         self._local = local
@@ -133,10 +134,12 @@ class _Completion:
         constants = {**constants_around, **small}
         for name, given in (handed or {}).items():
             types[name] = _merged(types.get(name), given)
+        before, self._around = self._around, constants_around
         self._forward(graph, types, constants)
         is_open = any(not _has_type(types.get(name)) for node in graph.node for name in node.output if name)
         if is_open and self._backward(graph, types):
             self._forward(graph, types, constants)
+        self._around = before
         _state(graph, types.found)
         return types
 
@@ -162,7 +165,14 @@ class _Completion:
         if found is None or not is_known(found):
             return False
         tells_ranks = rank_of(found) == 1 or _element_type(found) == TensorProto.INT64
-        return not tells_ranks or not _open_sizes(found) or self._names.isdisjoint(node.input)
+        return not tells_ranks or not _open_sizes(found) or not self._reads_news(node)
+
+    def _reads_news(self, node: NodeProto) -> bool:
+        """Whether something is known of what a node reads that onnx's inference does not know.
+
+        That is what was found here, and the values of constants of the graphs around.
+        """
+        return not (self._names.isdisjoint(node.input) and self._around.keys().isdisjoint(node.input))
 
     def _inside(
         self, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
@@ -195,7 +205,7 @@ class _Completion:
         if _refers(node):
             return _by_variables(schema, node, types)
         found: list[tuple[str, TypeProto]] = []
-        is_news = not self._is_inferred or not self._names.isdisjoint(node.input)
+        is_news = not self._is_inferred or self._reads_news(node)
         if is_news:
             found = self._inferred(schema, node, types, constants)
         if is_news or not all(_has_type(types.get(name)) for name in node.output if name):

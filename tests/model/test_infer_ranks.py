@@ -199,6 +199,28 @@ def test_a_number_that_is_handed_to_a_function_has_a_rank_there() -> None:
     np.testing.assert_allclose(yields(converted, feeds)[0], yields(model, feeds)[0], rtol=1e-6)
 
 
+def test_a_branch_knows_the_constants_around_it() -> None:
+    """How many sizes a slice takes of a shape, and so a rank, follows from the values of its bounds."""
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[a,b,c] x, bool k) => (float[p,q] y) <int64[1] one = {1}, int64[1] three = {3}, int64[1] zero = {0}> {
+            y = If (k) <
+                then_branch = t () => (float[p,q] u) {
+                    s = Shape (x) f = Cast <to = 1> (s) h = Abs (f) i = Cast <to = 7> (h) e = Slice (i, one, three)
+                    r = Reshape (x, e)
+                    m = Softmax <axis = -1> (r) u = Relu (m)
+                },
+                else_branch = e () => (float[p,q] v) { d = Squeeze (x, zero) v = Softmax <axis = 0> (d) }
+            >
+        }"""
+    )
+    converted = reducelower.convert_version(model, 9)
+    checker.check_model(converted, full_check=True)
+    for taken in (True, False):
+        feeds = {"x": floats(1, 3, 4), "k": np.array(taken)}
+        np.testing.assert_allclose(yields(converted, feeds)[0], yields(model, feeds)[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("count", [2**62, -5])
 def test_no_number_of_axes_is_believed_that_no_tensor_has(count: int) -> None:
     model = parser.parse_model(f"{HEADER} g (float[2] x, int64[2] a) => (float[Q] y) {{ y = Unsqueeze (x, a) }}")
