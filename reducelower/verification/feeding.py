@@ -63,7 +63,7 @@ def fed(
         return
     known = [len(spec.dims) for spec in specs if spec.dims is not None]
     ranks = list(dict.fromkeys([*sorted(set(known), key=known.count, reverse=True), *_RANKS]))
-    if 0 < len(known) < len(specs) and not limits.takes_any_rank:
+    if 0 < len(known) < len(specs) and not limits.takes_any:
         # Some kernels end the process on another rank than theirs, which is most often that of their other inputs.
         ranks = [rank for rank in ranks if 2 * known.count(rank) > len(known)]
     for rank in ranks:

@@ -37,6 +37,7 @@ __all__ = [
     "is_ruled_out",
     "leaves_nothing",
     "limits_of",
+    "takes_any",
     "takes_empty",
 ]
 
@@ -97,8 +98,8 @@ _ENDING_ON_EMPTY = frozenset(
     }
 )  # fmt: skip
 
-# Operators whose kernels take data of any rank, or object to it.
-_TAKES_ANY_RANK = (
+# Operators whose kernels take data of any rank, or object to it, and of which empty data is nothing unusual.
+_TAKES_ANY = (
     ELEMENTWISE
     | MOVING
     | {
@@ -155,7 +156,7 @@ class Limits:
         tables: where values are compared, some of the numbers in large constants.
         texts: the strings that either side holds, and what is left of patterns without their signs.
         takes_empty: whether empty tensors may be fed.
-        takes_any_rank: whether data may have any rank, where none is known.
+        takes_any: whether data may have any rank, where none is known, and a replacement has to take what is empty.
         least: the smallest size that is fed; a window over less yields nothing, which ends onnxruntime 1.31 in some of
             the operators behind it.
         is_carried: whether both sides are one node for two versions of its operator, so that less will show the
@@ -181,7 +182,7 @@ class Limits:
     tables: tuple[float, ...] = ()
     texts: tuple[str, ...] = ()
     takes_empty: bool = True
-    takes_any_rank: bool = True
+    takes_any: bool = True
     least: int = 1
     has_steps: bool = False
     is_carried: bool = False
@@ -232,7 +233,7 @@ def limits_of(pair: Pair) -> Limits:
     limits.held = {name: value.shape for constants in pair.constants for name, value in constants.items()}
     both = list(walk([*pair.nodes, *pair.replacement]))
     limits.takes_empty = takes_empty(both)
-    limits.takes_any_rank = all(node.op_type in _TAKES_ANY_RANK and node.domain in DEFAULT_DOMAINS for node in both)
+    limits.takes_any = takes_any(both)
     found = list(_held(pair))
     held = [value for value in found if value.dtype.kind in "iuf"]
     limits.texts = _texts(value for value in found if value.dtype.kind in "OSUT")
@@ -263,6 +264,11 @@ def _bounds(whole: Iterable[int]) -> tuple[int, ...]:
 def takes_empty(nodes: Iterable[NodeProto]) -> bool:
     """Whether all of these operators are tried on empty tensors."""
     return all(node.op_type not in _ENDING_ON_EMPTY and node.domain in DEFAULT_DOMAINS for node in nodes)
+
+
+def takes_any(nodes: Iterable[NodeProto]) -> bool:
+    """Whether all of these operators take data of any rank and size, or object to it."""
+    return all(node.op_type in _TAKES_ANY and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
 def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from reducelower.model.graph import all_nodes
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding import without_elements
 from reducelower.verification.inputs import STRATEGIES, InputSpec, bindings, input_specs, make_feeds
-from reducelower.verification.limits import is_ruled_out, leaves_nothing, takes_empty
+from reducelower.verification.limits import is_ruled_out, leaves_nothing, takes_any
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
 
@@ -179,8 +179,8 @@ def _of_other_kinds(
 def _without_elements(
     source: Source, specs: Sequence[InputSpec], sizes: Mapping[str, int], free: Collection[str], request: Request
 ) -> Iterator[dict[str, Any]]:
-    """Sets of inputs of which some have no elements, of which one is enough; none where a kernel may not survive it."""
-    if not free or not takes_empty(all_nodes(source.proto)):
+    """Sets of inputs of which some have no elements, of which one is enough; none where a kernel may object to it."""
+    if not free or not takes_any(all_nodes(source.proto)):
         return
     rng = np.random.default_rng([request.seed, 102])
     for none in without_elements({name: size for name, size in sizes.items() if name in free}):
