@@ -43,7 +43,13 @@ class Edit:
             self.sites[index] = (done[0], f"{before[1]}; {done[1]}")
 
     def splice(self) -> None:
-        """Put replacements in place without moving any other node, and state what is known of new values."""
+        """Put replacements in place without moving any other node, and state what is known of new values.
+
+        The graphs inside its nodes have been spliced before.
+        """
+        for work in self.scope.put_off:
+            work()
+        self.scope.put_off.clear()
         if isinstance(self.scope.holder, GraphProto) and self.types:
             self.scope.state_all(b"".join([self.types[index] for index in sorted(self.types)]))
         if self.scope.added_nodes:

@@ -6,7 +6,7 @@ they ask a `Scope`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from math import prod
@@ -134,6 +134,8 @@ class GraphScope:
         """Names of constants that some node ceased to read."""
         self.folded: set[str] = set()
         """Names of constants that nodes compute rather than state."""
+        self.put_off: list[Callable[[], object]] = []
+        """What is to be done to graphs inside its nodes once they are written."""
         self.constant_nodes: dict[str, tuple[int, NodeProto]] = {}
         self._constants: dict[str, int] = {}
         self._node_values: dict[int, int] = {}

@@ -249,6 +249,10 @@ class NodeScope(Scope):
         """The inferred type of a value in a subgraph of the node; such nodes use the names of the model."""
         return self.graph.type_inside(node, number, name)
 
+    def once_written(self, work: Callable[[], object]) -> None:
+        """Do something to the graphs inside the node once what they hold has been written."""
+        self.graph.put_off.append(work)
+
     def _ask_of_place(self, question: Question) -> bool:
         """Ask what is no operand's."""
         return bool(self.trail.setdefault((question, _NO_OPERAND), question(self.graph, "")))

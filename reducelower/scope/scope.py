@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 from reducelower.errors import RefusedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
 
     from reducelower.model.numbers import Array
@@ -118,6 +120,10 @@ class Scope(ABC):
     @abstractmethod
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of a node, by its number among them."""
+
+    def once_written(self, work: Callable[[], object]) -> None:
+        """Do something to the graphs inside the node once what they hold has been made legal."""
+        work()
 
     def needed_element_type(self, name: str) -> int:
         """The element type of a tensor that cannot be done without.

@@ -71,6 +71,36 @@ def test_only_the_branch_that_is_taken_has_a_shape(condition: bool) -> None:
     assert_same(made, {}, 9, floats(2, 3) if condition else floats(3, 2))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("target", [9, 10])
+@pytest.mark.parametrize("condition", ["0", "1"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_the_branch_that_is_taken_is_made_legal_before_it_stands_for_the_other(
+    condition: str, inside: bool, target: int
+) -> None:
+    """The branches have operators that did not exist below 11, at different places."""
+    inner = """r = If (c) <
+        then_branch = t () => (int64[] u) { k = Identity (x) l = Identity (k) u = BitwiseOr (l, x) },
+        else_branch = e () => (int64[] v) { n = Transpose (x) v = BitwiseNot (n) }
+    >"""
+    # A condition that is known, inside of one that is not.
+    outer = f"""z = If (o) <
+        then_branch = f () => (int64[] r) {{ {inner} }},
+        else_branch = h () => (int64[] w) {{ w = BitwiseNot (x) }}
+    >"""
+    made = parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18]>
+            g (int64[2, 3] x, bool o) => (int64[y0, y1] {"z" if inside else "r"}, bool read) <bool c = {{{condition}}}>
+            {{ {outer if inside else inner} read = Not (o) }}"""
+    )
+    x = np.array([[1, -2, 9], [6, 3, 0]])
+    options = onnxruntime.SessionOptions()
+    # It loses the result of an If inside of another whose condition it knows.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(converted(made, target).SerializeToString(), options)
+    found, _ = session.run(None, {"x": x, "o": np.array(True)})
+    np.testing.assert_array_equal(found, x if condition == "1" else ~x.T)
+
+
 def test_a_loop_that_carries_nothing_gets_something_to_carry() -> None:
     body = helper.make_graph(
         [helper.make_node("Cast", ["i"], ["f"], to=FLOAT), helper.make_node("Identity", ["c"], ["d"])],

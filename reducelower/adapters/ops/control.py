@@ -7,6 +7,7 @@ https://onnx.ai/onnx/operators/onnx__Scan.html (8, 9, 11).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
@@ -49,7 +50,7 @@ def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
             chosen = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
             for graph in branches.values():
                 if graph is not chosen:
-                    graph.CopyFrom(chosen)
+                    scope.once_written(partial(graph.CopyFrom, chosen))
             return None
         if left is not None and right is not None and not _may_be_one(left, right):
             raise RefusedError(
