@@ -20,7 +20,7 @@ from reducelower.verification.battery import Case
 from reducelower.verification.bounded import RANDOM, moved
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import DRAWS, Move, moved_by
-from reducelower.verification.doubts import is_slight, no_evidence, old_in_reference
+from reducelower.verification.doubts import is_slight, no_evidence, wrong_in_reference
 from reducelower.verification.feeding import is_large, reads_every_row
 from reducelower.verification.judge import Sight, judge, judge_raised
 from reducelower.verification.limits import Limits, gives_nothing, is_ruled_out, leaves_nothing, limits_of
@@ -324,7 +324,7 @@ def _narrows(before: ModelProto, after: ModelProto) -> bool:
 
 def _again_in_reference(setup: _Setup, before: ModelProto, after: ModelProto, found: _Tally) -> _Tally:
     """Where the sides ran apart, ask the reference evaluator for both, unless it runs a newer operator for an old."""
-    if old_in_reference(before) or old_in_reference(after):
+    if wrong_in_reference(before) or wrong_in_reference(after):
         return found
     again = _run(setup, before, after, (("reference",), ("reference",)))
     if again.status == "different" or not again.cases:

@@ -173,7 +173,7 @@ def _onnxruntime_error(error: Exception) -> CannotRunError:
 class ReferenceRuntime:
     """onnx's own reference evaluator: numpy, every element type, every opset the installed onnx knows.
 
-    It runs the newest behaviour of some operators under an old opset too; see `doubts.old_in_reference`.
+    It runs the newest behaviour of some operators under an old opset too; see `doubts.wrong_in_reference`.
     """
 
     name = "reference"

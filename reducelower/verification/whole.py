@@ -20,7 +20,7 @@ from reducelower.plan import Plan
 from reducelower.verification.branches import taken
 from reducelower.verification.compare import compare_outputs, tensors
 from reducelower.verification.conditioning import Move, disturbed_inside
-from reducelower.verification.doubts import is_slight, no_evidence, old_in_reference, random_outputs, sensitivity
+from reducelower.verification.doubts import is_slight, no_evidence, random_outputs, sensitivity, wrong_in_reference
 from reducelower.verification.given import check_given
 from reducelower.verification.inputs import input_specs
 from reducelower.verification.places import Place
@@ -298,7 +298,7 @@ def _verify_in(question: _Question) -> Verification:
 
 def _in_reference(question: _Question, left: Run, reason: str) -> Run | None:
     """The converted model in the reference evaluator, for a runtime that fails on it though every region holds."""
-    if old_in_reference(question.after.proto):
+    if wrong_in_reference(question.after.proto):
         return None
     try:
         found = run_result(question.after, ("reference",), left, question.clock, [])
@@ -522,7 +522,7 @@ def _unsteady(question: _Question, left: Run, *, inside: bool) -> Session | None
 
 def _both_in_reference(question: _Question, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
     """Compare within the reference evaluator where the two runtimes do not agree, unless it is no evidence there."""
-    if old_in_reference(question.before.proto) or old_in_reference(question.after.proto):
+    if wrong_in_reference(question.before.proto) or wrong_in_reference(question.after.proto):
         return outputs
     try:
         before = _source_in_reference(question, right, question.before)
@@ -550,7 +550,7 @@ def _source_in_reference(question: _Question, right: Run, source: Source) -> Run
 
 def _departing(question: _Question, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:
     """Where every region holds, ask the reference evaluator what the source is: the runtime may depart from that."""
-    if old_in_reference(question.before.proto):
+    if wrong_in_reference(question.before.proto):
         return outputs
     body = with_bodies(question.before.proto)
     for source in (question.before, *(() if body is None else (replace(question.before, proto=body, data=None),))):

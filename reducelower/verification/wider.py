@@ -11,7 +11,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from reducelower.model.graph import all_nodes, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.numerics.measure import Array, is_float
-from reducelower.verification.doubts import old_in_reference
+from reducelower.verification.doubts import wrong_in_reference
 from reducelower.verification.runtimes import ReferenceRuntime, Session
 from reducelower.verification.source import CannotRunError, Source, default_opset
 
@@ -47,7 +47,7 @@ class Wider:
 
     def _load(self) -> None:
         self._is_absent = True
-        if old_in_reference(self._model) or len(float_types(self._model)) != 1:
+        if wrong_in_reference(self._model) or len(float_types(self._model)) != 1:
             return
         if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(self._model)):
             return

@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from reducelower.numerics.measure import Array, element_type_of, is_float, measure
 from reducelower.numerics.tolerance import tolerance_for
-from reducelower.verification.doubts import old_in_reference
+from reducelower.verification.doubts import wrong_in_reference
 from reducelower.verification.providers import CPU
 from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime, Runtime, Session
 from reducelower.verification.source import CannotRunError, Source
@@ -41,12 +41,12 @@ class Witness:
     @cached_property
     def _specified(self) -> Session | None:
         """The source in the reference evaluator; None where that lacks a version of an operator or does not load it."""
-        return None if old_in_reference(self._model) else _loaded(self._model, ReferenceRuntime())
+        return None if wrong_in_reference(self._model) else _loaded(self._model, ReferenceRuntime())
 
     @cached_property
     def _replaced(self) -> Session | None:
         """The replacement there."""
-        return None if old_in_reference(self._result) else _loaded(self._result, ReferenceRuntime())
+        return None if wrong_in_reference(self._result) else _loaded(self._result, ReferenceRuntime())
 
     @cached_property
     def _body(self) -> Session | None:

@@ -395,6 +395,29 @@ DIFFERENT |= {
 }  # fmt: skip
 
 
+# What the reference evaluator does not read, so that it is no witness.
+GATED = "g (float[5, 2, 4] x, float[1, 9, 4] w, float[1, 9, 3] r, int32[2] s) => (float[A, B, C, D] y)"
+CELLS = "g (float[5, 2, 4] x, float[1, 12, 4] w, float[1, 12, 3] r, int32[2] s) => (float[A, B, C, D] y)"
+
+DIFFERENT |= {
+    "the functions of a GRU": (
+        GATED, 'y = GRU <hidden_size = 3, activations = ["Sigmoid", "Relu"]> (x, w, r)',
+        "y = GRU <hidden_size = 3> (x, w, r)",
+    ),
+    "a bound of a GRU": (
+        GATED, "y = GRU <hidden_size = 3, clip = 0.1> (x, w, r)", "y = GRU <hidden_size = 3> (x, w, r)"
+    ),
+    "lengths of a GRU": (GATED, "y = GRU <hidden_size = 3> (x, w, r, , s)", "y = GRU <hidden_size = 3> (x, w, r)"),
+    "lengths of an LSTM": (CELLS, "y = LSTM <hidden_size = 3> (x, w, r, , s)", "y = LSTM <hidden_size = 3> (x, w, r)"),
+    "gates of an LSTM": (
+        CELLS, "y = LSTM <hidden_size = 3, input_forget = 1> (x, w, r)", "y = LSTM <hidden_size = 3> (x, w, r)"
+    ),
+    "the order of unique values": (
+        "g (float[8] x) => (float[K] y)", "y = Unique <sorted = 0> (x)", "y = Unique <sorted = 1> (x)"
+    ),
+}  # fmt: skip
+
+
 def _pair(row: tuple[str, str, str]) -> tuple[ModelProto, ModelProto]:
     signature, before, after = row
     opset = 20 if "IsInf" in before else 18
