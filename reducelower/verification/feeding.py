@@ -17,7 +17,7 @@ from reducelower.verification.battery import Case
 from reducelower.verification.elementwise import any_size
 from reducelower.verification.filling import Filling
 from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, bindings, random_array
-from reducelower.verification.limits import FED, Limits
+from reducelower.verification.limits import FED, FROM_ZERO, Limits
 
 __all__ = ["Accepts", "fed", "is_large", "reads_every_row", "without_elements"]
 
@@ -184,19 +184,33 @@ class _Feeder:
         reshaped = self.shapes.get(self.limits.shapes.get(spec.name, ""))
         if reshaped is not None and values == "random" and len(self.shapes[spec.name]) == 1:
             sizes = np.array(_of_length(reshaped, self.shapes[spec.name][0]), np.int64)
-            if spec.name in self.limits.inferring and sizes.size and sizes.all() and rng.random() < 0.5:
-                sizes[rng.integers(sizes.size)] = -1
+            if spec.name in self.limits.inferring and sizes.size and sizes.all():
+                sizes = rng.permutation(sizes)
+                if rng.random() < 0.5:
+                    sizes[rng.integers(sizes.size)] = -1
             return sizes
-        data, axis, op_type = self.limits.indexes.get(spec.name, ("", 0, ""))
-        indexed = self.shapes.get(data) or self.limits.held.get(data)
-        if indexed and values == "random" and spec.element_type in (TensorProto.INT32, TensorProto.INT64):
-            length = indexed[axis]
-            dtype = helper.tensor_dtype_to_np_dtype(spec.element_type)
-            if length:
-                return rng.integers(
-                    -length * (op_type != "ArrayFeatureExtractor"), length, self.shapes[spec.name]
-                ).astype(dtype)
+        if values == "random" and spec.element_type in (TensorProto.INT32, TensorProto.INT64):
+            ends = self._ends(spec.name)
+            if ends is not None:
+                dtype = helper.tensor_dtype_to_np_dtype(spec.element_type)
+                return rng.integers(*ends, self.shapes[spec.name]).astype(dtype)
         return random_array(spec.element_type, self.shapes[spec.name], values, rng)
+
+    def _ends(self, name: str) -> tuple[int, int] | None:
+        """The least whole number for an input that says where or how many, and the first beyond; None if not known."""
+        limits = self.limits
+        if name in limits.counts:
+            length = self._length(*limits.counts[name])
+            return (1, length + 1) if length else None
+        if name in limits.indexes:
+            data, axis, op_type = limits.indexes[name]
+            length = self._length(data, axis)
+            return (0 if op_type in FROM_ZERO else -length, length) if length else None
+        return (-1, 3) if name in limits.pads else None
+
+    def _length(self, data: str, axis: int) -> int:
+        shape = self.shapes.get(data) or self.limits.held.get(data) or ()
+        return shape[axis] if -len(shape) <= axis < len(shape) else 0
 
 
 def _of_length(shape: tuple[int, ...], length: int) -> list[int]:

@@ -30,6 +30,7 @@ from reducelower.verification.pairs import FreeInput, Pair
 
 __all__ = [
     "FED",
+    "FROM_ZERO",
     "WHERE",
     "Limits",
     "becoming",
@@ -137,6 +138,18 @@ _MOST_BOUNDS = 4
 _OF_TABLE = 256  # numbers
 
 
+_COUNTING = {
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), (4, "layout", 0)),  # the axis of time is 1 where batches come first
+    "ReverseSequence": (1, "time_axis", 0),
+    "TopK": (1, "axis", -1),
+}
+"""Inputs that count along an axis of the first, with the attribute that says which, and which it is else."""
+
+_CLASSES = ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
+FROM_ZERO = frozenset({"ArrayFeatureExtractor", *_CLASSES})
+"""Operators whose indices do not count from the back."""
+
+
 @dataclass
 class Limits:
     """What may not be fed.
@@ -146,6 +159,7 @@ class Limits:
         where: inputs that are indices, axes, shapes, sizes or counts, or become such.
         divisors: inputs by which integers are divided, or what becomes an integer, so that zero is no value for them.
         indexes: by input, the value whose axis it indexes, which axis that is, and by which operator.
+        counts: by input, the value whose axis it counts along, from one to all, and which axis that is.
         held: the shapes of constants, by name.
         shapes: by input, the value that is given this shape.
         pads: by input, the value that is padded by it.
@@ -172,6 +186,7 @@ class Limits:
     not_negative: set[str] = field(default_factory=set)
     divisors: set[str] = field(default_factory=set)
     indexes: dict[str, tuple[str, int, str]] = field(default_factory=dict)
+    counts: dict[str, tuple[str, int]] = field(default_factory=dict)
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
     shapes: dict[str, str] = field(default_factory=dict)
     pads: dict[str, str] = field(default_factory=dict)
@@ -354,6 +369,12 @@ def _note(node: NodeProto, limits: Limits) -> None:
         limits.indexes[node.input[1]] = node.input[0], axis, node.op_type
     if node.op_type in _HANDING_ON and node.output[0] in limits.indexes:
         limits.indexes[node.input[0]] = limits.indexes[node.output[0]]
+    if node.op_type in _COUNTING:
+        place, attribute, default = _COUNTING[node.op_type]
+        axis = next((item.i for item in node.attribute if item.name == attribute), default)
+        limits.counts.update((name, (node.input[0], axis)) for name in node.input[place : place + 1] if name)
+    if node.op_type in _CLASSES:
+        limits.indexes[node.input[1]] = node.input[0], 1, node.op_type
     if node.op_type == "Pad" and len(node.input) > 1:
         limits.pads[node.input[1]] = node.input[0]
     if node.op_type in ("Reshape", "Expand") and len(node.input) > 1:

@@ -418,6 +418,33 @@ DIFFERENT |= {
 }  # fmt: skip
 
 
+# What the values of an input that says where or how many have to show.
+LENGTHS = "g (float[T, B] x, int64[B] l) => (float[C, D] y) <int64 two = {2}>"
+FEW_LENGTHS = "g (float[6, 3] x, int64[3] l) => (float[C, D] y) <int64 five = {5}>"
+
+DIFFERENT |= {
+    "that rows are reversed": (LENGTHS, "y = ReverseSequence (x, l)", "y = Identity (x)"),
+    "how much of rows is reversed": (
+        FEW_LENGTHS, "y = ReverseSequence (x, l)", "m = Min (l, five) y = ReverseSequence (x, m)"
+    ),
+    "that a shape is another": (
+        "g (float[3, 4] x, int64[2] s) => (float[A, B] y)", "y = Reshape (x, s)", "y = Identity (x)"
+    ),
+    "that edges are cut off": (
+        "g (float[4] x, int64[2] p) => (float[A] y)", "y = Pad (x, p)", "a = Abs (p) y = Pad (x, a)"
+    ),
+    "how many are taken": (
+        "g (float[6] x, int64[1] k) => (float[A] y) <int64[1] m = {5}>", "y, i = TopK (x, k)",
+        "j = Min (k, m) y, i = TopK (x, j)",
+    ),
+    "a class that counts for nothing": (
+        "g (float[N, 6] x, int64[N] t) => (float[N] y)",
+        'y = NegativeLogLikelihoodLoss <reduction = "none", ignore_index = 5> (x, t)',
+        'y = NegativeLogLikelihoodLoss <reduction = "none"> (x, t)',
+    ),
+}  # fmt: skip
+
+
 def _pair(row: tuple[str, str, str]) -> tuple[ModelProto, ModelProto]:
     signature, before, after = row
     opset = 20 if "IsInf" in before else 18
