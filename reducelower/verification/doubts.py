@@ -47,6 +47,7 @@ _UNREAD_IN_REFERENCE: Mapping[str, Mapping[str, Any]] = {
         "input_forget": 0,
     },
     "LpPool": {"ceil_mode": 0},
+    "MaxPool": {"storage_order": 0},
     "RNN": {"clip": None},
     "TopK": {"sorted": 1},
     "TreeEnsemble": {"post_transform": 0},

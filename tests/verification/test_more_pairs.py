@@ -412,6 +412,10 @@ DIFFERENT |= {
     "gates of an LSTM": (
         CELLS, "y = LSTM <hidden_size = 3, input_forget = 1> (x, w, r)", "y = LSTM <hidden_size = 3> (x, w, r)"
     ),
+    "the order in which a window counts": (
+        "g (float[1, 1, 5, 5] x) => (float[A, B, C, D] y, int64[A, B, C, D] i)",
+        "y, i = MaxPool <kernel_shape = [2, 2], storage_order = 1> (x)", "y, i = MaxPool <kernel_shape = [2, 2]> (x)",
+    ),
     "the order of unique values": (
         "g (float[8] x) => (float[K] y)", "y = Unique <sorted = 0> (x)", "y = Unique <sorted = 1> (x)"
     ),
