@@ -94,13 +94,19 @@ class Place:
     def type_of(self, name: str) -> tuple[int, Dims | None] | None:
         """Element type and sizes of a value; None when neither the model nor shape inference states them."""
         found = self._types.get(name)
-        if found is not None and found[1] is not None:
+        stated = None if found is None else found[1]
+        if found is not None and stated is not None and None not in stated:
             return found
-        if self.key is not None:
-            inferred = self.inference.type(self.key, name)
-            if inferred is not None and inferred.tensor_type.elem_type:
-                return inferred.tensor_type.elem_type, tensor_dims(inferred.tensor_type)
-        return found or (self.parent.type_of(name) if self.parent else None)
+        inferred = None if self.key is None else self.inference.type(self.key, name)
+        if inferred is None or not inferred.tensor_type.elem_type:
+            return found or (self.parent.type_of(name) if self.parent else None)
+        dims = tensor_dims(inferred.tensor_type)
+        if found is not None and stated is not None:
+            if dims is None or len(dims) != len(stated):
+                return found
+            # A replacement may rest on sizes that the model leaves open, and inference finds.
+            return found[0], tuple(other if own is None else own for own, other in zip(stated, dims, strict=True))
+        return inferred.tensor_type.elem_type, dims
 
     def is_overridable(self, name: str) -> bool:
         """Whether the value is a default that a caller may override: an initializer that is also a graph input."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper, parser
 
+from reducelower import expand
 from reducelower.options import Target
 from reducelower.plan import Plan, Site
 from reducelower.verification import verify, verify_regions
@@ -359,3 +360,15 @@ def test_what_no_runtime_takes_at_an_old_opset_is_not_run_and_not_wrong() -> Non
     body = 'a = Abs (x)  f = Cast <to = "DOUBLE"> (a)  s = ReduceSum <axes = [1]> (f)  y = Cast <to = "FLOAT"> (s)'
     found = rewrite("y = ReduceL1 <axes = [1]> (x)", body, opsets=(11, 5)).finding()
     assert (found.status, found.ok) == ("not run", True), found.reason
+
+
+def test_a_count_may_rest_on_sizes_that_value_info_leaves_open() -> None:
+    source = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 13]>
+        g (float[3, 2] x, float[n] z) => (float[a, b] y, float[c, d] w) <float[3, 1] k = {1, 2, 4}> {
+            v = Mul (x, k) y = ReduceMean (v) r = Relu (v) w = Add (r, z)
+        }"""
+    )
+    source.graph.value_info.append(helper.make_tensor_value_info("v", onnx.TensorProto.FLOAT, [None, None]))
+    found = verify(source, expand(source, rules="core"))
+    assert found.verdict == "equivalent", str(found)
