@@ -49,7 +49,6 @@ class Edit:
         """
         for work in self.scope.put_off:
             work()
-        self.scope.put_off.clear()
         if isinstance(self.scope.holder, GraphProto) and self.types:
             self.scope.state_all(b"".join([self.types[index] for index in sorted(self.types)]))
         if self.scope.added_nodes:

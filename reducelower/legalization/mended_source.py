@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from onnx import GraphProto, ModelProto
 
-from reducelower.model.graph import bodies
+from reducelower.model.graph import graphs
 from reducelower.plan import Plan, Site
 
 __all__ = ["Mended", "graphs_by_path", "told_of_source"]
@@ -30,8 +30,7 @@ class Mended:
 
 def graphs_by_path(model: ModelProto) -> dict[str, GraphProto]:
     """The main graph and those inside it, each with its path; the outer ones come first."""
-    found = bodies(model)
-    return {path: one for path, one in found if isinstance(one, GraphProto) and path.startswith("graph")}
+    return {path: graph for path, graph in graphs(model) if path.startswith("graph")}
 
 
 def told_of_source(plan: Plan, mended: Mended, source: ModelProto, made: ModelProto) -> Plan:

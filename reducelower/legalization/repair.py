@@ -24,7 +24,7 @@ from onnx import (
 from reducelower.arguments import check_arguments
 from reducelower.legalization.checking import objection
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
-from reducelower.model.graph import all_nodes, bodies, read_from_outside, subgraphs, walk
+from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgraphs, walk
 from reducelower.model.inference import infer, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.validate import what_is_wrong_with_calls
@@ -169,13 +169,9 @@ def _fit_ir_version(model: ModelProto) -> Iterator[str]:
 # Names
 
 
-def _graphs(model: ModelProto) -> Iterator[tuple[str, GraphProto]]:
-    return ((path, holder) for path, holder in bodies(model) if isinstance(holder, GraphProto))
-
-
 def _name_graphs(model: ModelProto) -> Iterator[str]:
     """Give graphs without a name, which the checker wants, that of what they are to their node."""
-    unnamed = [(path, graph) for path, graph in _graphs(model) if not graph.name]
+    unnamed = [(path, graph) for path, graph in graphs(model) if not graph.name]
     for path, graph in unnamed:
         graph.name = path.rpartition(".")[2]  # the attribute that holds it, but for the main graph
     if unnamed:
@@ -185,7 +181,7 @@ def _name_graphs(model: ModelProto) -> Iterator[str]:
 def _tell_apart(model: ModelProto) -> Iterator[str]:
     """Give nodes that are called like one before them, which onnxruntime does not load, a name of their own."""
     renamed = []
-    for _, graph in _graphs(model):
+    for _, graph in graphs(model):
         taken = {node.name for node in graph.node}
         seen: set[str] = set()
         for node in graph.node:

@@ -27,6 +27,7 @@ from reducelower.model.build import copy_marks, make_node
 from reducelower.model.graph import all_nodes, read_outside_nodes
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.scope.values import tensor_of
 
 __all__ = ["may_be_taken_apart", "take_apart"]
 
@@ -114,7 +115,8 @@ class _TakingApart:
         """Keep the places and sizes that constants state; of those of one name that differ none is known."""
         fed = {value.name for value in graph.input}
         stated = [(tensor.name, tensor) for tensor in graph.initializer if tensor.name not in fed]
-        stated += [(node.output[0], value) for node in graph.node if (value := _tensor_of(node)) is not None]
+        nodes = (node for node in graph.node if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS)
+        stated += [(node.output[0], tensor) for node in nodes if (tensor := tensor_of(node)) is not None]
         for name, tensor in stated:
             if tensor.data_type in (TensorProto.INT32, TensorProto.INT64) and prod(tensor.dims) <= _MOST_PARTS:
                 numbers = to_array(tensor)
@@ -236,14 +238,6 @@ class _TakingApart:
         graph.node.extend(nodes)
         graph.value_info.extend(values)
         return [place for place, _ in kept]
-
-
-def _tensor_of(node: NodeProto) -> TensorProto | None:
-    """What a Constant node yields, where that is a tensor or a whole number."""
-    if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS:
-        return None
-    number = value_of(node, "value_int")
-    return value_of(node, "value") if number is None else from_array(np.array(number, np.int64))
 
 
 _READERS: Mapping[str, Callable[[_TakingApart, NodeProto, Any], str | None]] = {

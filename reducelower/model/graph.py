@@ -14,6 +14,7 @@ __all__ = [
     "all_nodes",
     "bodies",
     "function_path",
+    "graphs",
     "inner_path",
     "kind_may_hold_graphs",
     "may_hold_graphs",
@@ -80,6 +81,11 @@ def bodies(model: ModelProto) -> Iterator[tuple[str, GraphProto | FunctionProto]
             for _, attribute, graph in subgraphs(node)
         ]
         pending.extend(reversed(inner))
+
+
+def graphs(model: ModelProto) -> Iterator[tuple[str, GraphProto]]:
+    """The graphs among them: the main one, and those inside of it or of functions."""
+    return ((path, holder) for path, holder in bodies(model) if isinstance(holder, GraphProto))
 
 
 def function_path(function: FunctionProto) -> str:

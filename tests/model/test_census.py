@@ -1,9 +1,80 @@
-"""What the census tells of the types that a graph states."""
+"""The census of a model's bytes: its nodes apart from everything else, however these are laid out; what it states."""
+
+from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
-from onnx import GraphProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, OperatorSetIdProto, TensorProto, ValueInfoProto, helper
 
-from reducelower.model.census import Stated
+from reducelower.model import census
+from reducelower.model.census import Census, Stated
+from reducelower.model.wire import varint
+
+NODES = [helper.make_node("Abs", ["x"], ["y"]), helper.make_node("Neg", ["y"], ["z"], name="n")]
+
+
+def field(number: int, value: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def graph(*nodes: int, name: str = "g", others_first: bool = False) -> bytes:
+    """A graph with some of the nodes, before its other fields or behind them."""
+    first = b"".join(field(1, NODES[number].SerializeToString()) for number in nodes)
+    others = field(2, name.encode()) + field(
+        11, helper.make_tensor_value_info("x", TensorProto.FLOAT, [2]).SerializeToString()
+    )
+    return others + first if others_first else first + others
+
+
+IMPORT = field(8, OperatorSetIdProto(version=18).SerializeToString())
+UNKNOWN_GROUP = varint(999 << 3 | 3) + varint(1 << 3) + b"\x05" + varint(999 << 3 | 4)
+
+LAYOUTS = {
+    "as protobuf writes it": b"\x08\x08" + field(7, graph(0, 1)) + IMPORT,
+    "imports before the graph": IMPORT + field(7, graph(0, 1)),
+    "very many imports before the graph": IMPORT * 100 + field(7, graph(0, 1)),
+    "other fields before the nodes": IMPORT + field(7, graph(0, 1, others_first=True)),
+    "a node before and one behind other fields": field(7, graph(0) + field(1, NODES[1].SerializeToString())) + IMPORT,
+    "no nodes": field(7, graph()) + IMPORT,
+    "an empty graph": field(7, b"") + IMPORT,
+    "no graph": IMPORT,
+    "nothing": b"",
+    "two graphs with a node each": field(7, graph(0)) + field(7, graph(1, name="h")) + IMPORT,
+    "two graphs, nodes in the first": field(7, graph(0, 1)) + field(7, graph(name="h")) + IMPORT,
+    "two graphs, nodes in the second": field(7, graph()) + field(7, graph(0, 1, name="h")) + IMPORT,
+    "a field that onnx does not know": field(7, graph(0, 1) + field(500, b"?")) + field(600, b"!") + IMPORT,
+    "a group before the graph": UNKNOWN_GROUP + field(7, graph(0, 1)) + IMPORT,
+    "a long-winded length": varint(7 << 3 | 2) + bytes([len(graph(0, 1)) | 128, 128, 0]) + graph(0, 1) + IMPORT,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_nodes_and_the_rest(layout: str) -> None:
+    serialized = LAYOUTS[layout]
+    expected = ModelProto.FromString(serialized)
+    nodes = [node.SerializeToString() for node in expected.graph.node]
+    if expected.HasField("graph"):
+        expected.graph.ClearField("node")
+    taken = Census.of_model(serialized)
+    rest = ModelProto.FromString(taken.without_nodes(serialized))
+    assert list(taken.nodes) == list(taken.graph.node) == nodes
+    assert rest == expected
+    assert rest.HasField("graph") == expected.HasField("graph")
+
+
+def test_what_protobuf_writes_is_parsed_once(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(census, "_without_nodes", lambda model: pytest.fail("parsed again"))
+    for path in sorted(models.glob("*.onnx")):
+        serialized = ModelProto.FromString(path.read_bytes()).SerializeToString()
+        rest = ModelProto.FromString(Census.of_model(serialized).without_nodes(serialized))
+        assert rest.graph.name == ModelProto.FromString(serialized).graph.name
+        assert not rest.graph.node
+
+
+def test_the_graph_holds_nothing_but_nodes() -> None:
+    taken = Census.of_model(LAYOUTS["a field that onnx does not know"])
+    assert GraphProto.FromString(taken.graph.SerializeToString()) == GraphProto(node=NODES)
 
 
 def _stating(*values: ValueInfoProto) -> bytes:
