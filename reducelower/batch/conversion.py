@@ -16,6 +16,7 @@ from reducelower.batch.task import OnStep, Step, Task
 from reducelower.errors import ConversionError
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
+from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.model.declared import names_in
 from reducelower.model.document import Document
 from reducelower.model.validate import what_is_odd
@@ -183,8 +184,6 @@ def _keep_backup(model: Path) -> None:
 
 def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> Plan:
     """The plan of a conversion that nobody verifies, with what verifying would show without running anything."""
-    from reducelower.legalization.kernels import with_missing_kernels
-
     plan = with_missing_kernels(plan, made.message)
     if not any(site.rule.startswith(CHOSEN) for site in plan.sites):
         return plan
@@ -265,6 +264,8 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
 
 def _declared_of(document: Document, settings: Settings) -> Settings:
     """The settings without what is declared of values that a model has no more, for rewriting took them away."""
+    if not settings.element_types and not settings.ranks:
+        return settings
     names = names_in(document.message)
     types, ranks = settings.element_types or {}, settings.ranks or {}
     return replace(
