@@ -11,12 +11,13 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
 
-from onnx import TensorProto, TypeProto, defs
+from onnx import TensorProto, TypeProto, defs, helper
 
 __all__ = [
     "DEFAULT_DOMAINS",
     "all_operators",
     "attribute_type",
+    "default_attributes",
     "element_type_name",
     "element_type_names",
     "first_version",
@@ -192,3 +193,14 @@ def type_string(value_type: TypeProto) -> str | None:
         inner = type_string(value_type.map_type.value_type)
         return None if inner is None else f"map({element_type_name(value_type.map_type.key_type)},{inner})"
     return None
+
+
+@cache
+def default_attributes(op_type: str, opset: int) -> Mapping[str, Any]:
+    """The values of the attributes of an operator of the default domain that have one where a node states none."""
+    found = schema(op_type, opset)
+    return {
+        name: helper.get_attribute_value(attribute.default_value)
+        for name, attribute in (found.attributes.items() if found is not None else ())
+        if attribute.default_value.type
+    }

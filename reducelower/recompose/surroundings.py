@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain, pairwise
 from operator import attrgetter
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from onnx import NodeProto, helper
 
 from reducelower.model.graph import kind_may_hold_graphs, read_by, read_outside_nodes
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, default_attributes
 from reducelower.recompose.automaton import Automaton, State
 from reducelower.scope.graph import GraphScope
 
@@ -172,16 +171,6 @@ def _kind_of(node: NodeProto, opset: int) -> Kind:
 
 def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
     """The attributes of a node, with the schema's defaults for those it does not state."""
-    values = dict(_defaults(node.op_type, opset))
+    values = dict(default_attributes(node.op_type, opset))
     values.update((attribute.name, helper.get_attribute_value(attribute)) for attribute in node.attribute)
     return values
-
-
-@cache
-def _defaults(op_type: str, opset: int) -> Mapping[str, Any]:
-    known = schema(op_type, opset)
-    return {
-        name: helper.get_attribute_value(attribute.default_value)
-        for name, attribute in (known.attributes.items() if known is not None else ())
-        if attribute.default_value.type
-    }

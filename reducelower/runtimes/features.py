@@ -6,12 +6,11 @@ from functools import cached_property
 
 import numpy as np
 from onnx import NodeProto
-from onnx.helper import get_attribute_value
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
-from reducelower.model.schemas import element_type_name, schema
+from reducelower.model.schemas import default_attributes, element_type_name
 from reducelower.scope.scope import Scope
 
 __all__ = ["BROADCASTING", "Features", "given_axes"]
@@ -214,12 +213,10 @@ class Features:
     @property
     def attributes(self) -> frozenset[str]:
         """Every attribute with its value, as ``name=value``, and the names of those that the node states."""
-        found = schema(self._node.op_type, self._scope.target_opset)
-        known = {name: each.default_value for name, each in found.attributes.items()} if found is not None else {}
-        values = {name: get_attribute_value(default) for name, default in known.items() if default.type}
+        values = default_attributes(self._node.op_type, self._scope.target_opset)
         stated = {attribute.name: value_of(self._node, attribute.name) for attribute in self._node.attribute}
         texts = {
-            name: value.decode() if isinstance(value, bytes) else value for name, value in (values | stated).items()
+            name: value.decode() if isinstance(value, bytes) else value for name, value in {**values, **stated}.items()
         }
         return frozenset(stated) | {f"{name}={value}" for name, value in texts.items()}
 
