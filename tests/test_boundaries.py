@@ -12,6 +12,7 @@ import pytest
 from reducelower.adapters import ops
 from reducelower.adapters import registry as crossings
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, SAME_IN_PRACTICE, TAKES_MORE
+from reducelower.adapters.reductions import AXES_AN_INPUT, REDUCTIONS
 from reducelower.adapters.registry import Crossing
 from reducelower.model.schemas import all_operators, schema, versions
 
@@ -97,3 +98,13 @@ def test_no_boundary_is_in_two_tables() -> None:
 
 def test_rewrites_stand_at_boundaries_that_exist() -> None:
     assert set(crossings._LOWERS) | set(crossings._RAISES) <= set(REVIEWED)
+
+
+@pytest.mark.parametrize("operator", REDUCTIONS)
+def test_axes_of_reductions_become_an_input_where_the_schemas_say_so(operator: str) -> None:
+    brought = [
+        version
+        for version in versions(operator)
+        if (found := schema(operator, version)) is not None and "noop_with_empty_axes" in found.attributes
+    ]
+    assert AXES_AN_INPUT[operator] == brought[0]

@@ -14,10 +14,9 @@ from reducelower.adapters.registry import Outcome, Replacement, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, set_attribute
 from reducelower.model.build import copy_marks, make_node
-from reducelower.model.schemas import schema, versions
 from reducelower.scope.scope import Scope
 
-__all__ = ["ELEMENTWISE", "REDUCTIONS"]
+__all__ = ["AXES_AN_INPUT", "ELEMENTWISE", "REDUCTIONS"]
 
 ELEMENTWISE = {
     "ReduceL1": "Abs",
@@ -38,6 +37,9 @@ apply their elementwise step"; Sqrt(x * x) is Abs(x) and Log(Exp(x)) is x on rea
 """
 
 REDUCTIONS = tuple(ELEMENTWISE)
+
+AXES_AN_INPUT = {op_type: 13 if op_type == "ReduceSum" else 18 for op_type in REDUCTIONS}
+"""The opset version that made the axes of each an input and brought ``noop_with_empty_axes``."""
 
 _PLAIN = ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum")
 """Reducing a dimension of size 1 leaves their values as they are; the others apply a function to each value."""
@@ -176,17 +178,10 @@ def _check_attribute(node: NodeProto, scope: Scope) -> Outcome:
 
 
 def _register() -> None:
-    """Find the boundaries in the schemas, so that they need not be written down per operator."""
     for op_type in REDUCTIONS:
-        for boundary in versions(op_type)[1:]:
-            above, below = schema(op_type, boundary), schema(op_type, boundary - 1)
-            assert above is not None
-            assert below is not None
-            if "noop_with_empty_axes" in above.attributes and "noop_with_empty_axes" not in below.attributes:
-                lowers(op_type, boundary)(_lower_noop)
-                raises(op_type, boundary)(_check_attribute)
-            elif boundary == 11:
-                lowers(op_type, boundary)(_lower_negative_axes)
+        lowers(op_type, 11)(_lower_negative_axes)
+        lowers(op_type, AXES_AN_INPUT[op_type])(_lower_noop)
+        raises(op_type, AXES_AN_INPUT[op_type])(_check_attribute)
 
 
 _register()

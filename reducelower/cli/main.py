@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -125,6 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     By now outputs are on disk, workers have ended and both streams are flushed. What is left would be to take apart
     the modules of onnx and numpy, a tenth of the time of a short run, so the process ends without it.
     """
+    # Importing makes tens of thousands of objects that all stay; looking through them again and again for garbage is
+    # another tenth.
+    gc.set_threshold(100_000)
     os._exit(run(arguments))
 
 
