@@ -8,7 +8,8 @@ what was found out once is not searched for again.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
@@ -22,14 +23,48 @@ if TYPE_CHECKING:
 
 __all__ = ["DeadEnds"]
 
-_NO_STEPS_HELP = 1 << 30
-"""More steps than any search takes."""
-
-Known: TypeAlias = tuple[int, RefusedError]
+_NO_STEPS_HELP = _NOWHERE = 1 << 30
+"""More steps than any search takes, and than lie between two nodes."""
 
 
-class DeadEnds(dict[Hashable, "Known"]):
-    """What nothing suits, by its expression: how many steps were tried, and why not."""
+@dataclass
+class Obstacles:
+    """What a search that found nothing ran into, so that it may find something elsewhere.
+
+    Attributes:
+        steps: whether it ended for want of further steps.
+        overflow: whether it might have found something if overflow were excused.
+        way_back: place, counted from the node of the model, of the outermost node to which what was tried leads back.
+    """
+
+    steps: bool = False
+    overflow: bool = False
+    way_back: int = _NOWHERE
+
+    def meet(self, other: Obstacles) -> None:
+        """Add what a search that is part of this one ran into."""
+        self.steps |= other.steps
+        self.overflow |= other.overflow
+        self.way_back = min(self.way_back, other.way_back)
+
+
+@dataclass(frozen=True)
+class DeadEnd:
+    """What nothing suits.
+
+    Attributes:
+        steps: how many steps were tried.
+        refused: why not; None where there is nothing to be tried.
+        met: what was run into.
+    """
+
+    steps: int
+    refused: RefusedError | None
+    met: Obstacles
+
+
+class DeadEnds(dict[Hashable, DeadEnd]):
+    """What nothing suits, by its expression, and by the way to write it."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
@@ -39,17 +74,20 @@ class DeadEnds(dict[Hashable, "Known"]):
         super().clear()
         self._numbers.clear()
 
-    def note(self, key: Hashable, steps: int, refused: RefusedError, *, was_cut_short: bool) -> None:
-        """Keep that a search of so many steps found nothing; one that was not cut short finds nothing with more."""
-        # Without its traceback, which holds on to the model.
-        self[key] = (steps if was_cut_short else _NO_STEPS_HELP, RefusedError(refused.reason, refused.hint))
+    def note(self, key: Hashable, steps: int, refused: RefusedError | None, met: Obstacles, *, depth: int) -> None:
+        """Keep that a search of so many steps found nothing, at this place counted from the node of the model.
 
-    def known(self, key: Hashable, steps: int) -> tuple[RefusedError, bool] | None:
-        """Why a search of so many steps finds nothing, and whether it would be cut short; None if that is open."""
-        tried, refused = self.get(key, (-1, None))
-        if refused is None or tried < steps:
-            return None
-        return refused, tried < _NO_STEPS_HELP
+        One that neither ended for want of steps nor led back to a node before it finds nothing with more.
+        """
+        is_open = met.steps or met.way_back < depth
+        # Without its traceback, which holds on to the model.
+        why = None if refused is None else RefusedError(refused.reason, refused.hint)
+        self[key] = DeadEnd(steps if is_open else _NO_STEPS_HELP, why, Obstacles(is_open, met.overflow))
+
+    def known(self, key: Hashable, steps: int) -> DeadEnd | None:
+        """What a search of so many steps runs into; None if it may find something."""
+        found = self.get(key)
+        return None if found is None or found.steps < steps else found
 
     def expression(self, node: NodeProto, scope: Scope) -> int:
         """What a node computes, in terms of the node of the model that it comes in place of; nothing is asked of that.

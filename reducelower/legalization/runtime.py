@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from onnx import NodeProto
 
 from reducelower.adapters.registry import Replacement
 from reducelower.errors import RefusedError
-from reducelower.legalization.dead_ends import DeadEnds
+from reducelower.legalization.dead_ends import DeadEnd, DeadEnds, Obstacles
 from reducelower.plan import Label
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.runtime import Runtime
@@ -56,8 +58,8 @@ class Mender:
         self._further_steps = _STEPS
         self._excused: dict[str, None] | None = None
         self._dead_ends = DeadEnds()
-        self._is_cut_short = False
-        self._might_be_excused = False
+        self._obstacles = Obstacles()
+        self._path: dict[int, int] = {}
 
     def mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[list[NodeProto] | None, str]:
         """Replace a node that the runtime gets wrong or refuses by what it gets right, if it is such a node.
@@ -71,18 +73,20 @@ class Mender:
         if self.is_trying:
             return self._mended_in_trial(node, scope, found)
         self._dead_ends.clear()
-        self._might_be_excused = False
-        try:
-            return self._mended(node, scope, found)
-        except RefusedError:
-            if not self._might_be_excused:
-                raise
-            self._excused = {}
-        try:
-            outcome = self._mended(node, scope, found)
-            self._unmended.update(self._excused)
-        finally:
-            self._excused = None
+        self._obstacles = Obstacles()
+        expression = self._dead_ends.expression(node, scope)
+        with self._on_path(expression):
+            try:
+                return self._mended(node, scope, found, expression)
+            except RefusedError:
+                if not self._obstacles.overflow:
+                    raise
+                self._excused = {}
+            try:
+                outcome = self._mended(node, scope, found, expression)
+                self._unmended.update(self._excused)
+            finally:
+                self._excused = None
         return outcome
 
     def take_unmended(self) -> tuple[str, ...]:
@@ -110,41 +114,70 @@ class Mender:
 
     def _mended_in_trial(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[list[NodeProto] | None, str]:
         """What comes in place of a node that is part of something that is being tried."""
-        steps = self._further_steps
-        key = self._dead_ends.expression(node, scope), self._excused is None, self._settler.underway
-        known = self._dead_ends.known(key, steps)
+        expression, steps = self._dead_ends.expression(node, scope), self._further_steps
+        if expression in self._path:
+            # It has been searched for with fewer steps than it is now, in vain, and so it would be here.
+            self._obstacles.meet(Obstacles(way_back=self._path[expression]))
+            raise found.refusal(self._runtime, ())
+        known = self._known(expression, steps)
         if known is not None:
-            refused, was_cut_short = known
-            self._is_cut_short |= was_cut_short
-            raise RefusedError(refused.reason, refused.hint)
-        was_cut_short, self._is_cut_short = self._is_cut_short, False
+            assert known.refused is not None
+            self._obstacles.meet(known.met)
+            raise RefusedError(known.refused.reason, known.refused.hint)
+        outer, self._obstacles = self._obstacles, Obstacles()
         try:
-            return self._mended(node, scope, found)
+            with self._on_path(expression):
+                return self._mended(node, scope, found, expression)
         except RefusedError as refused:
-            self._dead_ends.note(key, steps, refused, was_cut_short=self._is_cut_short)
+            self._note(expression, steps, refused, self._obstacles)
             raise
         finally:
-            self._is_cut_short |= was_cut_short
+            outer.meet(self._obstacles)
+            self._obstacles = outer
 
-    def _mended(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[list[NodeProto] | None, str]:
+    def _known(self, tried: Hashable, steps: int) -> DeadEnd | None:
+        """What is known of a node, or a way to write it, that nothing suits; None if further steps may."""
+        return self._dead_ends.known((tried, self._excused is not None, self._settler.underway), steps)
+
+    def _note(self, tried: Hashable, steps: int, refused: RefusedError | None, met: Obstacles) -> None:
+        """Keep that nothing suits a node, or a way to write it."""
+        excuses = self._excused is not None
+        # Where no overflow was in the way, excusing it changes nothing.
+        for mode in {excuses, excuses or not met.overflow}:
+            key = tried, mode, self._settler.underway
+            self._dead_ends.note(key, steps, refused, met, depth=len(self._path))
+
+    @contextmanager
+    def _on_path(self, expression: int) -> Iterator[None]:
+        self._path[expression] = len(self._path)
+        try:
+            yield
+        finally:
+            del self._path[expression]
+
+    def _mended(
+        self, node: NodeProto, scope: AnyScope, found: Misfit, expression: int
+    ) -> tuple[list[NodeProto] | None, str]:
         """What comes in place of a node, or None where it stays because only its overflow cannot be mended."""
         reasons: list[str] = []
         data = node.SerializeToString()
-        nodes = self._way_round(data, scope, found, reasons)
-        self._might_be_excused |= nodes is None and found.overflows
+        nodes = self._way_round(data, scope, found, reasons, expression)
+        self._obstacles.overflow |= nodes is None and found.overflows
         if nodes is None and found.overflows and self._excused is not None:
             self._excused.update((f"on {self._runtime}, {says}", None) for says in found.overflowing)
             if found.only_overflows:
                 return None, ""
-            nodes = self._way_round(data, scope, found.without_overflow(), reasons)
+            nodes = self._way_round(data, scope, found.without_overflow(), reasons, expression)
         if nodes is None:
             raise found.refusal(self._runtime, reasons)
         return nodes, Label(f"{nodes.label} for {self._runtime.name}", found.says)
 
-    def _way_round(self, node: bytes, scope: AnyScope, found: Misfit, reasons: list[str]) -> Replacement | None:
+    def _way_round(
+        self, node: bytes, scope: AnyScope, found: Misfit, reasons: list[str], expression: int
+    ) -> Replacement | None:
         """The first equivalent form that is right on the runtime; why others are not is added to the reasons."""
-        allowed, excused = self._further_steps, self._excused
-        was_cut_short = self._is_cut_short or not allowed
+        allowed, excused, obstacles = self._further_steps, self._excused, self._obstacles
+        obstacles.steps |= not allowed
         hopeless: set[str] = set()
         try:
             # What takes one step is tried before what takes two, so that the simplest way is found.
@@ -155,32 +188,45 @@ class Mender:
                     if way.name in hopeless:
                         continue
                     if way.caveat and excused is None:
-                        self._might_be_excused = True
+                        obstacles.overflow = True
                         continue
-                    self._is_cut_short = False
-                    mark = scope.node_scope.mark()
                     self._excused = None if excused is None else dict(excused)
-                    try:
-                        nodes = self._go(way, NodeProto.FromString(node), scope)
-                    except RefusedError as refused:
-                        scope.node_scope.roll_back(mark)
-                        reasons.append(f"{way.name}: {refused.reason}")
-                        nodes = None
-                    if nodes is None and not self._is_cut_short:
-                        hopeless.add(way.name)  # More steps change nothing.
-                    is_cut_short |= self._is_cut_short
-                    if nodes is not None:
+                    tried = self._try(way, node, scope, expression)
+                    if not isinstance(tried, DeadEnd):
                         if way.caveat and self._excused is not None:
                             self._excused[f"on {self._runtime}, {way.caveat}"] = None
                         excused = self._excused
-                        return Replacement(nodes, way.name)
-                self._is_cut_short = is_cut_short
+                        return Replacement(tried, way.name)
+                    if tried.refused is not None:
+                        reasons.append(f"{way.name}: {tried.refused.reason}")
+                    if not tried.met.steps:
+                        hopeless.add(way.name)  # More steps change nothing.
+                    is_cut_short |= tried.met.steps
+                    obstacles.meet(replace(tried.met, steps=False))
                 if not is_cut_short:
                     break
+            else:
+                obstacles.steps = True
         finally:
-            self._further_steps, self._excused = allowed, excused
-            self._is_cut_short |= was_cut_short
+            self._further_steps, self._excused, self._obstacles = allowed, excused, obstacles
         return None
+
+    def _try(self, way: Way, node: bytes, scope: AnyScope, expression: int) -> list[NodeProto] | DeadEnd:
+        """What comes of a node that is written otherwise, or why nothing does."""
+        known = self._known((expression, way.name), self._further_steps)
+        if known is not None:
+            return known
+        self._obstacles = met = Obstacles()
+        mark, refused = scope.node_scope.mark(), None
+        try:
+            nodes = self._go(way, NodeProto.FromString(node), scope)
+        except RefusedError as error:
+            scope.node_scope.roll_back(mark)
+            nodes, refused = None, error
+        if nodes is not None:
+            return nodes
+        self._note((expression, way.name), self._further_steps, refused, met)
+        return DeadEnd(self._further_steps, refused, met)
 
     def _go(self, way: Way, node: NodeProto, scope: AnyScope) -> list[NodeProto] | None:
         if way.rule is not None:

@@ -78,6 +78,12 @@ class _Reduction:
         rank = self.scope.needed_rank(self.node.input[0])
         return tuple(axis % rank for axis in self.axes) if self.axes else tuple(range(rank))
 
+    @property
+    def are_listed(self) -> bool:
+        """Whether the axes are what `written` would write, an attribute or an initializer."""
+        is_constant = len(self.node.input) < 2 or self.scope.written_as(self.node.input[1]) == "initializer"
+        return is_constant and attribute_of(self.node, "noop_with_empty_axes") is None
+
     def name(self, tail: str) -> str:
         """A fresh name for a value that comes in between."""
         return self.scope.fresh(self.node.name or self.node.output[0], f"/{self.node.op_type}/{tail}")
@@ -157,7 +163,9 @@ def _list_axes(node: NodeProto, scope: Scope) -> Written | None:
     if reduction.reduces_nothing:
         return None
     axes = reduction.all_axes()
-    return reduction.alone(reduction.written(node.input[0], node.output[0], axes, reduction.keepdims)) if axes else None
+    if not axes or (axes == reduction.axes and reduction.are_listed):
+        return None
+    return reduction.alone(reduction.written(node.input[0], node.output[0], axes, reduction.keepdims))
 
 
 def _squeeze(node: NodeProto, scope: Scope) -> Written | None:

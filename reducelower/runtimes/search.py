@@ -133,11 +133,13 @@ def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime
     """
     if any(fact.holds_of_any_form and fact.outcome != "overflows" for fact in found.facts):
         return
-    known = frozenset().union(*(fact.not_by for fact in found.facts))
+    seen = set().union(*(fact.not_by for fact in found.facts))
     # One fact after the other: what does nothing about the first only defers it.
     asked = [name for fact in found.facts[:1] for name, _ in fact.when.conditions]
     for way in _ways(node, scope, found, rules, runtime):
-        if way.name not in known and (not found.facts or alters(way.name, asked)):
+        # What one book says of an operator another may say as well.
+        if way.name not in seen and (not found.facts or alters(way.name, asked)):
+            seen.add(way.name)
             yield way
 
 
