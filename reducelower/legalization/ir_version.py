@@ -51,7 +51,13 @@ _TYPE_VERSIONS = {
 }
 
 
-def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None, stated: Stated | None = None) -> int:
+def needed_ir_version(
+    model: ModelProto,
+    nodes: NodeList,
+    census: Census | None,
+    stated: Stated | None = None,
+    in_constants: Collection[int] | None = None,
+) -> int:
     """The oldest IR version whose readers understand a model, apart from its operators.
 
     Metadata and the types that functions state of values came with IR version 10; a reader that does not know them
@@ -63,6 +69,7 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None,
         census: the census of the model as it was before conversion, where there is one. Rewrites add nothing that
             needs a newer IR version than what they replace.
         stated: what the main graph stated and states, where that is known in short.
+        in_constants: the element types of the tensors of Constant nodes, where they are known.
     """
     needed = _outside_nodes(model.graph, None if stated is None else stated.element_types)
     if model.functions:
@@ -77,7 +84,10 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None,
         return max(needed, _nodes(nodes), *(_nodes(function.node) for function in model.functions))
     if census.has_overloads:
         needed = max(needed, 10)
-    if any(map(_may_hold, census.operators)):
+    holding = set(filter(_may_hold, census.operators))
+    if in_constants is not None and _TYPE_VERSIONS.keys().isdisjoint(in_constants):
+        holding.discard("Constant")
+    if holding:
         needed = max(needed, _nodes(node for _, node in nodes.of(_may_hold)))
     return max([needed, *(_nodes(function.node) for function in model.functions)])
 

@@ -98,6 +98,8 @@ class Occurring:
 
     def __init__(self) -> None:
         self.foreign: set[tuple[str, str]] = set()
+        self.in_constants: set[int] = set()
+        """The element types of the tensors of Constant nodes."""
         self._types: set[str] = set()
         self._nodes: list[NodeList] = []
 
@@ -105,15 +107,15 @@ class Occurring:
         """Take in what a Constant node yields."""
         for attribute in node.attribute:
             if attribute.type == AttributeProto.TENSOR:
-                self._types.add(f"tensor({element_type_name(attribute.t.data_type)})")
+                self.in_constants.add(attribute.t.data_type)
+            elif attribute.type == AttributeProto.SPARSE_TENSOR:
+                self.in_constants.add(attribute.sparse_tensor.values.data_type)
             elif attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
                 self._types.add("tensor(float)")
             elif attribute.type in (AttributeProto.INT, AttributeProto.INTS):
                 self._types.add("tensor(int64)")
             elif attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
                 self._types.add("tensor(string)")
-            elif attribute.type == AttributeProto.SPARSE_TENSOR:
-                self._types.add(f"tensor({element_type_name(attribute.sparse_tensor.values.data_type)})")
 
     def note_scopes(self, scopes: Iterable[GraphScope]) -> None:
         """Take in what graphs and function bodies state and hold."""
@@ -141,6 +143,7 @@ class Occurring:
 
         The answer may hold types that do not occur, never the other way round.
         """
+        self._types.update(f"tensor({element_type_name(found)})" for found in self.in_constants)
         choosing: set[str] = set()
         for op_type, opset in operators:
             produced = _produced(op_type, opset, "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -118,7 +118,7 @@ def run(
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     if goal.opset < _CASTS_TELL_TYPES <= opset and (problem := _untyped_function(draft)):
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
-    model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset)
+    model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset, legalizer.occurring.in_constants)
     if problem := _too_new_an_ir(draft, goal):
         return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
     carried = legalizer.nodes - len(sites)
@@ -272,7 +272,7 @@ def _new_ir_at_most(asked: IrVersion, old: int) -> int:
     return max(old, 4) if asked == "auto" else int(asked)
 
 
-def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int) -> int:
+def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int, in_constants: Collection[int]) -> int:
     old = draft.model.ir_version
     if asked == "keep":
         return old
@@ -284,5 +284,6 @@ def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int) 
     # Of a model that stays at its opset version nothing tells that older readers are meant.
     least = old if goal_opset == source_opset else usual
     if least < old or old < 4:
-        return max(least, min(needed_ir_version(draft.model, draft.nodes, draft.census, draft.stated), max(old, 4)))
+        needed = needed_ir_version(draft.model, draft.nodes, draft.census, draft.stated, in_constants)
+        return max(least, min(needed, max(old, 4)))
     return old
