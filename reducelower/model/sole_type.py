@@ -7,9 +7,9 @@ yielding anything of their type. Where types come from and where they may flow i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
-from operator import mul
+from typing import Any
 
 import numpy as np
 from onnx import GraphProto, NodeProto, defs
@@ -47,10 +47,9 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
     if not others:
         return main
     # What is only ever read apart flows nowhere.
-    names = list(census.inputs)
-    read, read_apart = (sum(map(others.__contains__, given)) for given in (names, _read_apart(census, names, opset)))
     outputs = {value.name.encode() for value in graph.output}
-    return main if read == read_apart and others.isdisjoint(outputs) else None
+    names = _flowing_on(census, opset) if others.isdisjoint(outputs) else None
+    return main if names is not None and others.isdisjoint(names) else None
 
 
 @cache
@@ -88,40 +87,36 @@ def reads_and_yields_one_type(op_type: str, opset: int) -> bool:
     return not any(_apart(op_type, opset)) and _made_by(op_type, opset) == frozenset()
 
 
-def _read_apart(census: Census, names: Sequence[bytes], opset: int) -> Iterator[bytes]:
-    """The names that nodes read where the type of what they read goes no further, as often as they do.
-
-    Args:
-        census: the census of the model.
-        names: what all nodes read, in order.
-        opset: opset version the nodes are written for.
-    """
-    apart = {name: places for name in census.operators if any(places := _apart(name, opset))}
+def _flowing_on(census: Census, opset: int) -> Iterator[bytes] | None:
+    """The names that nodes read where an output may have the type of what is read; None if nodes read too few."""
+    names = list(census.inputs)
     counts = _counts_of_inputs(census, len(names), opset)
-    if counts is None or any(counts[name] > len(places) for name, places in apart.items()):
-        for node in _nodes(census, apart.__contains__):
-            places = apart[node.op_type]
-            yield from (
-                name.encode() for at, name in enumerate(node.input) if name and places[min(at, len(places) - 1)]
-            )
-        return
-    operators, codes = census.operator_of_each
-    ends = np.cumsum(np.array([counts[name] for name in operators])[codes])
-    for name, places in apart.items():
-        starts = ends[census.positions(name.__eq__)] - counts[name]
-        for at in itertools.compress(range(counts[name]), places):
-            yield from map(names.__getitem__, (starts + at).tolist())
+    if counts.sum() != len(names):
+        return None
+    starts = np.cumsum(counts) - counts
+    flows = np.ones(len(names), dtype=bool)
+    for name in census.operators:
+        apart = _apart(name, opset)
+        if any(apart):
+            at = census.positions(name.__eq__)
+            for place in range(counts[at].max()):
+                if apart[min(place, len(apart) - 1)]:
+                    flows[(starts[at] + place)[counts[at] > place]] = False
+    return itertools.compress(names, flows.tobytes())
 
 
-def _counts_of_inputs(census: Census, total: int, opset: int) -> Mapping[str, int] | None:
-    """How many inputs the nodes of each operator have, where all nodes together have as many as they may or must."""
+def _counts_of_inputs(census: Census, total: int, opset: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """How many inputs each node has, where all nodes together have as many as given."""
     operators, codes = census.operator_of_each
-    numbers = np.bincount(codes, minlength=len(operators)).tolist()
-    for bound in (_most_inputs, _fewest_inputs):
-        counts = [bound(name, opset) for name in operators]
-        if sum(map(mul, counts, numbers)) == total:
-            return dict(zip(operators, counts, strict=True))
-    return None
+    most, fewest = (
+        np.array([bound(name, opset) for name in operators])[codes] for bound in (_most_inputs, _fewest_inputs)
+    )
+    for counts in (most, fewest):
+        if counts.sum() == total:
+            return counts
+    for index in np.flatnonzero(most != fewest).tolist():
+        fewest[index] = len(NodeProto.FromString(census.nodes[index]).input)
+    return fewest
 
 
 @cache
