@@ -20,8 +20,10 @@ _TELLING: Mapping[str, int] = {"Reciprocal": 0, "Div": 1, "Pow": 0}
 
 _HANDING_ON = frozenset(
     {
-        "Cast", "Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Mul", "Neg", "Pad",
-        "Reshape", "Slice", "Split", "Sqrt", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where",
+        "Add", "Asin", "Asinh", "Atan", "Atanh", "Cast", "Ceil", "Concat", "Div", "Erf", "Expand", "Flatten", "Floor",
+        "Gather", "GatherElements", "GatherND", "Identity", "Mul", "Neg", "Pad", "Reshape", "Round", "Sin", "Sinh",
+        "Slice", "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tan", "Tanh", "Tile", "Transpose", "Unsqueeze",
+        "Where",
     }
 )  # fmt: skip
 """What they give has zeros of the signs of those that they are given."""

@@ -41,6 +41,8 @@ BRANCHED = (
         "y = Div (o, n)",
         "t = Transpose (n)  y = Reciprocal (t)",
         "a = Concat <axis = 1> (n, n)  y = Div (o, a)",
+        "t = Tanh (n)  y = Reciprocal (t)",
+        "a = Sub (n, z)  b = Div (a, o)  y = Div (o, b)",
     ],
 )
 def test_what_divides_by_a_zero_tells_its_sign(reading: str) -> None:
