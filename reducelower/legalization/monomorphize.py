@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
+from reducelower.model.calls import FunctionId, attributes_of_call, bind, called_function
 from reducelower.model.graph import function_path, subgraphs, walk
 from reducelower.model.inference import GraphKey, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS
@@ -18,8 +19,6 @@ from reducelower.scope.graph import GraphScope, constant_nodes
 from reducelower.scope.ground import Ground
 
 __all__ = ["specialize"]
-
-_Id = tuple[str, str, str]
 
 # Constants up to this size are axes, shapes and pads; larger ones are weights, which a copy need not hold.
 _SMALL = 64
@@ -36,12 +35,12 @@ def specialize(model: ModelProto, paths: Iterable[str], ground: Ground) -> None:
     _Specializer(model, set(paths), ground).run()
 
 
-def _id(function: FunctionProto) -> _Id:
+def _id(function: FunctionProto) -> FunctionId:
     return function.domain, function.name, function.overload
 
 
-def _called(nodes: Iterable[NodeProto]) -> set[_Id]:
-    return {(node.domain, node.op_type, node.overload) for node in walk(nodes)}
+def _called(nodes: Iterable[NodeProto]) -> set[FunctionId]:
+    return {called_function(node) for node in walk(nodes)}
 
 
 class _Specializer:
@@ -78,7 +77,7 @@ class _Specializer:
         for index, node in enumerate(nodes):
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
                 scope.constant_nodes[node.output[0]] = (index, node)
-            called = (node.domain, node.op_type, node.overload)
+            called = called_function(node)
             if called in self.affected:
                 copy = self._copy(self.functions[called], node, scope)
                 node.op_type = copy.name
@@ -90,8 +89,7 @@ class _Specializer:
 
     def _copy(self, function: FunctionProto, call: NodeProto, scope: GraphScope) -> FunctionProto:
         """The copy of a function for a call: the one made for an earlier call that is no different, or a new one."""
-        given: dict[str, AttributeProto] = {attribute.name: attribute for attribute in function.attribute_proto}
-        given.update((attribute.name, attribute) for attribute in call.attribute)
+        given = attributes_of_call(function, call)
         constants = {}
         for name, value_name in zip(function.input, call.input, strict=False):
             value = scope.constant(value_name) if value_name else None
@@ -111,7 +109,7 @@ class _Specializer:
             del copy.attribute[:]
             del copy.attribute_proto[:]
             self.copies[key] = copy
-            _bind(copy.node, given)
+            bind(copy.node, given)
             self._write_constants(copy, {name: tensor.SerializeToString() for name, tensor in constants.items()})
             self._calls(GraphScope(self.ground, copy, 0, "function"), copy.node)
         return self.copies[key]
@@ -141,18 +139,3 @@ class _Specializer:
             nodes += [NodeProto.FromString(node.SerializeToString()) for node in copy.node]
             del copy.node[:]
             copy.node.extend(nodes)
-
-
-def _bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> None:
-    """Put attributes in the place of references to them; a reference to one not given goes."""
-    for node in walk(nodes):
-        for index in reversed(range(len(node.attribute))):
-            attribute = node.attribute[index]
-            if attribute.ref_attr_name:
-                value = given.get(attribute.ref_attr_name)
-                name = attribute.name
-                if value is None:
-                    del node.attribute[index]
-                else:
-                    attribute.CopyFrom(value)
-                    attribute.name = name

@@ -6,7 +6,7 @@ version that does not fit what the model uses. None of this says anything about 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -28,6 +28,7 @@ from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgra
 from reducelower.model.inference import infer, skeleton
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.validate import what_is_wrong_with_calls
+from reducelower.model.value_info import is_known, without_made_up_symbols
 
 __all__ = ["Repaired", "drop_shapes_in_loops", "drop_stale", "inferred_afresh", "mends_more", "repair"]
 
@@ -51,9 +52,10 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
     """Put right what keeps a model that runtimes run from being valid, and say what was done.
 
     Nodes are put in order, each behind those it reads from; missing opset imports are added; the IR version is made to
-    fit; types that the model states of computed values, and that contradict what its nodes yield, are dropped; graphs
-    without a name get one, and nodes of one name, which onnxruntime does not load, get names of their own. Values,
-    attributes and weights stay as they are. What is valid and runs comes back unchanged.
+    fit; types that the model states of computed values, and that contradict what its nodes yield, are dropped; outputs
+    without a type get theirs; graphs without a name get one, and nodes of one name, which onnxruntime does not load,
+    get names of their own. Values, attributes and weights stay as they are. What is valid and runs comes back
+    unchanged.
 
     Args:
         model: any model.
@@ -92,11 +94,12 @@ def drop_stale(model: ModelProto, found: GraphProto | None = None) -> Repaired:
     back as it is, and not a copy of it. `found` is what `inferred_afresh` gives, where that is known.
     """
     found = inferred_afresh(model) if found is None else found
-    if not any(_stale(graph, types) for graph, types in _graphs_of(model.graph, found)):
+    pairs = [*_graphs_of(model.graph, found)]
+    if not any(_stale(graph, types) for graph, types in pairs) and not any(_wrong_outputs(*pair) for pair in pairs[1:]):
         return Repaired(model, ())
     mended = ModelProto()
     mended.CopyFrom(model)
-    return Repaired(mended, tuple(_drop(mended, found)))
+    return Repaired(mended, (*_drop(mended, found), *_correct([*_graphs_of(mended.graph, found)][1:])))
 
 
 def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
@@ -119,7 +122,7 @@ def mends_more(model: ModelProto, found: GraphProto) -> bool:
     """Whether `repair` would do more to a model than drop types of inner values; `found` as of `drop_stale`."""
     bare = skeleton(model)
     done = any(True for mend in (_add_imports, _fit_ir_version, _name_graphs, _put_in_order) for _ in mend(bare))
-    return done or bool(_wrong_outputs(model, found))
+    return done or bool(_wrong_outputs(model.graph, found))
 
 
 # Imports and IR version
@@ -253,22 +256,40 @@ def _drop_contradictions(model: ModelProto) -> Iterator[str]:
     """Drop the types stated of inner values that do not fit what inference finds without them; correct outputs."""
     found = inferred_afresh(model)
     yield from _drop(model, found)
-    wrong = _wrong_outputs(model, found)
-    for value, inferred in wrong:
-        value.type.CopyFrom(inferred)
-    if wrong:
-        names = _listed([value.name for value, _ in wrong])
-        yield f"corrected the types it states of its outputs {names}, which are not what its nodes yield"
+    yield from _correct([*_graphs_of(model.graph, found)])
+    left_out = [*_left_out(model.graph, _types(found))]
+    for value, inferred in left_out:
+        value.type.CopyFrom(without_made_up_symbols(inferred))
+    if left_out:
+        yield f"stated the types of its outputs {_listed([value.name for value, _ in left_out])}, which it left out"
     still = objection(skeleton(model))
     if "op_type:Loop" in still or "op_type:Scan" in still:
         yield from drop_shapes_in_loops(model)
 
 
-def _wrong_outputs(model: ModelProto, found: GraphProto) -> list[tuple[ValueInfoProto, TypeProto]]:
-    """Outputs, also of graphs inside, whose stated types contradict what was found, with that."""
-    pairs = ((graph, _types(inferred)) for graph, inferred in _graphs_of(model.graph, found))
-    values = ((value, types.get(value.name)) for graph, types in pairs for value in graph.output)
+def _correct(pairs: Iterable[tuple[GraphProto, GraphProto]]) -> Iterator[str]:
+    """Correct the types that graphs state of their outputs and that contradict what was found."""
+    wrong = [item for graph, found in pairs for item in _wrong_outputs(graph, found)]
+    for value, inferred in wrong:
+        value.type.CopyFrom(inferred)
+    if wrong:
+        names = _listed([value.name for value, _ in wrong])
+        yield f"corrected the types it states of its outputs {names}, which are not what its nodes yield"
+
+
+def _wrong_outputs(graph: GraphProto, found: GraphProto) -> list[tuple[ValueInfoProto, TypeProto]]:
+    """Outputs of a graph whose stated types contradict what was found, with that."""
+    types = _types(found)
+    values = ((value, types.get(value.name)) for value in graph.output)
     return [(value, known) for value, known in values if known is not None and _contradict(value.type, known)]
+
+
+def _left_out(graph: GraphProto, types: Mapping[str, TypeProto]) -> Iterator[tuple[ValueInfoProto, TypeProto]]:
+    """Outputs of which no type is stated, which the checker wants, with what was found."""
+    for value in graph.output:
+        known = types.get(value.name)
+        if not value.HasField("type") and known is not None and is_known(known):
+            yield value, known
 
 
 def _drop(model: ModelProto, found: GraphProto) -> Iterator[str]:

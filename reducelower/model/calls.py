@@ -1,17 +1,43 @@
-"""Which attributes of a model-local function its calls leave out, so that references to them stand for nothing."""
+"""What calls of model-local functions tell of their attributes: those written in, and those left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from onnx import FunctionProto, ModelProto, NodeProto
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
-from reducelower.model.graph import subgraphs
+from reducelower.model.graph import subgraphs, walk
 
-__all__ = ["omitted_attributes"]
+__all__ = ["FunctionId", "attributes_of_call", "bind", "called_function", "omitted_attributes"]
 
-_Id: TypeAlias = tuple[str, str, str]
+FunctionId: TypeAlias = tuple[str, str, str]
+"""Domain, name and overload."""
+
+
+def called_function(node: NodeProto) -> FunctionId:
+    """The function that a node calls, if it calls one."""
+    return node.domain, node.op_type, node.overload
+
+
+def attributes_of_call(function: FunctionProto, call: NodeProto) -> dict[str, AttributeProto]:
+    """The attributes that a function has in a call, with the defaults of those that the call leaves out."""
+    return {attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)}
+
+
+def bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> None:
+    """Put attributes in the place of references to them; a reference to one not given goes."""
+    for node in walk(nodes):
+        for index in reversed(range(len(node.attribute))):
+            attribute = node.attribute[index]
+            if attribute.ref_attr_name:
+                value = given.get(attribute.ref_attr_name)
+                name = attribute.name
+                if value is None:
+                    del node.attribute[index]
+                else:
+                    attribute.CopyFrom(value)
+                    attribute.name = name
 
 
 def omitted_attributes(model: ModelProto) -> frozenset[tuple[str, str, str, str]]:
@@ -31,12 +57,12 @@ def omitted_attributes(model: ModelProto) -> frozenset[tuple[str, str, str, str]
 
 def _left_out(
     nodes: Iterable[NodeProto],
-    around: _Id | None,
-    functions: dict[_Id, FunctionProto],
+    around: FunctionId | None,
+    functions: dict[FunctionId, FunctionProto],
     omitted: set[tuple[str, str, str, str]],
 ) -> Iterator[tuple[str, str, str, str]]:
     for node in nodes:
-        called = (node.domain, node.op_type, node.overload)
+        called = called_function(node)
         if called in functions:
             given = {
                 attribute.name

@@ -8,11 +8,14 @@ say, by the length of the shape or the axes it is given. What is found is right,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from math import prod
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, defs, shape_inference
+from onnx.numpy_helper import from_array, to_array
 
 from reducelower.model.attributes import value_of
 from reducelower.model.contrib_types import CONTRIB, UNLISTED
@@ -31,6 +34,35 @@ _SMALL = 64
 _TOLD_RANKS = {"": RANKS, "ai.onnx.ml": ML_RANKS}
 
 Types: TypeAlias = MutableMapping[str, TypeProto]
+
+
+_Integers: TypeAlias = "NDArray[np.int64]"
+
+
+def _quotient(left: _Integers, right: _Integers) -> _Integers:
+    """Division towards zero."""
+    if not right.all():
+        raise ZeroDivisionError
+    return np.asarray(np.abs(left) // np.abs(right) * np.sign(left) * np.sign(right))
+
+
+def _remainder(left: _Integers, right: _Integers) -> _Integers:
+    """What is left of a division, with the sign of the divisor."""
+    if not right.all():
+        raise ZeroDivisionError
+    return np.asarray(np.mod(left, right))
+
+
+_FOLDED: Mapping[str, Callable[..., NDArray[np.int64] | NDArray[np.bool_]]] = {
+    "Add": np.add,
+    "Div": _quotient,
+    "Equal": np.equal,
+    "Mod": _remainder,
+    "Mul": np.multiply,
+    "Reshape": np.reshape,
+    "Sub": np.subtract,
+}
+"""How whole numbers are computed that exporters make the bounds of shapes of, or compare ranks with."""
 
 
 class _Types(dict[str, TypeProto]):
@@ -52,19 +84,29 @@ class _Types(dict[str, TypeProto]):
         self.names.add(name)
 
 
-def complete(model: ModelProto, *, is_inferred: bool = False) -> None:
+OfCall: TypeAlias = Callable[[NodeProto, list[TypeProto | None]], list[TypeProto | None]]
+"""The types of what a call of a model-local function yields, from the types of what it is handed."""
+
+
+def complete(model: ModelProto, of_call: OfCall, *, is_inferred: bool = False, objects: bool = False) -> None:
     """State in value_info what inference left open, in the main graph and the graphs inside it.
 
     Args:
         model: a model that is only there for its types.
+        of_call: looks into the functions of the model.
         is_inferred: whether shape inference has gone through all of it, so that a node is worth another look only where
             something was found since of what it reads.
+        objects: whether to raise where the model states another rank of what an If yields, whose condition is known,
+            than the branch has that it takes. Tracing exporters state what they first made of the other.
+
+    Raises:
+        onnx.shape_inference.InferenceError: as told by `objects`.
     """
     if _is_complete(model.graph):
         return
     imports = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in model.opset_import}
     local = {(function.domain, function.name) for function in model.functions}
-    _Completion(model, imports, local, is_inferred).graph(model.graph, {}, {})
+    _Completion(model, imports, local, of_call, is_inferred, objects).graph(model.graph, {}, {})
 
 
 def state_ranks(model: ModelProto, inferred: ModelProto) -> None:
@@ -111,7 +153,13 @@ class _Completion:
     """One walk over one model."""
 
     def __init__(
-        self, model: ModelProto, imports: Mapping[str, int], local: set[tuple[str, str]], is_inferred: bool
+        self,
+        model: ModelProto,
+        imports: Mapping[str, int],
+        local: set[tuple[str, str]],
+        of_call: OfCall,
+        is_inferred: bool,
+        objects: bool,
     ) -> None:
         self._imports = imports
         self._is_inferred = is_inferred
@@ -120,6 +168,8 @@ class _Completion:
         self._opset_imports = list(model.opset_import)
         self._ir_version = model.ir_version
         self._local = local
+        self._of_call = of_call
+        self._objects = objects
 
     def graph(
         self,
@@ -149,12 +199,39 @@ class _Completion:
         for node in graph.node:
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
                 _note_constant(node, constants)
+            elif node.op_type in _FOLDED and node.domain in DEFAULT_DOMAINS and constants.keys() >= {*node.input}:
+                self._fold(node, constants)
+            elif node.op_type == "Size" and node.domain in DEFAULT_DOMAINS:
+                self._note_size(node, types, constants)
             inner = self._inside(node, types, constants) if may_hold_graphs(node) else []
             if all(not name or self._is_settled(types.get(name), node) for name in node.output):
                 continue
             for name, found in self._outputs(node, types, constants, inner):
                 if name:
                     types[name] = _merged(types.get(name), found)
+
+    def _fold(self, node: NodeProto, constants: dict[str, TensorProto]) -> None:
+        """Keep what a node computes of constants alone, which may bound the Slice that a shape is made of."""
+        given = [to_array(constants[name]) for name in node.input]
+        if any(value.dtype != np.int64 for value in given) or any(
+            attribute.name == "fmod" for attribute in node.attribute
+        ):
+            return
+        try:
+            found = _FOLDED[node.op_type](*given)
+        except (TypeError, ValueError, ArithmeticError):  # of a broken model
+            return
+        if found.size <= _SMALL:
+            constants[node.output[0]] = from_array(np.asarray(found))
+            self._names.add(node.output[0])
+
+    def _note_size(self, node: NodeProto, types: Types, constants: dict[str, TensorProto]) -> None:
+        """Keep the size of a value of which all sizes are known, such as of a shape: how many axes there are."""
+        found = types.get(node.input[0])
+        if rank_of(found) is not None and found is not None and not _open_sizes(found):
+            size = prod(dim.dim_value for dim in found.tensor_type.shape.dim)
+            constants[node.output[0]] = from_array(np.array(size))
+            self._names.add(node.output[0])
 
     def _is_settled(self, found: TypeProto | None, node: NodeProto) -> bool:
         """Whether another look at a node tells nothing new of what it yields.
@@ -177,7 +254,12 @@ class _Completion:
     def _inside(
         self, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
     ) -> list[list[TypeProto | None]]:
-        """The types of the outputs of every graph inside a node."""
+        """The types of the outputs of every graph inside a node; of an If that is decided, of the branch it takes."""
+        decided = constants.get(node.input[0]) if node.op_type == "If" and node.input else None
+        if decided is not None:
+            taken = "then_branch" if to_array(decided).any() else "else_branch"
+            branches = [attribute.g for attribute in node.attribute if attribute.name == taken]
+            return [self._taken(node, branch, types, constants) for branch in branches] * 2
         found = []
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
@@ -185,6 +267,27 @@ class _Completion:
                 handed = _handed(node, body, types) if self._knows_graphs(node) else {}
                 inner = self.graph(body, types, constants, handed)
                 found.append([inner.get(value.name) for value in body.output])
+        return found
+
+    def _taken(
+        self, node: NodeProto, branch: GraphProto, types: Types, constants: Mapping[str, TensorProto]
+    ) -> list[TypeProto | None]:
+        """The types of the outputs of the branch that an If takes, from its nodes: what is stated may be of the other.
+
+        Raises:
+            onnx.shape_inference.InferenceError: they are not of the rank that is known of them, where this objects.
+        """
+        before, self._is_inferred = self._is_inferred, False
+        stated = [rank_of(value.type) for value in branch.output]
+        for value in branch.output:
+            value.type.tensor_type.ClearField("shape")
+        inner = self.graph(branch, types, constants)
+        self._is_inferred = before
+        found = [inner.get(value.name) for value in branch.output]
+        for name, own, given in zip(node.output, stated, found, strict=False):
+            known = {own, rank_of(types.get(name))} - {None}
+            if self._objects and rank_of(given) is not None and known - {rank_of(given)}:
+                raise shape_inference.InferenceError(f"{name!r} is stated to be of another rank than it has")
         return found
 
     def _outputs(
@@ -195,7 +298,8 @@ class _Completion:
         inner: list[list[TypeProto | None]],
     ) -> list[tuple[str, TypeProto]]:
         if (node.domain, node.op_type) in self._local:
-            return []
+            yielded = self._of_call(node, [types.get(name) for name in node.input])
+            return [(name, found) for name, found in zip(node.output, yielded, strict=False) if found is not None]
         if node.domain in ("com.microsoft", "com.microsoft.nchwc"):
             return _contrib(node, types)
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain

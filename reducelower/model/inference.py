@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from itertools import zip_longest
 from math import prod
 
 from google.protobuf.message import Message
@@ -20,11 +21,12 @@ from onnx import (
 )
 
 from reducelower.model import onnx_inference
+from reducelower.model.calls import attributes_of_call, bind, called_function
 from reducelower.model.declared import declare
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
 from reducelower.model.text import one_line
-from reducelower.model.value_info import is_known, tensor_type
+from reducelower.model.value_info import is_known, tensor_type, without_made_up_symbols
 
 __all__ = [
     "LARGEST_KEPT",
@@ -149,15 +151,17 @@ class Inference:
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
         """Types by value name of the graph at `key`; see `type`."""
         self._inferred()
-        if self._open is not None:
-            from reducelower.model.infer_ranks import complete
+        self._look_into_open()
+        assert self._types is not None
+        return self._types.get(key, {})
 
-            complete(self._open[0], is_inferred=self._open[1])
+    def _look_into_open(self) -> None:
+        """Find what onnx's inference left open."""
+        if self._open is not None:
+            _complete(self._open[0], is_inferred=self._open[1], lenient=self._is_lenient)
             self._collect(self._open[0].graph, ())
             self._collect_functions(self._open[0])
             self._open = None
-        assert self._types is not None
-        return self._types.get(key, {})
 
     def _inferred(self) -> Mapping[GraphKey, Mapping[str, TypeProto]]:
         """What onnx's inference finds; what it leaves open is looked into when somebody asks for it."""
@@ -169,6 +173,10 @@ class Inference:
                 bare = skeleton(self._source())
                 declare(bare.graph, self._element_types, self._ranks)
                 self._open = infer_shapes(bare, lenient=self._is_lenient)
+                self._collect(self._open[0].graph, ())
+                if self._open[0].functions or any(node.op_type == "If" for node in bare.graph.node):
+                    # What calls hand to functions is to be known as far as it can be; Ifs may state what is wrong.
+                    self._look_into_open()
             except shape_inference.InferenceError as error:
                 # Whoever asks again is told again: several attempts may share what was inferred.
                 self._types, self._contradiction = None, one_line(error)
@@ -177,9 +185,6 @@ class Inference:
                 # A model that inference cannot even read has no inferred types; what needs one is refused and names
                 # the value.
                 return {}
-            self._collect(self._open[0].graph, ())
-            if self._open[0].functions:
-                self.types(())  # what calls hand to functions is to be known as far as it can be
         return self._types
 
     def omits(self, function: FunctionProto, attribute: str) -> bool:
@@ -245,7 +250,7 @@ def _note_calls(
     types = {**around, **{value.name: value.type for value in (*graph.value_info, *graph.output, *graph.input)}}
     types.update((tensor.name, tensor_type(tensor)) for tensor in graph.initializer)
     for node in graph.node:
-        called = _called(node)
+        called = called_function(node)
         if called in functions:
             calls.setdefault(called, []).append([types.get(name) for name in node.input])
         for _, _, inner in subgraphs(node):
@@ -253,24 +258,31 @@ def _note_calls(
 
 
 def _agreed(calls: list[list[TypeProto | None]]) -> list[TypeProto | None]:
-    """What all calls of a function say about each input: its type where they agree, its element type at least."""
-    if not calls:
-        return []
-    agreed: list[TypeProto | None] = []
-    for index in range(max(map(len, calls))):
-        given = [call[index] if index < len(call) else None for call in calls]
-        first = given[0]
-        if first is None or any(other is None for other in given):
-            agreed.append(None)
-        elif all(other == first for other in given):
-            agreed.append(first)
-        elif len({other.tensor_type.elem_type for other in given if other is not None}) == 1:
-            element = TypeProto()
-            element.tensor_type.elem_type = first.tensor_type.elem_type
-            agreed.append(element)
-        else:
-            agreed.append(None)
-    return agreed
+    """What all calls of a function say about each input."""
+    return [_common([*given]) for given in zip_longest(*calls)]
+
+
+def _common(given: list[TypeProto | None]) -> TypeProto | None:
+    """What several types have in common: all of it, or the element type, and the rank and the sizes that agree."""
+    known = [one for one in given if one is not None]
+    if len(known) < len(given):
+        return None
+    first = known[0]
+    if all(one == first for one in known):
+        return first
+    tensors = [one.tensor_type for one in known]
+    if len({tensor.elem_type for tensor in tensors}) > 1 or not first.HasField("tensor_type"):
+        return None
+    common = TypeProto()
+    common.tensor_type.elem_type = first.tensor_type.elem_type
+    shapes = [tensor.shape.dim for tensor in tensors if tensor.HasField("shape")]
+    if len(shapes) == len(tensors) and len({*map(len, shapes)}) == 1:
+        common.tensor_type.shape.SetInParent()
+        for dims in zip(*shapes, strict=True):
+            made = common.tensor_type.shape.dim.add()
+            if all(dim == dims[0] for dim in dims):
+                made.CopyFrom(dims[0])
+    return common
 
 
 def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[tuple[str, str, str], int]) -> list[int]:
@@ -292,14 +304,10 @@ def _put_behind_callees(
     if number in seen:
         return
     seen.add(number)
-    for called in map(_called, walk(functions[number].node)):
+    for called in map(called_function, walk(functions[number].node)):
         if called in positions:
             _put_behind_callees(positions[called], functions, positions, seen, order)
     order.append(number)
-
-
-def _called(node: NodeProto) -> tuple[str, str, str]:
-    return node.domain, node.op_type, node.overload
 
 
 def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], model: ModelProto) -> GraphProto:
@@ -333,17 +341,13 @@ def infer(model: ModelProto, *, lenient: bool = True) -> ModelProto:
         onnx.shape_inference.InferenceError: a stated type is in the way, or a node is not valid; not where `lenient`,
             when stated types of inner values count for nothing and nodes are passed over then.
     """
-    from reducelower.model.infer_ranks import complete
-
     found, is_inferred = infer_shapes(model, lenient=lenient)
-    complete(found, is_inferred=is_inferred)
+    _complete(found, is_inferred=is_inferred)
     return found
 
 
 def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
     """The types in a model that is only there for them, and what strict inference objects to; empty if nothing."""
-    from reducelower.model.infer_ranks import complete
-
     try:
         found = onnx_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except Exception as error:  # inference has several kinds of its own
@@ -354,8 +358,37 @@ def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
             return model, objection
     if any(map(_has_open_size, found.graph.value_info)):
         found = _with_data(model, found)
-    complete(found, is_inferred=True)
+    _complete(found, is_inferred=True)
     return found, ""
+
+
+def _complete(model: ModelProto, *, is_inferred: bool, lenient: bool = True) -> None:
+    """Find what onnx's inference left open; where a stated type is in the way, it raises, or drops all of them."""
+    from reducelower.model.infer_ranks import complete
+
+    of_call = partial(_types_of_call, model)
+    try:
+        complete(model, of_call, is_inferred=is_inferred, objects=True)
+    except shape_inference.InferenceError:
+        if not lenient:
+            raise
+        drop_value_info(model.graph)
+        found, is_inferred = infer_shapes(model, lenient=True)
+        model.CopyFrom(found)
+        complete(model, of_call, is_inferred=is_inferred)
+
+
+def _types_of_call(model: ModelProto, call: NodeProto, given: list[TypeProto | None]) -> list[TypeProto | None]:
+    """The types of what a call of a model-local function yields, from the types of what it is handed."""
+    called = called_function(call)
+    function = next(entry for entry in model.functions if (entry.domain, entry.name, entry.overload) == called)
+    bound = FunctionProto()
+    bound.CopyFrom(function)
+    bind(bound.node, attributes_of_call(function, call))
+    types = {name: found for name, found in zip(function.input, given, strict=False) if found is not None}
+    body = infer_function(bound, types, model)
+    types.update((value.name, without_made_up_symbols(value.type)) for value in body.value_info)
+    return [types.get(name) for name in function.output]
 
 
 def _has_open_size(value: ValueInfoProto) -> bool:

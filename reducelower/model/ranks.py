@@ -109,10 +109,9 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 RANKS: Mapping[str, RankOf] = {
     **dict.fromkeys(
         (
-            "AveragePool", "BatchNormalization", "Conv", "ConvInteger", "ConvTranspose", "CumSum", "GatherElements",
-            "GlobalAveragePool", "GlobalMaxPool", "LayerNormalization", "LpPool", "MaxPool", "Pad", "Resize",
-            "ReverseSequence", "ScatterElements", "ScatterND", "Slice", "Split", "Tile", "TopK", "Transpose", "Trilu",
-            "Upsample",
+            "AveragePool", "BatchNormalization", "Conv", "ConvInteger", "ConvTranspose", "CumSum", "GlobalAveragePool",
+            "GlobalMaxPool", "LayerNormalization", "LpPool", "MaxPool", "Pad", "Resize", "ReverseSequence",
+            "ScatterND", "Slice", "Split", "Tile", "TopK", "Transpose", "Trilu", "Upsample",
         ),
         lambda inputs: inputs.rank(0),
     ),
@@ -127,7 +126,7 @@ RANKS: Mapping[str, RankOf] = {
     **dict.fromkeys(("ArgMax", "ArgMin"), lambda inputs: inputs.rank(0) - (not inputs.attribute("keepdims", 1))),
     **{f"Reduce{name}": _reduced for name in _REDUCTIONS},
     "Compress": lambda inputs: 1 if inputs.attribute("axis", None) is None else inputs.rank(0),
-    "Concat": lambda inputs: inputs.any_rank(),
+    **dict.fromkeys(("Concat", "GatherElements", "ScatterElements"), lambda inputs: inputs.any_rank()),
     "ConstantOfShape": lambda inputs: inputs.length(0),
     "Expand": lambda inputs: max(inputs.rank(0), inputs.length(1)),
     "Gather": lambda inputs: inputs.rank(0) + inputs.rank(1) - 1,

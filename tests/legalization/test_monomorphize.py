@@ -8,6 +8,7 @@ from onnx import checker, parser
 from onnx.reference import ReferenceEvaluator
 
 import reducelower
+from tests.adapters.models import run
 
 
 @pytest.mark.parametrize("opset", [7, 8, 9, 13])
@@ -33,3 +34,28 @@ def test_what_refers_to_an_attribute_is_of_the_type_of_the_attribute() -> None:
     )
     newer = reducelower.convert_version(model, 21)
     checker.check_model(newer, full_check=True)
+
+
+@pytest.mark.parametrize("opset", [9, 11, 17])
+def test_ranks_are_known_behind_calls_inside_of_functions(opset: int) -> None:
+    """A function that hands on its attribute, called twice with sizes that differ."""
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 18, "local" : 1]>
+        g (float[a,b] x, float[c,b] w) => (float[a,b] y, float[c,b] v) {
+            y = local.Outer <axis: int = 1> (x) v = local.Outer <axis: int = 1> (w)
+        }
+        <domain: "local", opset_import: ["" : 18, "local" : 1]>
+        Outer <axis> (x) => (y) { c = local.Centred <axis: int = @axis> (x) y = Softmax <axis: int = @axis> (c) }
+        <domain: "local", opset_import: ["" : 18]>
+        Centred <axis> (x) => (y) {
+            one = Constant <value = int64[1] {1}> () a = Constant <value_int: int = @axis> ()
+            axes = Reshape (a, one) m = ReduceMean (x, axes) y = Sub (x, m)
+        }"""
+    )
+    rng = np.random.default_rng(0)
+    feeds = {"x": rng.normal(size=(2, 3)).astype(np.float32), "w": rng.normal(size=(4, 3)).astype(np.float32)}
+    older = reducelower.convert_version(model, opset)
+    checker.check_model(older, full_check=True)
+    for found, given in zip(run(older, feeds), feeds.values(), strict=True):
+        powers = np.exp(given - given.mean(1, keepdims=True))
+        np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=1e-5)

@@ -213,3 +213,12 @@ def test_simplified_layer_normalization_of_onnxruntime_becomes_valid(target: int
     checker.check_model(converted, full_check=True)
     expected = X / np.sqrt((X.astype(np.float64) ** 2).mean(-1, keepdims=True) + 0.1) * scale
     np.testing.assert_allclose(run(converted, {"x": X, "s": scale})[0], expected, rtol=1e-5)
+
+
+def test_outputs_without_a_type_get_theirs() -> None:
+    left_out = model("g (float[2,3] x) => (float[2,3] y) { y = Neg (x) }", imports='"" : 17')
+    left_out.graph.output[0].ClearField("type")
+    mended = reducelower.repair(left_out)
+    assert mended.done == ("stated the types of its outputs 'y', which it left out",)
+    checker.check_model(mended.model, full_check=True)
+    assert [dim.dim_value for dim in mended.model.graph.output[0].type.tensor_type.shape.dim] == [2, 3]

@@ -237,3 +237,36 @@ def test_a_node_that_yields_nothing_is_passed_over(op_type: str) -> None:
     node = model.graph.node.add(op_type=op_type)
     node.attribute.append(helper.make_attribute("value_ints", [1]))
     assert inferred(model)["y"] == (TensorProto.FLOAT, 1)
+
+
+@pytest.mark.parametrize(("quotient", "rank"), [("Div", 3), ("Mod", 2), ("Sub", 4)])
+def test_a_length_may_be_computed_of_constants(quotient: str, rank: int) -> None:
+    """As tracing writes unflatten: the shape ends where a remainder says."""
+    model = parser.parse_model(
+        f"""{HEADER} g (float[a,b,c] x) => (float[Q] y)
+        <int64[1] seven = {{7}}, int64[1] three = {{3}}, int64[1] zero = {{0}}, int64[1] axis = {{-1}}> {{
+            end = {quotient} (seven, three) flat = Reshape (end, axis)
+            s = Shape (x) head = Slice (s, zero, flat) t = Concat <axis = 0> (head, axis) y = Reshape (x, t)
+        }}"""
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert inferred(model)["y"] == (TensorProto.FLOAT, rank)
+
+
+STALE = """
+    g (float[a,b] x) => (float[c,d] y) <int64 none = {0}, int64[1] all = {-1}> {
+        s = Shape (x) n = Size (s) p = Equal (n, none)
+        u = If (p) <then_branch = t () => (float[e] r) { r = Reshape (x, all) },
+                    else_branch = e () => (float[e] v) { v = Identity (x) }>
+        y = Softmax <axis = 0> (u)
+    }"""
+
+
+def test_the_branch_that_is_taken_tells_the_rank_whatever_is_stated() -> None:
+    """As tracing writes scatter_reduce: the other branch is for scalars, and its rank is stated of both."""
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 16]> {STALE}')
+    found = inferred(model)
+    assert (found["u"], found["y"]) == ((TensorProto.FLOAT, 2), (TensorProto.FLOAT, 2))
+    data = floats(2, 3)
+    (y,) = yields(reducelower.convert_version(model, 11), {"x": data})
+    np.testing.assert_allclose(y, np.exp(data) / np.exp(data).sum(0), rtol=1e-6)

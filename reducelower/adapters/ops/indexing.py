@@ -78,7 +78,11 @@ def _places(body: Writer) -> str:
     The index counts along the axis, and the place of the index itself along others.
     """
     scope, (data, indices) = body.scope, body.node.input[:2]
-    rank = scope.needed_rank(data)
+    # All that the node reads and yields is of one rank.
+    ranks = (scope.rank(name) for name in (data, *body.node.input[1:], body.node.output[0]))
+    rank = next((rank for rank in ranks if rank is not None), None)
+    if rank is None:
+        rank = scope.needed_rank(data)
     axis = from_the_front(int(value_of(body.node, "axis", 0)), rank)
     sizes = _sizes(body, data)
     extents = _sizes(body, indices)
@@ -212,7 +216,11 @@ _STEPS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
 
 def _lower_reduction(*reductions: str) -> Rewrite:
-    """A rewrite for reductions that the older version has not."""
+    """A rewrite for reductions that the older version has not.
+
+    `max` and `min` came with opset 18, but exporters write them for opset 16, where the checker does not read the
+    attribute and onnxruntime runs them.
+    """
 
     def lower(node: NodeProto, scope: Scope) -> Outcome:
         reduction = value_of(node, "reduction", "none")
@@ -223,7 +231,7 @@ def _lower_reduction(*reductions: str) -> Rewrite:
 
 for _op_type in ("ScatterElements", "ScatterND"):
     lowers(_op_type, 18)(_lower_reduction("max", "min"))
-    lowers(_op_type, 16)(_lower_reduction("add", "mul"))
+    lowers(_op_type, 16)(_lower_reduction(*_STEPS))
 
 
 def _one_by_one(node: NodeProto, scope: Scope, step: str) -> Outcome:
