@@ -22,7 +22,7 @@ from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import DRAWS, Move, moved_by
 from reducelower.verification.doubts import is_slight, no_evidence, wrong_in_reference
 from reducelower.verification.feeding import is_large, reads_every_row
-from reducelower.verification.judge import Sight, judge, judge_raised
+from reducelower.verification.judge import Sight, are_extreme, judge, judge_raised
 from reducelower.verification.limits import Limits, gives_nothing, is_ruled_out, leaves_nothing, limits_of
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import SMALL_CONSTANT, Pair, small_models
@@ -52,7 +52,7 @@ _BY_DEFINITION = "the rounding of a computation by its definition"
 _ORDINARY = 100.0  # magnitude of inputs
 _MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
 _TAKING = frozenset({"ArrayFeatureExtractor", "Gather", "GatherElements", "GatherND"})
-_INTERPOLATING = frozenset({"GridSample", "Resize", "RoiAlign", "Upsample"})
+_MIXING = frozenset({"DFT", "GridSample", "Resize", "RoiAlign", "STFT", "Upsample"})
 _SHOWN = 400  # characters of inputs in a finding
 _LONGEST = 60  # characters of an attribute
 
@@ -402,9 +402,12 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
             tally.refused.append("a window has nothing to look at on data so small")
             return False
         try:
-            left.run(feeds)
+            ranks = [np.ndim(value) for value in left.run(feeds)]
         except CannotRunError as error:
             tally.refused.append(error.reason)
+            return False
+        if any(known not in (None, rank) for known, rank in zip(pair.ranks, ranks, strict=False)):
+            tally.refused.append("of inputs of these ranks, it gives other ranks than the model states")
             return False
         if left_name == right_name == "reference":  # which takes sizes that do not fit each other, and broadcasts
             try:
@@ -512,12 +515,16 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
         compare = judge_raised if pair.is_raised else judge
         tolerance = tolerance_for(element_type_of(before), setup.tolerances)
 
-        between = partial(_interpolated, pair, before, case)
-        sight = Sight(case.is_special, (partial(move, 1), partial(move, DRAWS), inside, between))  # the cheapest first
+        between = partial(_mixed, pair, before, case)
+        is_extreme = are_extreme(case.feeds.values(), before.dtype)
+        moved = partial(move, 1), partial(move, DRAWS), inside, between  # the cheapest first
+        sight = Sight(case.is_special, is_extreme, moved)
         found = compare(before, after, truth, tolerance, sight)
         status, reason = found.status, found.reason
         if _is_carried(pair) and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
             status, reason = "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
+        elif status == "different" and pair.is_reduction and _is_carried(pair) and _drops_nan(seen, before, after):
+            status, reason = "departs", f"the runtime computes the operator otherwise of NaN: {reason}"
         elif status in ("different", "loses range") and truth is None:
             loss = ""
             if found.elements is not None:
@@ -525,7 +532,9 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
                 loss = seen.witness.own_loss(*differing) or seen.witness.as_specified(*differing)
             if loss:
                 status, reason = "overflow", loss
-            elif departure := seen.witness.departure(case.feeds, before, after, at, found.elements):
+            elif departure := seen.witness.departure(
+                case.feeds, before, after, at, found.elements, pair.before.shape(pair.outputs[at])
+            ):
                 status, reason = "departs", departure
             elif status == "different" and _is_exact(seen, before, after, at, tolerance, sight):
                 status, reason = "departs", f"the source in double is what the replacement gives: {reason}"
@@ -573,12 +582,13 @@ def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
     return replace(move, reach=np.minimum(move.reach, most))
 
 
-def _interpolated(pair: Pair, value: Array, case: Case) -> Move | None:
-    """What rounded coordinates do: a value is taken from beside its place, where any other value may stand.
+def _mixed(pair: Pair, value: Array, case: Case) -> Move | None:
+    """What rounded weights do: a value is taken from beside its place, or a wave adds up to zero, over any values.
 
-    No change of the inputs shows that where a coordinate falls on a value, so that its neighbours have no weight.
+    No change of the inputs shows that where a coordinate falls on a value, so that its neighbours have no weight, and
+    where values are the same all along a wave.
     """
-    if not is_float(value) or not any(node.op_type in _INTERPOLATING for node in walk(pair.nodes)):
+    if not is_float(value) or not any(node.op_type in _MIXING for node in walk(pair.nodes)):
         return None
     _, eps, _ = smallest_and_eps(value.dtype)
     return Move(np.full(value.shape, eps * _magnitude(case)), flipped=0.0)
@@ -587,6 +597,14 @@ def _interpolated(pair: Pair, value: Array, case: Case) -> Move | None:
 def _is_carried(pair: Pair) -> bool:
     """Whether the operator stayed, and what it loses is the doing of the runtime's newer version of it."""
     return len(pair.nodes) == len(pair.replacement) == 1 and pair.node.op_type == pair.replacement[0].op_type
+
+
+def _drops_nan(seen: _Seen, before: Array, after: Array) -> bool:
+    """Whether the sides ran in two runtimes and differ in nothing but where NaN comes out."""
+    if not seen.are_apart or not is_float(before) or before.shape != after.shape:
+        return False
+    is_nan = np.isnan(before) | np.isnan(after)
+    return identical(np.where(is_nan, 0, before), np.where(is_nan, 0, after))
 
 
 def _overflows_elsewhere(case: Case, before: Array, after: Array, elements: Array | None) -> bool:

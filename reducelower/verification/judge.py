@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +23,9 @@ from reducelower.verification.conditioning import Move, explained
 from reducelower.verification.oracle import Truth
 from reducelower.verification.result import SiteStatus
 
-__all__ = ["Judgement", "Sight", "judge", "judge_raised"]
+__all__ = ["Judgement", "Sight", "are_extreme", "judge", "judge_raised"]
 
-_NEAR_THE_END = 1 / 64  # of the largest number
+_NEAR_THE_END = 1 / 64  # of the largest number of a type; sums of a few larger values are out of range
 _TIGHT = 2  # ULP that need no explanation
 
 
@@ -57,15 +58,24 @@ class Sight:
 
     Attributes:
         is_special: whether NaN or infinities were fed, so that the source's own are no overflow.
+        is_extreme: whether values were fed that are all but out of range, so that what is made of overflows may be any.
         moves: tell, when asked, how far rounding alone moves each element of the source's result: rounding of what it
             is given, then of what it computes inside.
     """
 
     is_special: bool = False
+    is_extreme: bool = False
     moves: Sequence[Callable[[], Move | None]] = ()
 
 
 NO_SIGHT = Sight()
+
+
+def are_extreme(values: Iterable[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether inputs are all but out of the range of a float type, and none of them is NaN or infinite."""
+    wide = [item.astype(np.float64) for item in values if isinstance(item, np.ndarray) and is_float(item)]
+    top = max((float(np.abs(item).max(initial=0)) for item in wide), default=0.0)
+    return is_float(np.zeros(0, dtype)) and np.isfinite(top) and top > smallest_and_eps(dtype)[2] * _NEAR_THE_END
 
 
 def judge(before: Array, after: Array, truth: Truth | None, tolerance: Tolerance, sight: Sight = NO_SIGHT) -> Judgement:
@@ -169,7 +179,8 @@ def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sig
     found = measure(before, after, tolerance)
     aside = 0
     if is_float(before) and not sight.is_special:
-        overflown = ~np.isfinite(before.astype(np.float64)) & np.isfinite(after.astype(np.float64))
+        overflown = ~np.isfinite(before.astype(np.float64))
+        overflown &= sight.is_extreme | np.isfinite(after.astype(np.float64))
     else:
         overflown = np.zeros(before.shape, np.bool_)
     for move in (None, *sight.moves):  # to ask for moves takes further runs

@@ -26,7 +26,9 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.bounded import MOVING
 from reducelower.verification.elementwise import ELEMENTWISE
-from reducelower.verification.pairs import FreeInput, Pair
+from reducelower.verification.inputs import tensor_dims
+from reducelower.verification.pairs import SMALL_CONSTANT, FreeInput, Pair
+from reducelower.verification.places import Dims
 
 __all__ = [
     "FED",
@@ -34,10 +36,12 @@ __all__ = [
     "WHERE",
     "Limits",
     "becoming",
+    "dims_on",
     "gives_nothing",
     "is_ruled_out",
     "leaves_nothing",
     "limits_of",
+    "may_have",
     "takes_any",
     "takes_empty",
 ]
@@ -306,6 +310,17 @@ def gives_nothing(model: ModelProto, inputs: Iterable[FreeInput]) -> bool:
     return graph is not None and all(map(_is_empty, graph.output))
 
 
+def may_have(known: Dims | None, shape: tuple[int, ...]) -> bool:
+    """Whether a value of which this much is known may have a shape."""
+    return known is None or (len(known) == len(shape) and _fits(known, shape, len(known)))
+
+
+def dims_on(model: ModelProto, feeds: Mapping[str, Any], at: int) -> Dims | None:
+    """What inference tells of the shape of an output, by its number, on inputs of these shapes."""
+    graph = _inferred(model, feeds)
+    return None if graph is None else tensor_dims(graph.output[at].type.tensor_type)
+
+
 def _inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
     try:
         return infer_shapes(_as_fed(model, given), data_prop=True).graph
@@ -324,17 +339,38 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     Some end the process on ranks that are none of theirs, and of what has no elements, some do not ask whether it fits.
     """
     is_empty = any(isinstance(value, np.ndarray) and not value.size for value in feeds.values())
-    if not is_empty and not any(node.op_type in _ENDING for node in all_nodes(model)):
+    if not is_empty and not any(node.op_type in _ENDING or _batches(node) for node in all_nodes(model)):
         return False
     try:
-        infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True)
+        graph = infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True).graph
     except shape_inference.InferenceError:
         return True
-    return False
+    values = (*graph.value_info, *graph.input, *graph.output)
+    known = {value.name: tensor_dims(value.type.tensor_type) or () for value in values}
+    known |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    return not all(
+        _fits(known.get(node.input[0], ()), known.get(node.input[1], ()), _batches(node))
+        for node in graph.node
+        if _batches(node)
+    )
+
+
+def _batches(node: NodeProto) -> int:
+    """How many sizes of data and indices have to agree: onnxruntime 1.31 reads beside the data where they do not."""
+    return next((item.i for item in node.attribute if node.op_type == "GatherND" and item.name == "batch_dims"), 0)
+
+
+def _fits(one: Dims, other: Dims, count: int) -> bool:
+    """Whether as many leading sizes are the same, as far as they are known."""
+    sizes = zip(one[:count], other[:count], strict=False)
+    return all(left == right for left, right in sizes if isinstance(left, int) and isinstance(right, int))
 
 
 def _as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
-    """A model without weights whose inputs have these shapes, or those of arrays, and that states no other shapes."""
+    """A model without weights whose inputs have these shapes, or those of arrays, and that states no other shapes.
+
+    Small whole numbers are given as they are, since they may be shapes.
+    """
     bare = skeleton(model)
     for node in walk(bare.graph.node):  # of what is inside, types do not matter
         for _, _, graph in subgraphs(node):
@@ -347,6 +383,8 @@ def _as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
         dims = fed.shape if isinstance(fed, np.ndarray) else fed
         if isinstance(dims, tuple):
             value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, dims))
+        if isinstance(fed, np.ndarray) and fed.dtype == np.int64 and fed.size <= SMALL_CONSTANT:
+            bare.graph.initializer.append(numpy_helper.from_array(fed, value.name))  # a shape, or an axis
     return bare
 
 

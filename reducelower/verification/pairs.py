@@ -71,6 +71,7 @@ class Pair:
         outputs: what both sides compute.
         key: equal for sites that are the same up to names and sizes.
         sizes: equal for those of them that have the same sizes.
+        ranks: those that are known of the outputs, where that of an input is not.
     """
 
     site: Site
@@ -83,6 +84,7 @@ class Pair:
     outputs: list[str]
     key: tuple[Any, ...] = field(default=())
     sizes: tuple[Any, ...] = field(default=())
+    ranks: tuple[int | None, ...] = ()
 
     @property
     def node(self) -> NodeProto:
@@ -220,6 +222,9 @@ def keyed(pair: Pair) -> Pair:
         held = {size for constants in pair.constants for value in constants.values() for size in value.shape}
         pair.inputs = [replace(item, dims=by_axis(item.dims, held)) for item in pair.inputs]
     pair.inputs = _by_letters(pair.inputs, pair.nodes)
+    if any(item.dims is None for item in pair.inputs):
+        shapes = map(pair.before.shape, pair.outputs)
+        pair.ranks = tuple(None if shape is None else len(shape) for shape in shapes)
     pair.key, pair.sizes = _key_of(pair)
     return pair
 
@@ -227,7 +232,7 @@ def keyed(pair: Pair) -> Pair:
 def _by_letters(inputs: list[FreeInput], nodes: Sequence[NodeProto]) -> list[FreeInput]:
     """Inputs with one size for what an Einsum has one letter for: only onnxruntime repeats those that are one."""
     known = {item.name: item for item in inputs}
-    for node in nodes:
+    for node in walk(nodes):
         said = (item.s.decode() for item in node.attribute if node.op_type == "Einsum" and item.name == "equation")
         terms = next(said, "").split("->")[0]
         sizes: dict[str, int | str | None] = {}
@@ -287,7 +292,7 @@ def _key_of(pair: Pair) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     )
     opsets = tuple(tuple(sorted(place.opsets.items())) for place in (pair.before, pair.after))
     outputs = tuple(map(local, pair.outputs))
-    key = (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs)
+    key = (pair.site.op_type, pair.site.rule, opsets, inputs, constants, nodes, len(pair.nodes), outputs, pair.ranks)
     symbols: dict[str | None, int] = {}
     return key, tuple(_anonymous(item.dims, symbols) for item in pair.inputs)
 

@@ -1,8 +1,9 @@
-"""The truth about a region of floats: the same nodes in double, where float or float16 lost digits or range."""
+"""The truth about floats: the same nodes in double, where float or float16 lost digits or range."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -13,55 +14,54 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.doubts import wrong_in_reference
 from reducelower.verification.runtimes import ReferenceRuntime, Session
-from reducelower.verification.source import CannotRunError, Source, default_opset
+from reducelower.verification.source import CannotRunError, Source, as_declared, default_opset
 
-__all__ = ["Wider", "float_types", "with_bodies"]
+__all__ = ["InDouble", "float_types", "with_bodies"]
 
 _FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 _TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
 
 
-class Wider:
-    """The source of a region in double; it exists only where all floats of the region are of one type."""
+class InDouble:
+    """A model in double, in the reference evaluator; it exists only where all floats of the model are of one type."""
 
-    def __init__(self, model: ModelProto) -> None:
-        """Stand by for a model; it is copied when it is first asked."""
-        self._model = model
-        self._session: Session | None = None
-        self._is_absent = False
+    def __init__(self, session: Session, declared: Sequence[int] = ()) -> None:
+        """Wrap what `of` or `rounded` made."""
+        self._session = session
+        self._declared = declared
 
-    def truth(self, feeds: Mapping[str, Any]) -> Sequence[Any] | None:
-        """The outputs in double; None where they cannot be had."""
-        if self._session is None and not self._is_absent:
-            self._load()
-        if self._session is None:
+    @staticmethod
+    def of(model: ModelProto, *, rounded: bool = False) -> InDouble | None:
+        """The model in double; None where it cannot be had.
+
+        Args:
+            model: the model, which stays as it is.
+            rounded: give results in the element types that the model declares, rather than in double.
+        """
+        if wrong_in_reference(model) or len(float_types(model)) != 1:
             return None
-        wide = {
-            name: value.astype(np.float64) if isinstance(value, np.ndarray) and is_float(value) else value
-            for name, value in feeds.items()
-        }
-        try:
-            return self._session.run(wide)
-        except CannotRunError:
+        if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(model)):
             return None
-
-    def _load(self) -> None:
-        self._is_absent = True
-        if wrong_in_reference(self._model) or len(float_types(self._model)) != 1:
-            return
-        if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(self._model)):
-            return
         # Bodies hold casts to float that operators do not show.
         wide = ModelProto()
-        wide.CopyFrom(with_bodies(self._model) or self._model)
+        wide.CopyFrom(with_bodies(model) or model)
+        declared = [value.type.tensor_type.elem_type for value in wide.graph.output] if rounded else []
         _widen(wide.graph)
         for value in wide.graph.output:
             value.type.Clear()
         try:
-            self._session = ReferenceRuntime().load(Source(wide))
+            return InDouble(ReferenceRuntime().load(Source(wide)), declared)
         except CannotRunError:
-            return
-        self._is_absent = False
+            return None
+
+    def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+        """The outputs for inputs in the model's own element types."""
+        wide = {
+            name: value.astype(np.float64) if isinstance(value, np.ndarray) and is_float(value) else value
+            for name, value in feeds.items()
+        }
+        results = self._session.run(wide, timeout)
+        return [as_declared(item, kind) for item, kind in zip_longest(results, self._declared, fillvalue=0)]
 
 
 def float_types(model: ModelProto) -> set[int]:

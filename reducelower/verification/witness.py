@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from reducelower.numerics.measure import Array, element_type_of, is_float, measure
+from reducelower.numerics.measure import Array, element_type_of, is_float, measure, smallest_and_eps
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.doubts import wrong_in_reference
+from reducelower.verification.judge import are_extreme
+from reducelower.verification.limits import dims_on, may_have
+from reducelower.verification.places import Dims
 from reducelower.verification.providers import CPU
 from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime, Runtime, Session
 from reducelower.verification.source import CannotRunError, Source
-from reducelower.verification.wider import Wider, with_bodies
+from reducelower.verification.wider import InDouble, with_bodies
 
-__all__ = ["Witness"]
+__all__ = ["Witness", "sides_with"]
 
 _CLOSER = 4.0
 _GARBAGE = 0.1
@@ -35,8 +38,8 @@ class Witness:
         self._model = source
         self._result = result
         self._are_native = left == right == OnnxRuntime.name
-        self._left = left
-        self._wider = Wider(source)
+        self._are_together = left == right
+        self._right = right
 
     @cached_property
     def _specified(self) -> Session | None:
@@ -49,12 +52,25 @@ class Witness:
         return None if wrong_in_reference(self._result) else _loaded(self._result, ReferenceRuntime())
 
     @cached_property
-    def _body(self) -> Session | None:
-        """The specification's own bodies of the operators of the source, where that ran; None where there is none."""
-        body = with_bodies(self._model)
-        return None if body is None else _loaded(body, _runtime(self._left))
+    def _wider(self) -> Session | None:
+        """The source in double."""
+        return InDouble.of(self._model)
 
-    def departure(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, elements: Array | None) -> str:
+    @cached_property
+    def _body(self) -> Session | None:
+        """The specification's own bodies of the operators of the source, where the replacement ran."""
+        body = with_bodies(self._model)
+        return None if body is None else _loaded(body, _runtime(self._right)) or _loaded(body, ReferenceRuntime())
+
+    def departure(
+        self,
+        feeds: Mapping[str, Any],
+        left: Array,
+        right: Array,
+        at: int,
+        elements: Array | None,
+        stated: Dims | None = None,
+    ) -> str:
         """How onnxruntime diverges from the specification on the source, as a sentence; empty where it does not.
 
         Of the source, the evaluator has to give what the replacement gives in onnxruntime, or something much nearer.
@@ -64,15 +80,18 @@ class Witness:
             left, right: what onnxruntime gave.
             at: the number of the output.
             elements: the values that differ, as a mask; None where it is not known which.
+            stated: what the model states of the output's shape.
         """
         expected = _run(self._specified, feeds) if self._are_native else None
         truth = None if expected is None else expected[at]
+        if left.shape != right.shape:
+            return self._other_shape(feeds, left, right, truth, at, stated)
         if not isinstance(truth, np.ndarray) or truth.shape != right.shape or truth.dtype != right.dtype:
             return ""
         where = np.ones(right.shape, np.bool_) if elements is None else elements
-        if left.shape != right.shape or self._holds_more(feeds, left, right, at, where):
+        if self._holds_more(feeds, left, right, at, where):
             return ""
-        if not _sides_with(left, right, truth, where):
+        if not sides_with(left, right, truth, where):
             return self._imprecise(feeds, right, truth, at, where)
         first = tuple(np.argwhere(np.atleast_1d(where))[0])
         shown = [str(np.atleast_1d(item)[first]) for item in (left, right, truth)]
@@ -80,6 +99,36 @@ class Witness:
             f"the runtime diverges from the specification on the source: onnxruntime gives {shown[0]}, "
             f"onnx.reference gives {shown[2]} and the replacement {shown[1]}"
         )
+
+    def _other_shape(
+        self, feeds: Mapping[str, Any], left: Array, right: Array, truth: Any, at: int, stated: Dims | None
+    ) -> str:
+        """Whether a runtime gives a shape that a side cannot have, as inference or the model says, or onnx.reference.
+
+        What has no elements there is compared in none; else the values have to be the same all the same.
+        """
+        known = dims_on(self._model, feeds, at)
+        if known is None and stated is not None:
+            known = (None,) * len(stated)  # the sizes may be others than the declared ones
+        where, shape, given = "source", left.shape, [left, truth]
+        if (
+            not right.size
+            and may_have(known, left.shape)
+            and not may_have(dims_on(self._result, feeds, at), right.shape)
+        ):
+            where, shape = "replacement", right.shape
+        elif may_have(known, left.shape) or not may_have(known, right.shape):
+            given = [truth]
+            if not isinstance(truth, np.ndarray) or truth.shape != right.shape:
+                return ""
+        bound = tolerance_for(element_type_of(right))
+        alike = [item for item in given if isinstance(item, np.ndarray) and item.dtype == right.dtype]
+        fitting = [item.reshape(right.shape) for item in alike if item.size == right.size]
+        if left.dtype != right.dtype or (
+            left.size and right.size and all(measure(item, right, bound).mismatch for item in fitting)
+        ):
+            return ""
+        return f"the runtime diverges from the specification on the {where}, which cannot have shape {list(shape)}"
 
     def _imprecise(self, feeds: Mapping[str, Any], right: Array, truth: Array, at: int, where: Array) -> str:
         """Whether onnxruntime diverges on the replacement by digits: in the evaluator that gives what the source is."""
@@ -127,7 +176,7 @@ class Witness:
         """
         if left.shape != right.shape or left.dtype != right.dtype or not is_float(left):
             return None
-        found = self._wider.truth(feeds) if self._are_native else None
+        found = _run(self._wider, feeds) if self._are_together else None
         truth = None if found is None else found[at]
         fits = isinstance(truth, np.ndarray) and truth.shape == left.shape and truth.dtype == np.float64
         return truth if fits else None
@@ -181,7 +230,8 @@ class Witness:
         """Why a difference is the specification's own, as a sentence; empty where it is not.
 
         Operators that are functions have a body in the specification. Where the replacement gives finite values that
-        are those of the body, where the source ran and in the element type, it loses the digits that the body loses.
+        are those of the body, where it ran itself and in the element type, it loses the digits that the body loses. It
+        may overflow as the body does where inputs are so large that sums of a few of them are out of range.
 
         Args:
             feeds: inputs on which the sides differ.
@@ -193,8 +243,11 @@ class Witness:
         given = None if results is None else results[at]
         if not isinstance(given, np.ndarray) or given.shape != right.shape or left.shape != right.shape:
             return ""
+        told = elements & np.isfinite(left.astype(np.float64)) if is_float(left) else elements
         finite = is_float(right) and bool(np.isfinite(right[elements].astype(np.float64)).all())
-        if not finite or not _sides_with(left, right, given, elements):
+        if not finite and not (told.any() and are_extreme(feeds.values(), right.dtype)):
+            return ""
+        if not sides_with(left, right, given, elements if finite else told):
             return ""
         return f"{int(elements.sum())} values lose digits as the body of the operator in the specification does"
 
@@ -217,7 +270,7 @@ def _runtime(name: str) -> Runtime:
     return OnnxRuntime(CPU) if name == OnnxRuntime.name else ReferenceRuntime()
 
 
-def _sides_with(left: Array, right: Array, truth: Array, where: Array) -> bool:
+def sides_with(left: Array, right: Array, truth: Array, where: Array) -> bool:
     """Whether, of the elements that differ, the right side's are what the evaluator gives, or much nearer to it."""
     if not is_float(left):
         return bool((right[where] == truth[where]).all())
@@ -226,7 +279,9 @@ def _sides_with(left: Array, right: Array, truth: Array, where: Array) -> bool:
     least = max(tolerance_for(element_type_of(left)).relative, np.finfo(np.float64).eps)
     with np.errstate(all="ignore"):
         off, error, size = np.abs(one - exact), np.abs(other - exact), np.abs(exact)
-        close = np.isfinite(exact) & (error <= _CLOSE * size)
+        # What cancels is close where it is off by the last place of the largest.
+        last = smallest_and_eps(left.dtype)[1] * np.where(np.isfinite(exact), size, 0).max(initial=0)
+        close = np.isfinite(exact) & (error <= np.maximum(_CLOSE * size, last))
         same = (
             (other == exact)
             | (np.isnan(other) & np.isnan(exact))

@@ -14,6 +14,7 @@ from reducelower.verification.filling import Filling
 from reducelower.verification.inputs import InputSpec
 from reducelower.verification.judge import judge
 from reducelower.verification.limits import Limits
+from reducelower.verification.oracle import Reduction, evaluate
 
 from .models import model
 
@@ -138,3 +139,88 @@ def test_what_is_done_with_drawn_numbers_is_not_called_equivalent() -> None:
     found = verify(model(text), model(text.replace("Add (x, r)", "Sub (x, r)")))
     # Which of the two it is depends on what is drawn.
     assert found.verdict in {"not shown", "different"}
+
+
+RESHAPED = "g (float[2, 4, 2] x, int64[R] s) => (float[2, 4, 2] y) { r = Reshape (x, s)  y = Concat <axis = %d> (r) }"
+
+
+def test_a_value_of_unknown_rank_has_one_that_gives_what_the_model_states() -> None:
+    assert verify(model(RESHAPED % -1, 16), model(RESHAPED % 2, 16)).verdict != "different"
+    other = RESHAPED.replace("Concat", "Softmax")
+    assert verify(model(other % -1, 16), model(other % 1, 16)).verdict == "different"
+
+
+TAKEN = (
+    "g (float[N, 3, A] x) => (float[2, 3, 4] y) <int64[2, 3, 4, 1] i = {%s}> { y = GatherND <batch_dims = 2> (x, i) }"
+)
+
+
+def test_batches_of_data_and_indices_agree() -> None:
+    given = model(TAKEN % ", ".join(str(at % 3) for at in range(24)), 18)
+    assert verify(given, convert_version(given, 11)).verdict == "equivalent"
+    other = model(TAKEN % ", ".join(str(at % 2) for at in range(24)), 18)
+    assert verify(given, other).verdict == "different"
+
+
+LOOP = (
+    "g (float[A, B] x) => (float[2, C] y) <int64 n = {2}, bool go = {1}> { y = Loop (n, go) "
+    "<body = b (int64 i, bool c) => (bool d, float[] r) { r = %s <axes = [1], keepdims = 0> (x)  d = Identity (c) }> }"
+)
+
+
+def test_a_shape_that_no_source_can_have_is_the_runtime_s() -> None:
+    """onnxruntime 1.31 stacks the results of a loop in the shape of what it reduces where that has no elements."""
+    given = model(LOOP % "ReduceL2", 16)
+    found = verify(given, convert_version(given, 10))
+    assert found.verdict == "equivalent"
+    assert verify(given, model(LOOP % "ReduceL1", 16)).verdict == "different"
+
+
+def test_sums_of_all_but_the_largest_numbers_overflow_as_the_body_does() -> None:
+    text = "g (float[3, 4, 5] x) => (float[3, 4, 5] y) <float[5] s = {1, 2, 3, 4, 5}> { y = %s (x, s) }"
+    given = model(text % "LayerNormalization", 17)
+    assert verify(given, convert_version(given, 13)).verdict == "equivalent"
+
+
+def test_what_overflows_on_ordinary_values_loses_range_even_as_the_body_does() -> None:
+    text = "g (float[N, 4] x) => (float[N, 4] y) <float o = {1}> { %s }"
+    body = model(text % "e = Exp (x)  p = Add (e, o)  y = Log (p)")
+    assert verify(model(text % "y = Softplus (x)"), body).verdict == "different"
+
+
+@pytest.mark.parametrize("opset", [14, 8])
+def test_waves_that_cancel_are_off_by_last_places_of_what_is_added_up(opset: int) -> None:
+    given = model("g (double[2, 5, 1] x) => (double[2, 5, 2] y) { y = DFT <axis = 1> (x) }", 18)
+    assert verify(given, convert_version(given, opset)).verdict == "equivalent"
+    inverse = model("g (double[2, 5, 1] x) => (double[2, 5, 2] y) { t = DFT <axis = 1> (x)  y = Neg (t) }", 18)
+    assert verify(given, inverse).verdict == "different"
+
+
+def test_what_a_body_cancels_inside_is_rounding_beside_a_function_too() -> None:
+    body = '<opset_import: ["": 18], domain: "local"> f (a) => (b) { b = ReduceL2 (a) }'
+    text = (
+        "g (float[4] x) => (float[1] y, float[3] w) <int64 n = {3}> "
+        "{ y = local.f (x)  w = BlackmanWindow <periodic = 0> (n) }"
+    )
+    given = model(text, 18, functions=body)
+    assert verify(given, convert_version(given, 16)).verdict == "equivalent"
+
+
+def test_an_einsum_inside_a_loop_has_one_size_for_a_letter() -> None:
+    text = (
+        "g (float[K] a, float[N, K] b) => (float[3, N] y) <int64 n = {3}, bool go = {1}> { y = Loop (n, go) <body = "
+        'l (int64 i, bool c) => (bool d, float[M] r) { r = Einsum <equation = "k,nk->n"> (a, b)  d = Identity (c) }> }'
+    )
+    given = model(text, 16)
+    assert verify(given, convert_version(given, 10)).verdict == "equivalent"
+
+
+def test_sums_of_integers_beyond_what_a_double_holds_may_be_off() -> None:
+    data = np.full((1, 5), 2**28 + 1, np.int64) * np.arange(1, 6)
+    truth = evaluate(Reduction("ReduceSumSquare", (1,), True, False), data)
+    exact = (data.astype(object) ** 2).sum()
+    near = np.array([[float(exact)]]).astype(np.int64)
+    assert truth.is_near(near).all()
+    assert not truth.is_near(near + near // 10**9).any()
+    largest = evaluate(Reduction("ReduceMax", (1,), True, False), data)
+    assert not largest.is_near(data.max(axis=1, keepdims=True) - 1).any()
