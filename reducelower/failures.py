@@ -44,9 +44,7 @@ def trace_lines() -> tuple[str, ...]:
 def describe(error: BaseException, source: str = "") -> tuple[tuple[str, ...], int]:
     """Say an exception in sentences, with the exit status that goes with it.
 
-    Args:
-        error: what was raised.
-        source: the model it was about, put in front of sentences that do not name it themselves.
+    The source is put in front of sentences that do not name it themselves.
     """
     place = f"{source}: " if source else ""
     if isinstance(error, UnreadableError):

@@ -22,11 +22,7 @@ def versions() -> str:
 
 
 def versions_of(*names: str) -> Mapping[str, str]:
-    """The versions of reducelower and of packages; of onnxruntime those of every build that is installed.
-
-    Args:
-        names: names of packages.
-    """
+    """The versions of reducelower and of packages; of onnxruntime those of every build that is installed."""
     found = {"reducelower": __version__}
     for name in names:
         builds = [f"{name}{build}" for build in _BUILDS] if name == "onnxruntime" else [name]

@@ -82,9 +82,7 @@ _Known: TypeAlias = tuple[dict[str, tuple[int, ...]], dict[str, int]]
 def what_is_wrong_with_axes(model: ModelProto, others: frozenset[str] = frozenset()) -> str:
     """Look for axes of reductions that name a dimension twice or that the data does not have.
 
-    Args:
-        model: the model.
-        others: operators whose attribute ``axis`` is looked at as well.
+    Of the operators in `others`, the attribute ``axis`` is looked at as well.
 
     Returns:
         One sentence; empty when there are none.

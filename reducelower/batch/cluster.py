@@ -27,9 +27,6 @@ PATIENCE = 10.0
 def dask_executor(address: str) -> Iterator[Executor]:
     """Connect to a Dask scheduler for as long as its cluster is used; the cluster itself stays.
 
-    Args:
-        address: the scheduler's, such as ``tcp://10.0.0.1:8786``.
-
     Yields:
         An executor that runs every task at least once: a task whose worker was lost runs again on another one.
 

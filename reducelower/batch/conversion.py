@@ -44,13 +44,7 @@ def convert_here(
 ) -> Outcome:
     """Convert one model of this machine, whatever a record says; what goes wrong is in the outcome.
 
-    Args:
-        task: the model and where its output goes.
-        settings: what holds for every model of the run.
-        on_step: called with the step that begins, and while it goes on: with (done, total) distinct rewrites that were
-            verified, or bytes of weights that were copied.
-        on_complete: called with the descriptor of the complete output before it has its name, and the model it was
-            made from.
+    `on_complete` gets the descriptor of the complete output before it has its name, and the model it was made from.
     """
     source = None
     begin = on_step or _nobody
@@ -66,10 +60,7 @@ def convert_here(
 def failed(source: str, error: Exception, model: LoadedModel | None = None) -> Outcome:
     """The outcome of a model that an exception stopped; to be called where it is handled.
 
-    Args:
-        source: the model as the user named it.
-        error: what was raised.
-        model: the model as far as it was read: what is odd about it explains what would seem a fault of ours.
+    What is odd about the model, as far as it was read, explains what would seem a fault of ours.
     """
     problems, status = describe(error, source)
     if status == FAULT and model is not None and (odd := what_is_odd(model.model)):

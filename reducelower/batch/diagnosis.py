@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 
 from onnx import ModelProto, checker
 from onnx.shape_inference import InferenceError
@@ -28,10 +29,8 @@ _NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\S*)", re.DOT
 def what_is_wrong(document: Document, *, external: bool = False, full: bool = False) -> str:
     """Run the ONNX checker over a model.
 
-    Args:
-        document: the model.
-        external: some of its tensors lie in other files, which the checker cannot find from here.
-        full: infer shapes too, and compare them with those the model states.
+    Where `external`, some tensors lie in other files, which the checker cannot find from here; `full` infers shapes
+    too, and compares them with those the model states.
 
     Returns:
         One sentence that says what the checker found; empty when the model is valid.
@@ -62,8 +61,7 @@ def what_is_wrong_with_source(document: Document, *, external: bool = False) -> 
         return ""
     model = document.message
     opset = next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     added = False
     for graph in all_graphs(copy):
         for node in graph.node:

@@ -85,10 +85,6 @@ class Inspected:
 def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspected:
     """Look into a model file; its weights are not read.
 
-    Args:
-        path: the model.
-        runtimes: names of the runtimes to ask about; None means all that there are target files for.
-
     Raises:
         UnreadableModelError: it cannot be read.
     """

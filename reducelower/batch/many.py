@@ -123,9 +123,7 @@ def check_files(
 def with_names_on_disk(outcomes: Iterator[Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
     """Pass outcomes on and put the names of outputs on disk at the end: a folder of a thousand is synced once.
 
-    Args:
-        outcomes: what comes of the tasks; a generator is closed, so that nothing is at work any more.
-        tasks: what there was to do.
+    A generator of outcomes is closed, so that nothing is at work any more.
     """
     with ExitStack() as stack:
         stack.callback(_sync_folders, tasks)

@@ -79,10 +79,6 @@ def _submitted(executor: Executor, work: Callable[[Job], Result], job: Job) -> F
 def workers(scheduler: str | None, jobs: int) -> AbstractContextManager[Executor | Any]:
     """The executor of a cluster for as long as it is used; None stands for this machine.
 
-    Args:
-        scheduler: the address of a Dask scheduler; None for this machine.
-        jobs: how many processes of this machine may work.
-
     Raises:
         SettingError: both are asked for, or there is no such cluster.
     """

@@ -8,6 +8,7 @@ also insists that inputs and outputs state their shapes, which runtimes and onnx
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_helper
@@ -39,8 +40,7 @@ def with_every_shape_stated(model: ModelProto) -> ModelProto:
 
     To the checker such a node may yield anything; that what it reads is computed somewhere is checked.
     """
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     graph = copy.graph
     for position in reversed(range(len(graph.output))):
         if not _is_stated(graph.output[position]):
@@ -57,8 +57,7 @@ def with_every_shape_stated(model: ModelProto) -> ModelProto:
 
 def without_external_tensors(model: ModelProto) -> ModelProto:
     """A copy in which graph inputs stand for external initializers: type and shape are what the checker asks for."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = deepcopy(model)
     known = {value.name for value in copy.graph.input}
     for graph in list(all_graphs(copy)):
         for position in reversed(range(len(graph.initializer))):

@@ -33,14 +33,8 @@ def verify_models(
 ) -> Verification:
     """Compare two models as the settings say.
 
-    Args:
-        source: the model that is right by definition.
-        result: the model to compare with it.
-        settings: runtimes, sizes, tolerances and budget.
-        data_sets: what to run them on; outputs that come with it are compared too.
-        plan: what the conversion did; with it, every distinct rewrite is verified by itself.
-        seed: seed for the values that are made.
-        on_progress: called after each distinct rewrite.
+    With a plan, every distinct rewrite is verified by itself, of which `on_progress` hears. Outputs that come with the
+    data sets are compared too.
     """
     from reducelower.verification import compare_models
     from reducelower.verification.providers import on_provider

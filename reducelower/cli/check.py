@@ -148,10 +148,7 @@ def inspect(models: tuple[str, ...], as_json: bool) -> int:
 def inspect_all(models: Sequence[str], *, as_json: bool = False, short: bool = False) -> int:
     """Inspect every model that the command line names, and return the exit status.
 
-    Args:
-        models: files, folders and patterns.
-        as_json: print JSON rather than text.
-        short: leave out what a model holds, and say where it can go.
+    In short it leaves out what a model holds, and says where it can go.
     """
     import json
     from dataclasses import asdict, replace

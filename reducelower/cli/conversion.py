@@ -29,14 +29,7 @@ def convert_all(
     settings: Settings,
     options: Mapping[str, Any],
 ) -> int:
-    """Convert every model that the command line names, report, and return the exit status.
-
-    Args:
-        command: the command, for the report.
-        models: files, folders and patterns; ``-`` is standard input.
-        settings: what the conversions are told.
-        options: the remaining options of the command, by name: where outputs go and what is said.
-    """
+    """Convert every model that the command line names, report, and return the exit status."""
     if settings.backup and not settings.in_place:
         raise SettingError("--backup keeps what --in-place replaces; give both")
     if STREAM in models and settings.in_place:

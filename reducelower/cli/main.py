@@ -133,11 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status.
-
-    Args:
-        arguments: what follows the program's name; those of the process by default.
-    """
+    """Run the command line and return its exit status."""
     console.prepare()
     try:
         status = _run(arguments)

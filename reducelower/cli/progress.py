@@ -31,11 +31,6 @@ _WORDS: dict[Step, str] = {
 def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Show how far the work on many things is, at what rate, and how long it will take, where there are enough.
 
-    Args:
-        what: what is counted, such as ``models``.
-        total: how many there are.
-        quiet: show nothing.
-
     Yields:
         A function to call with (done, total).
     """
@@ -57,11 +52,7 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, i
 
 @contextmanager
 def steps(*, quiet: bool) -> Iterator[OnStep]:
-    """Show which step the work on one model is at and for how long; afterwards, of long work, what each step took.
-
-    Args:
-        quiet: show nothing.
-    """
+    """Show which step the work on one model is at and for how long; afterwards, of long work, what each step took."""
     if not _is_shown(quiet):
         yield lambda step, done, total: None
         return

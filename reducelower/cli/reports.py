@@ -20,9 +20,7 @@ __all__ = ["check_place", "check_report_paths", "write_reports"]
 def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
     """Find out before any work whether reports can be written where they should go.
 
-    Args:
-        paths: the report files.
-        models: files that the run reads or writes, which a report must not replace.
+    The models are files that the run reads or writes, which a report must not replace.
 
     Raises:
         SettingError: a path has no known extension, is a model, or lies in no folder.

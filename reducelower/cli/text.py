@@ -186,13 +186,7 @@ def _escaped_property(text: str) -> str:
 
 
 def show(outcome: Outcome, *, whole: bool, verbose: bool) -> None:
-    """Say what was done with one model.
-
-    Args:
-        outcome: of the model.
-        whole: everything, and not just a line.
-        verbose: every rewritten node.
-    """
+    """Say what was done with one model."""
     text = full_report(outcome, verbose=verbose) if whole else short_report(outcome)
     if text:
         result(text)

@@ -40,13 +40,9 @@ def external_files(
 ) -> tuple[ExternalFile, ...]:
     """Find the files that a model's tensors lie in, opening none of them.
 
-    A location has to stay in the model's folder: the one of the path as given or, where that is a link, the one of
-    the file it leads to (the layout of a Hugging Face cache).
-
-    Args:
-        model: the model.
-        path: its file.
-        is_inline: says of a tensor that what it refers to is the model's own file.
+    A location has to stay in the model's folder: the one of the path as given or, where that is a link, the one of the
+    file it leads to (the layout of a Hugging Face cache). A tensor may refer to the model's own file, which `is_inline`
+    tells.
 
     Raises:
         UnreadableModelError: a location is absolute, leaves the folder, is missing, no regular file, or too small.
@@ -68,10 +64,6 @@ def external_files(
 
 def locations(model: ModelProto, path: str | os.PathLike[str]) -> tuple[str, ...]:
     """The names of the files that a model's tensors lie in, relative to its folder, whether they are there or not.
-
-    Args:
-        model: the model.
-        path: its file, for messages.
 
     Raises:
         UnreadableModelError: a location is absolute or leaves the folder.

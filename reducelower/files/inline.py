@@ -164,10 +164,6 @@ def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
     """The pieces of a model's file: bytes, and weights in place of the references to them.
 
     What comes out is what protobuf would have written, had the weights been in the model.
-
-    Args:
-        serialized: the model with references, as protobuf writes it.
-        weights: what they refer to.
     """
     window, mark = Window(serialized), weights.mark
     marks = [found.start() for found in re.finditer(re.escape(mark), serialized)]

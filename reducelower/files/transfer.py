@@ -32,11 +32,6 @@ def _nobody(_: int) -> None:
 def fill(descriptor: int, source: Path, on_copied: OnCopied = _nobody) -> None:
     """Fill an empty file with the content and the modification time of another; holes stay holes.
 
-    Args:
-        descriptor: the empty file.
-        source: the other one.
-        on_copied: called with the number of bytes that were dealt with, whenever there are some.
-
     Raises:
         OSError: the content could not be brought over; the file is to be discarded.
     """

@@ -43,13 +43,6 @@ def resolve_destination(
 ) -> Path:
     """Find out where an output goes, and whether it may; links are followed to the file that they lead to.
 
-    Args:
-        destination: the output as the user named it.
-        source: the model it is made from.
-        overwrite: an existing file may be replaced.
-        in_place: the output may be the input itself.
-        make_folder: a missing folder is made when the file is written.
-
     Raises:
         UnreadableModelError: a file must not be, or cannot be, written there.
     """

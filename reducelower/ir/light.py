@@ -46,11 +46,7 @@ class Light:
     _references: dict[str, ir.TensorProtocol]
 
     def restored(self, converted: ModelProto) -> ir.Model:
-        """What became of `proto`, as a model that holds the original's tensors and metadata.
-
-        Args:
-            converted: `proto` after a conversion.
-        """
+        """What became of `proto`, as a model that holds the original's tensors and metadata."""
         model: ir.Model = ir.serde.deserialize_model(converted)
         kept = {path: _kept(graph) for path, graph in _graphs(self._original)}
         for path, graph in _graphs(model):
@@ -91,11 +87,7 @@ class Light:
 
 
 def lighten(model: ir.Model) -> Light:
-    """Serialize a model but for its weights; the model stays as it is, and no weight is read or copied.
-
-    Args:
-        model: any onnx_ir model whose values have names.
-    """
+    """Serialize a model but for its weights; the model stays as it is, and no weight is read or copied."""
     references: dict[str, ir.TensorProtocol] = {}
 
     def stand_in(tensor: ir.TensorProtocol) -> ir.TensorProtocol:

@@ -166,12 +166,8 @@ def _append(
 ) -> None:
     """Write a node of the expansion with the builder of the rewriter.
 
-    Args:
-        op: the builder.
-        made: the node.
-        values: values by the names that the expansion has for them; what the node yields is added.
-        types: what is known of them, by the same names.
-        reduced: name of the value that the replaced node yields; it makes other names unique in the model.
+    What the node yields is added to the values, which go by the names that the expansion has for them, as their types
+    do. The name of the value that the replaced node yields, `reduced`, makes other names unique in the model.
     """
     attributes = {attribute.name: ir.serde.deserialize_attribute(attribute) for attribute in made.attribute}
     inputs = [values[name] for name in made.input]

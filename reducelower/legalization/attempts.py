@@ -6,6 +6,7 @@ narrow integers held in wider types, or sequences taken apart; without the shape
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -71,8 +72,7 @@ def _attempt_as_it_is(source: Document, target: Target, settings: Settings, *, r
         return draft, plan
     from reducelower.legalization.repair import drop_shapes_in_loops
 
-    open_model = ModelProto()
-    open_model.CopyFrom(source.message)
+    open_model = deepcopy(source.message)
     done = tuple(drop_shapes_in_loops(open_model))
     draft, plan = _without_stale(source.with_message(open_model), target, settings, report=report)
     return draft, replace(plan, notes=(*done, *plan.notes))
@@ -116,8 +116,7 @@ def _attempt(
     draft = Draft.of_document(source)
     plan = run(draft, source, target, settings, report=report, lenient=lenient)
     if plan.refusals and _in_functions(plan):
-        special = ModelProto()
-        special.CopyFrom(source.message)
+        special = deepcopy(source.message)
         _specialize(source.with_message(special), plan, settings)
         special_source = source.with_message(special)
         second = Draft.of_document(special_source)

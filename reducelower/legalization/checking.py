@@ -21,12 +21,7 @@ _IR_VERSION = 10
 
 
 def wrong_node(outcome: Outcome, opset: int) -> str:
-    """What the checker objects to in one of the nodes of an outcome, by its schema; empty if nothing.
-
-    Args:
-        outcome: what became of a node.
-        opset: opset version of the target.
-    """
+    """What the checker objects to in one of the nodes of an outcome, by its schema; empty if nothing."""
     context = checker.DEFAULT_CONTEXT.__class__()
     context.ir_version = _IR_VERSION
     for node in outcome.nodes or ():

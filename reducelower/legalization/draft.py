@@ -30,14 +30,7 @@ class Draft:
     def __init__(
         self, model: ModelProto, census: Census, whole: bytes | None = None, stated: Stated | None = None
     ) -> None:
-        """Edit a model; see `of_document`.
-
-        Args:
-            model: the model without the nodes of its main graph.
-            census: the census of the model.
-            whole: the bytes of the whole model, unless most of them are weights.
-            stated: what the model states, unless most of its bytes are weights.
-        """
+        """Edit a model; see `of_document`."""
         self.model = model
         self.census = census
         self.nodes = SerializedNodes(census)

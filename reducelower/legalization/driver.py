@@ -59,16 +59,7 @@ class Legalizer:
     def __init__(
         self, draft: Draft, target: Target, ground: Ground, rules: Rules, memo: Memo, *, checks: bool = True
     ) -> None:
-        """Prepare a run.
-
-        Args:
-            draft: the model, edited in place.
-            target: what to make it legal for; its opset is a number here.
-            ground: what all scopes share.
-            rules: the rule book.
-            memo: what is done to nodes that are alike.
-            checks: whether what is written is looked at.
-        """
+        """Prepare a run."""
         assert target.opset is not None
         self.draft = draft
         self.target = target

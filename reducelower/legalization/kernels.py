@@ -37,11 +37,6 @@ def with_missing_kernels(plan: Plan, model: ModelProto) -> Plan:
 def cannot_run(model: ModelProto, source_opset: int, opset: int) -> str:
     """What onnxruntime ran before a model was raised to an opset version, and does not run there.
 
-    Args:
-        model: the model at that opset version.
-        source_opset: opset version that it came from.
-        opset: its opset version now.
-
     Returns:
         One sentence that names the operators and the newest opset version without them; empty where there is none, or
         onnxruntime is not installed.

@@ -25,13 +25,7 @@ _SMALL = 64
 
 
 def specialize(model: ModelProto, paths: Iterable[str], ground: Ground) -> None:
-    """Give functions a copy for each distinct way they are called, wherever they are called.
-
-    Args:
-        model: the model, changed in place.
-        paths: graph paths of the functions, such as ``functions/local::norm``.
-        ground: what scopes of the model share.
-    """
+    """Give functions a copy for each distinct way they are called, wherever they are called."""
     _Specializer(model, set(paths), ground).run()
 
 

@@ -46,12 +46,7 @@ class Settler:
     """
 
     def __init__(self, target: Target, rules: Rules) -> None:
-        """Prepare a run.
-
-        Args:
-            target: what to make nodes legal for; its opset is a number here.
-            rules: the rule book.
-        """
+        """Prepare a run."""
         assert target.opset is not None
         self.target = target
         self.goal: int = target.opset

@@ -83,11 +83,7 @@ def fits(
 ) -> Callable[[int], bool]:
     """Whether a model can be made legal for the same target at another opset version.
 
-    Args:
-        source: the model.
-        target: where it is going.
-        settings: the other settings of the run.
-        refusals: what was refused at the target's own opset version; as long as that is, nothing else is looked at.
+    As long as what was refused at the target's own opset version is, nothing else is looked at.
     """
     trials = source.for_trials()
     refuses = _refusing(trials, target, settings, refusals) if refusals else lambda opset: False
@@ -151,22 +147,12 @@ def oldest_fitting(source: int, goal: int, fits: Callable[[int], bool]) -> int |
 
     Fitting is not monotone: an operator may change so that a version in between is the one that lacks something. So
     every version is tried, from the goal upward.
-
-    Args:
-        source: opset version of the model.
-        goal: opset version that it was refused for.
-        fits: whether the model can be made legal for an opset version.
     """
     return next((opset for opset in range(goal + 1, source + 1) if fits(opset)), None)
 
 
 def name_oldest_fitting(plan: Plan, fits: Callable[[int], bool]) -> Plan:
-    """The plan with the oldest fitting opset version in the hint of every refusal, if it refuses a downgrade.
-
-    Args:
-        plan: the result of a run.
-        fits: whether the same model can be made legal for another opset version.
-    """
+    """The plan with the oldest fitting opset version in the hint of every refusal, if it refuses a downgrade."""
     goal = plan.target.opset
     nodes_refused = any(refusal.operator for refusal in plan.refusals)
     if goal is None or goal >= plan.source_opset or not nodes_refused:

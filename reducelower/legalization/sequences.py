@@ -70,9 +70,6 @@ def may_be_taken_apart(model: ModelProto, opset: int) -> bool:
 def take_apart(model: ModelProto) -> Mended:
     """Let what reads sequences that are known read the tensors they are made of; makers that nothing reads go.
 
-    Args:
-        model: the model, changed in place.
-
     Returns:
         What was done.
     """

@@ -54,13 +54,7 @@ _MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dt
 
 
 def can_be_held(model: ModelProto, opset: int, base_dir: Path | None) -> bool:
-    """Whether a model has integers too narrow for an opset version, and all of them can be held in eight bits.
-
-    Args:
-        model: the model, with or without its weights.
-        opset: opset version it is going to.
-        base_dir: folder that external data are relative to; without it none are read.
-    """
+    """Whether a model has integers too narrow for an opset version, and all of them can be held in eight bits."""
     absent = _absent(opset)
     tensors = [tensor for graph in _graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
     if not tensors and not any(_names_type(node) in absent for node in walk(model.graph.node)):
@@ -71,11 +65,6 @@ def can_be_held(model: ModelProto, opset: int, base_dir: Path | None) -> bool:
 
 def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> Mended:
     """Hold the narrow integers of a model in eight bits, where `can_be_held` says so.
-
-    Args:
-        model: the model, changed in place.
-        opset: opset version it is going to.
-        base_dir: folder that external data are relative to.
 
     Returns:
         What was done.

@@ -297,10 +297,6 @@ def _element_types(values: Any) -> frozenset[int] | None:
 def leading_nodes(model: bytes, most: int) -> bytes | None:
     """The nodes of a serialized model, as bytes of a graph that holds nothing else, found without parsing the model.
 
-    Args:
-        model: a serialized ModelProto.
-        most: how many nodes are looked at.
-
     Returns:
         The nodes with which its graph begins; None where these are more, or the graph does not come early.
     """

@@ -14,13 +14,7 @@ __all__ = ["declare", "names_in", "objection"]
 
 
 def declare(graph: GraphProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
-    """State the declared types in a graph and in those inside it, so that inference goes on from them.
-
-    Args:
-        graph: changed in place.
-        element_types: element type (`TensorProto.DataType`) by value name.
-        ranks: number of dimensions by value name.
-    """
+    """State the declared types in a graph and in those inside it, so that inference goes on from them."""
     if not element_types and not ranks:
         return
     stated = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
@@ -48,10 +42,7 @@ def objection(model: ModelProto, element_types: Mapping[str, int], ranks: Mappin
     """What a model has against what is declared of its values, in a sentence; empty where nothing is.
 
     A name that graphs give to several values may be declared as long as one of them leaves it open, or is as declared.
-
-    Args:
-        model: its types as far as inference finds them, without what is declared.
-        element_types: as of `declare`, as are the ranks.
+    The model has types as far as inference finds them, without what is declared.
     """
     known = names_in(model)
     types = [(set(_defined_in(holder)), _types_in(holder)) for _, holder in bodies(model)]

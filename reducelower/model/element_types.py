@@ -37,11 +37,6 @@ _OF_CONSTANT = {
 def told_by(node: NodeProto, output: str, opset: int) -> Told:
     """What a node tells of the element type of one of its outputs.
 
-    Args:
-        node: the node, as it is written for the opset version.
-        output: the name of the output.
-        opset: opset version of the default domain.
-
     Returns:
         The element type (`TensorProto.DataType`), the inputs that have the same, or 0.
     """

@@ -26,12 +26,7 @@ class Names:
     """
 
     def __init__(self, source: Callable[[], ModelProto], serialized: bytes | None) -> None:
-        """Prepare to name what comes into a model.
-
-        Args:
-            source: gives the model as it was.
-            serialized: its bytes, where they are at hand.
-        """
+        """Prepare to name what comes into a model."""
         self._source = source
         self._serialized = serialized
         self._searched = 0
@@ -82,11 +77,6 @@ class Names:
 
     def claim(self, family: str, stem: bytes, tails: Collection[bytes]) -> bool:
         """Give out the names that a stem has with all of some tails of one family.
-
-        Args:
-            family: the family.
-            stem: a name of the model, in UTF-8.
-            tails: the tails, in UTF-8.
 
         Returns:
             False where one of them may have been given before; then none is given.

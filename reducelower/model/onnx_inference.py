@@ -53,12 +53,6 @@ def infer_shapes(
 ) -> ModelProto:
     """As `onnx.shape_inference.infer_shapes`, but that less may be found of nodes that could end the process.
 
-    Args:
-        model: the model.
-        check_type: whether types are held against those that operators take.
-        strict_mode: whether it is an error if inference objects to a node.
-        data_prop: whether the values of shapes are followed.
-
     Raises:
         onnx.shape_inference.InferenceError: where onnx's inference does.
         ValueError: the model takes more than 2 GiB.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from onnx import GraphProto, TensorProto, TypeProto
 
 from reducelower.model.wire import LENGTH, varint
@@ -21,8 +23,7 @@ def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
     """
     if not any(dim.dim_param.startswith(_MADE_UP) for dim in value_type.tensor_type.shape.dim):
         return value_type
-    kept = TypeProto()
-    kept.CopyFrom(value_type)
+    kept = deepcopy(value_type)
     for dim in kept.tensor_type.shape.dim:
         if dim.dim_param.startswith(_MADE_UP):
             dim.Clear()
@@ -43,9 +44,7 @@ def tensor_type(tensor: TensorProto) -> TypeProto:
 def entry(name: bytes, value_type: bytes) -> bytes:
     """The bytes of a GraphProto that states the type of one value and nothing else.
 
-    Args:
-        name: name of the value, in UTF-8.
-        value_type: its type, serialized, from `without_made_up_symbols`.
+    The name is in UTF-8, the type serialized, from `without_made_up_symbols`.
     """
     value = b"".join((bytes([_NAME]), varint(len(name)), name, bytes([_TYPE]), varint(len(value_type)), value_type))
     return _ENTRY + varint(len(value)) + value

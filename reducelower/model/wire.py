@@ -85,10 +85,7 @@ class Window:
     def fields(self, start: int, end: int, least: int = 0) -> Iterator[Field]:
         """The fields of the message in a range, in order.
 
-        Args:
-            start: where the message begins.
-            end: where it ends.
-            least: leave out fields whose value is shorter.
+        Fields whose value is shorter than `least` are left out.
 
         Raises:
             MalformedError: the range holds no message.

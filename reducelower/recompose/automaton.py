@@ -70,12 +70,6 @@ class Automaton:
     ) -> tuple[dict[str, State], Sequence[Sequence[int]]]:
         """Go through nodes in their order.
 
-        Args:
-            given: values that the inputs of the model tell.
-            op_types: the operator of each node.
-            inputs: what each reads.
-            outputs: what each yields.
-
         Returns:
             The state of each value, and by group the positions of the nodes that may yield the result of a form.
         """

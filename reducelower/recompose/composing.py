@@ -99,13 +99,6 @@ def compose(
 
     Where several forms overlap the largest is taken, from the results back. A value that is read elsewhere as well
     keeps its form from being taken, unless all that read it go.
-
-    Args:
-        scope: the graph.
-        surroundings: who yields and reads what there.
-        finder: finds the forms that are looked for.
-        group: which of its groups of forms to look for.
-        taken: positions of nodes that are spoken for.
     """
     accepted: list[Composed] = []
     refused: list[tuple[frozenset[int], Left]] = []

@@ -7,6 +7,7 @@ groups and axes that nothing else in a body is. So the form of any of them is kn
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
 from math import sqrt
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.api import legalize
 from reducelower.errors import ConversionError
@@ -96,10 +97,8 @@ class Expansions:
     def __init__(self, ops: Collection[str] | None, books: Iterable[Book], *, by_hand: bool) -> None:
         """Name the rules.
 
-        Args:
-            ops: operators to raise to; None means all.
-            books: rule books whose bodies are looked for; the first to have a form gives it its name.
-            by_hand: whether to look for what people write by hand for Reduce operators as well.
+        The first book to have a form gives it its name. By hand, forms are looked for that people write for Reduce
+        operators.
         """
         self._ops = ops
         self._books = [(book if isinstance(book, RuleBook) else load_book(book), False) for book in books]
@@ -233,8 +232,7 @@ def _with_count(book: RuleBook, rule: Rule, element_type: int) -> RuleBook:
     """The book to expand with: of a rule that states how many elements it adds up, one in which it states some."""
     if _COUNT not in rule.function.attribute:
         return book
-    function = FunctionProto()
-    function.CopyFrom(rule.function)
+    function = deepcopy(rule.function)
     function.attribute.remove(_COUNT)
     value = helper.make_tensor(_COUNT, element_type, (), [_NUMBER])
     function.attribute_proto.append(helper.make_attribute(_COUNT, value))

@@ -17,12 +17,6 @@ def joined(conversion: Plan, raising: Plan, converted: ModelProto, raised: Model
     """The plan that leads from what was converted to what was raised.
 
     A site of the conversion whose nodes went into an operator that was raised is part of that one's.
-
-    Args:
-        conversion: what was done first.
-        raising: what was done then.
-        converted: the model in between.
-        raised: the model at the end.
     """
     between, end = ({path: body.node for path, body in bodies(model)} for model in (converted, raised))
     paths = dict.fromkeys(site.graph for site in (*conversion.sites, *raising.sites))

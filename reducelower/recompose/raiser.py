@@ -29,13 +29,7 @@ class Raiser:
     """One run over one model."""
 
     def __init__(self, ground: Ground, expansions: Expansions, written: Sequence[Form]) -> None:
-        """Prepare a run.
-
-        Args:
-            ground: what all scopes share.
-            expansions: the forms that rules give.
-            written: the forms of normalizations and activations that are written by hand.
-        """
+        """Prepare a run."""
         self._ground = ground
         self._expansions = expansions
         self._written = written

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import deepcopy
 from operator import attrgetter
 from pathlib import Path
 
@@ -102,14 +103,6 @@ def raise_with_plan(
 ) -> Legalized:
     """Do as `raise_reductions`, and say what was folded where.
 
-    Args:
-        model: see `raise_reductions`, as all that follow the settings.
-        settings: what is constant, and what is declared of values that the model says nothing of.
-        ops: operators to raise to.
-        rules: rule books whose bodies are looked for.
-        by_hand: look for what people write by hand as well.
-        in_place: change and return the model itself rather than a copy.
-
     Returns:
         The model, and a plan with a site per composite operator; `reducelower.verify` takes the plan.
 
@@ -133,8 +126,7 @@ def raise_with_plan(
     if in_place:
         before = skeleton(model)
     else:
-        result = ModelProto()
-        result.CopyFrom(model)
+        result = deepcopy(model)
     ground = Ground(
         Names(lambda: result, None),
         Inference(lambda: before, lambda: _sole_type(before, as_it_is.source_opset)),
@@ -180,12 +172,7 @@ def _as_it_is(model: ModelProto) -> Plan:
 
 
 def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> Collection[str]:
-    """The operators that there are forms for.
-
-    Args:
-        rules: rule books whose bodies are looked for.
-        by_hand: whether what people write by hand is looked for as well.
-    """
+    """The operators that there are forms for."""
     known = {name for book in rules for name in raisable(Rules(book).book)}
     if not by_hand:
         return known

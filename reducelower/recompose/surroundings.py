@@ -83,9 +83,7 @@ class Surroundings:
     def __init__(self, scope: GraphScope, kinds: dict[Any, Kind]) -> None:
         """Look through the nodes of a graph or function body, and through what they hold.
 
-        Args:
-            scope: the graph or function body.
-            kinds: the kinds of nodes that are known at its opset version; new ones are added.
+        New kinds of nodes at its opset version are added to those that are known.
         """
         self._scope = scope
         self.nodes: Sequence[NodeProto] = list(scope.holder.node)

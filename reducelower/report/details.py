@@ -105,15 +105,7 @@ def describe_models(
     refusals: Sequence[Refusal],
     verification: Verification | None,
 ) -> Details:
-    """Gather what a report shows while the models are at hand; its size is bounded, that of the models is not.
-
-    Args:
-        before: the source model.
-        after: the converted model; None when there is none.
-        plan: what was done; None when the model was refused.
-        refusals: what could not be done.
-        verification: what its verification gave; None when there was none.
-    """
+    """Gather what a report shows while the models are at hand; its size is bounded, that of the models is not."""
     sites = plan.sites if plan is not None and after is not None else ()
     rewrites, numbers = _rewrites(before, after, sites, verification) if after is not None else ((), {})
     table = _table(before, sites, numbers, refusals, rewrites)

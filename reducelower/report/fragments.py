@@ -126,12 +126,7 @@ def _drawn(
 ) -> Fragment:
     """A picture of nodes.
 
-    Args:
-        nodes: the nodes.
-        constants: values that are written into the boxes that read them.
-        kinds: element types and shapes, by name.
-        wanted: what they are there for.
-        opset: opset version of the default domain.
+    Constants are written into the boxes that read them; what is wanted is what the nodes are there for.
     """
     held = dict(constants)
     for node in nodes:

@@ -65,9 +65,7 @@ class _Cell:
 def lay_out(nodes: Sequence[Node], gap: float) -> Layout:
     """Place nodes, each below those it reads.
 
-    Args:
-        nodes: every node after those that it reads.
-        gap: distance between layers.
+    Every node comes after those that it reads; the gap is the distance between layers.
     """
     by_key = {node.key: node for node in nodes}
     depth = _depths(nodes)

@@ -30,12 +30,7 @@ class _End:
 
 
 def draw(fragment: Fragment, title: str) -> Markup:
-    """The picture.
-
-    Args:
-        fragment: what to draw.
-        title: what it shows, for readers who do not see it.
-    """
+    """The picture."""
     producers = _producers(fragment)
     nodes = list(_nodes(fragment, producers))
     layout = lay_out(nodes, _GAP)

@@ -21,11 +21,7 @@ def of_site(site: SiteVerification) -> Markup | None:
 
 
 def draw(ulps: Sequence[int]) -> Markup:
-    """A bar per range of ULP distances.
-
-    Args:
-        ulps: the largest distance in each set of inputs; `INFINITE` gets a bar of its own.
-    """
+    """A bar per range of ULP distances."""
     finite = [distance for distance in ulps if distance != INFINITE]
     counts = [0] * (len(_BOUNDS) + 1)
     for distance in finite:

@@ -58,9 +58,7 @@ class Row:
 def heat(probed: Probed, *, reductions: bool) -> tuple[tuple[int, ...], tuple[Row, ...]]:
     """The opset versions probed, and a row for each operator.
 
-    Args:
-        probed: the results.
-        reductions: the Reduce operators; otherwise the operators that their replacements are made of.
+    Those are the Reduce operators, or else the operators that their replacements are made of.
     """
     counts: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for case, result in zip(probed.cases, probed.results, strict=True):

@@ -60,10 +60,6 @@ class Axes:
     def of(self, axis: int, rank: Callable[[], int]) -> list[int]:
         """The axes, from the first to the last, counted from the back; a single one as it is given.
 
-        Args:
-            axis: the operator's attribute, where it has one.
-            rank: asked for the rank of the data, where that matters.
-
         Raises:
             RuleError: the data has not got the axis.
         """
@@ -82,13 +78,7 @@ AXES = {"trailing_axes": Axes(), "single_axis": Axes(alone=True), "spatial_axes"
 
 
 def binding_type(function: FunctionProto, element_type: int, stash_type: int = TensorProto.FLOAT) -> int:
-    """The element type that the bindings of a function have: the data's, or the one that it casts the data to.
-
-    Args:
-        function: a rule's.
-        element_type: that of the data.
-        stash_type: the operator's attribute, which the function may cast its data to.
-    """
+    """The element type that the bindings of a function have: the data's, or the one that it casts the data to."""
     casts = (node for node in function.node if node.op_type == "Cast" and node.input[0] == function.input[0])
     is_cast = any(attribute.ref_attr_name == "stash_type" for node in casts for attribute in node.attribute)
     return stash_type if is_cast else element_type

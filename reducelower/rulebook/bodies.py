@@ -68,14 +68,8 @@ def instantiate_function(
 
     Values of the body get fresh names derived from the node's; attribute references take the node's attributes, the
     bound ones, or the schema's defaults. Constant nodes, and what is cast or rooted of them, become constants of the
-    graph around. The node's name, doc string and metadata go to the node that yields its first output.
-
-    Args:
-        function: the body; its inputs and outputs stand in the order of the operator's.
-        node: the node to replace.
-        scope: where the node stands.
-        opset: opset version the body is written for.
-        bound: attributes given by the engine rather than by the node.
+    graph around. The node's name, doc string and metadata go to the node that yields its first output. What the engine
+    rather than the node gives is bound.
     """
     attributes: dict[str, AttributeProto] = {}
     found = schema(node.op_type, opset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 
 from onnx import AttributeProto, FunctionProto, NodeProto, defs
@@ -67,8 +68,7 @@ def _overloads(source: Source, helpers: Helpers, seen: set[str]) -> set[str]:
 
 def _read_out(source: Source, helpers: Helpers) -> Source:
     body = _Body(source, helpers)
-    function = FunctionProto()
-    function.CopyFrom(source.function)
+    function = deepcopy(source.function)
     del function.node[:]
     function.node.extend(body.inlined(source, {}, {}, ()))
     function.attribute.extend(name for name in body.bindings if name not in function.attribute)
@@ -128,11 +128,8 @@ class _Body:
     ) -> Iterator[NodeProto]:
         """The nodes of a function, helpers written out.
 
-        Args:
-            source: the function.
-            names: what its values are called here, as far as that is settled; of a rule, nothing is.
-            attributes: what its attributes are here; of a rule, they are themselves.
-            stack: the helpers that lead here.
+        The names and attributes are what its values and attributes are called and are here, as far as that is settled;
+        the stack holds the helpers that lead here.
         """
         known = dict(names)
         for node in source.function.node:
@@ -197,8 +194,7 @@ class _Body:
     def _copy(
         self, node: NodeProto, names: dict[str, str], attributes: Mapping[str, AttributeProto], *, is_helper: bool
     ) -> NodeProto:
-        copy = NodeProto()
-        copy.CopyFrom(node)
+        copy = deepcopy(node)
         if not is_helper:
             return copy
         copy.input[:] = [names.get(name, name) for name in node.input]

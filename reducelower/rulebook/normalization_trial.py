@@ -28,12 +28,7 @@ def call_model(
 ) -> ModelProto:
     """A model whose only node calls a rule on inputs of open shapes.
 
-    Args:
-        rule: the rule.
-        element_type: that of the data.
-        values: what its first inputs are to be.
-        attributes: of the node, as far as the rule declares them.
-        axes: the next input, an initializer; None leaves it out.
+    The first inputs are to have these values; axes are the next one, an initializer, which None leaves out.
     """
     function = rule.function
     given = function.input[: len(values)]

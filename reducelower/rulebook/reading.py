@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -43,8 +44,7 @@ class Source:
 
     def written_for(self, overload: str) -> Source:
         """The same function with another overload."""
-        function = FunctionProto()
-        function.CopyFrom(self.function)
+        function = deepcopy(self.function)
         function.overload = overload
         return replace(self, function=function)
 
@@ -119,8 +119,7 @@ def complete_references(function: FunctionProto) -> FunctionProto:
     The text may leave it out (``keepdims: int = @keepdims`` in full); ONNX's checker asks for it. What the schemas do
     not know is left for validation to report.
     """
-    completed = FunctionProto()
-    completed.CopyFrom(function)
+    completed = deepcopy(function)
     opset = opset_of(function)
     for node in completed.node:
         for attribute in node.attribute:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -46,19 +47,13 @@ def simplified(
 ) -> Simplified:
     """Simplify the body of a function.
 
-    Args:
-        function: the function.
-        attributes: what its attributes are.
-        opset: opset version it is written for.
-        types: the element types of its inputs, each to be asked for; those that are absent are not among them.
-        outputs: those of its outputs that are wanted.
+    Only the inputs that are present have types, each to be asked for.
     """
     body = Simplified()
     known = dict(types)
     absent = set(function.input) - set(types)
     for node in function.node:
-        copy = NodeProto()
-        copy.CopyFrom(node)
+        copy = deepcopy(node)
         copy.input[:] = [body.same.get(name, name) for name in node.input]
         value = value_of_constants(copy, attributes, body.constants, known)
         if value is not None:

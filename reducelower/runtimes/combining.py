@@ -17,9 +17,6 @@ __all__ = ["combined"]
 def combined(runtimes: Sequence[Runtime]) -> Runtime:
     """The runtime that reads what all of them read and gets wrong what any of them does.
 
-    Args:
-        runtimes: one or more runtimes; the same one twice counts once.
-
     Raises:
         TargetError: there is no opset version that all of them read.
     """

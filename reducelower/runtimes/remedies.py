@@ -338,9 +338,7 @@ _ALTERED: Mapping[str, frozenset[str]] = {
 def alters(name: str, conditions: Iterable[str]) -> bool:
     """Whether a node may meet conditions of a fact no more once it is written otherwise, or what stands for it may not.
 
-    Args:
-        name: the remedy.
-        conditions: the names of what the fact asks for; none where it is true of the operator however it is written.
+    Without conditions the fact is true of the operator however it is written.
     """
     return name not in _ALTERED or not _ALTERED[name].isdisjoint(conditions)
 

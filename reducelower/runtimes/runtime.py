@@ -48,8 +48,7 @@ class Runtime:
     def misshapes(self, ranks: Iterable[int | None]) -> tuple[str, ...]:
         """What comes in another shape of outputs of these ranks, as sentences.
 
-        Args:
-            ranks: numbers of dimensions, None where nothing tells; not asked for where there is no such fact.
+        A rank is None where nothing tells it; ranks are not asked for where there is no such fact.
         """
         found = [fact for fact in self.facts if fact.outcome == "misshapen"]
         known = set(ranks) if found else set()

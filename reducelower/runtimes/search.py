@@ -73,12 +73,7 @@ class Misfit:
         return Misfit(tuple(fact for fact in self.facts if fact.outcome != "overflows"), self.unknown)
 
     def refusal(self, runtime: Runtime, reasons: Sequence[str]) -> RefusedError:
-        """What to raise where no way out works.
-
-        Args:
-            runtime: the runtime.
-            reasons: why each way that was tried does not work.
-        """
+        """What to raise where no way out works."""
         if not self.facts and self.unknown is not None:
             return self.unknown
         last = f"; the last way tried was {reasons[-1]}" if reasons else ""

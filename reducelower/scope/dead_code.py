@@ -28,11 +28,7 @@ _NAME = attrgetter("name")
 
 
 def remove_unused(edits: Sequence[Edited]) -> None:
-    """Remove constants that rewritten nodes read and nothing reads any more, and what only they were computed from.
-
-    Args:
-        edits: every graph and function body of the model; the main graph first.
-    """
+    """Remove constants that rewritten nodes read and nothing reads any more, and what only they were computed from."""
     by_scope = {edit.scope: edit for edit in edits}
     wanted = {home: home.released - home.inputs for home in by_scope if home.released}
     computed = {(home, name) for home, names in wanted.items() for name in home.folded & names}
@@ -124,10 +120,7 @@ def _read(edit: Edited) -> Iterator[str]:
 def remove_named(values: Any, names: Collection[str], places: Mapping[str, int] | None = None) -> None:
     """Remove those messages of a repeated field that bear some names.
 
-    Args:
-        values: the field.
-        names: the names.
-        places: where the messages stand, by name, if that is known; of like names the last.
+    Places, if they are known, tell where the messages stand, by name; of like names the last.
     """
     if places is None or len(places) < len(values):
         count = sum(map(names.__contains__, map(_NAME, values))) if names else 0

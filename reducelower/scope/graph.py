@@ -7,6 +7,7 @@ they ask a `Scope`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
 from itertools import count
 from math import prod
@@ -536,8 +537,7 @@ class GraphScope:
 
     def adopt_constant(self, name: str, tensor: TensorProto) -> None:
         """Let an initializer or Constant node that is added hold a value, under a name; the scope knows it then."""
-        kept = TensorProto()
-        kept.CopyFrom(tensor)
+        kept = deepcopy(tensor)
         kept.name = name
         self._adopted[name] = kept
         self._constants.pop(name, None)

@@ -7,6 +7,7 @@ value is called, and what a rule writes is the same for every node about which i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from copy import deepcopy
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -118,10 +119,8 @@ class NodeScope(Scope):
     def __init__(self, graph: GraphScope, operands: Mapping[str, tuple[int, str]] | None) -> None:
         """Open the scope of a node.
 
-        Args:
-            graph: where it stands.
-            operands: number and name of each operand, by the blank that stands for it in the node; None where the
-                node uses the names of the model, as one that holds graphs does.
+        Each operand has a number and a name, by the blank that stands for it in the node. None are given where the node
+        uses the names of the model, as one that holds graphs does.
         """
         self.graph = graph
         self.opset = graph.opset
@@ -300,8 +299,7 @@ class NodeScope(Scope):
         if self._operands is None:
             self.graph.adopt_constant(name, tensor)
         else:
-            kept = TensorProto()
-            kept.CopyFrom(tensor)
+            kept = deepcopy(tensor)
             self.adopted.append((self._number(name), kept))
 
     def check_constant(self, tensor: TensorProto) -> None:

@@ -66,9 +66,7 @@ class Memo:
     def __init__(self, memory: Memory, *, remembers: bool = True) -> None:
         """Begin with what is known.
 
-        Args:
-            memory: what runs of this kind learned before.
-            remembers: whether what is learned is kept; without that every node is worked out by itself.
+        What is learned is added only where it `remembers`; without that every node is worked out by itself.
         """
         self.doubts: list[str] = []
         self.foreign: set[tuple[str, str]] = set()
@@ -87,10 +85,7 @@ class Memo:
     def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
         """Do what is known to nodes of one graph or function body.
 
-        Args:
-            stage: what is being done; each stage has a memory of its own.
-            edit: the graph, and what becomes of its nodes.
-            nodes: positions and bytes of nodes that nobody has edited since.
+        Each stage has a memory of its own; nobody has edited the nodes since their bytes were taken.
 
         Yields:
             Position and names of every other node; `learn` may be told of one before the next is asked for.
@@ -145,15 +140,7 @@ class Memo:
                 self.put(outcome, edit, index, read)
 
     def learn(self, stage: str, graph: GraphScope, read: ReadNode, scope: NodeScope | None, outcome: Outcome) -> None:
-        """Take up what became of a node.
-
-        Args:
-            stage: what was being done.
-            graph: where the node stands.
-            read: the node.
-            scope: what was asked about it; None where nothing was.
-            outcome: what became of it.
-        """
+        """Take up what became of a node."""
         if not self._remembers or not (scope is None or scope.is_repeatable):
             return
         place: dict[Any, Any] = self._known_in(stage, graph).setdefault(read.signature, {})

@@ -50,8 +50,7 @@ _lock = Lock()
 def kept(kind: Hashable) -> Iterator[Memory]:
     """What is kept for runs of a kind, for as long as one runs.
 
-    Args:
-        kind: all that decides what becomes of nodes, beside what is asked about them; None where nothing is kept.
+    The kind is all that decides what becomes of nodes, beside what is asked about them; None where nothing is kept.
     """
     with _lock:
         memory = _kept.pop(kind, None) or Memory()

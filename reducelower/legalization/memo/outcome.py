@@ -104,13 +104,7 @@ class Outcome:
         return [name for node in self.nodes or () for name in node.output if name in derived]
 
     def alone(self, opset: int, given: tuple[Described | None, ...], values: Values) -> Alone:
-        """What inference says of the nodes by themselves, see `alone`.
-
-        Args:
-            opset: opset version of the target.
-            given: what is known of the operands; None for one of which nothing is.
-            values: the values that have numbers there.
-        """
+        """What inference says of the nodes by themselves, see `alone`."""
         found = self._alone.get(given)
         if found is None:
             if len(self._alone) >= _TYPES_KEPT:

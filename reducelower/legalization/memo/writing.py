@@ -95,11 +95,7 @@ class Writing:
     def __init__(self, outcome: Outcome, graph: GraphScope, read: ReadNode, doubts: list[str]) -> None:
         """Prepare to write, and add what the nodes read to the graph.
 
-        Args:
-            outcome: what became of a node.
-            graph: where the nodes stand that it is written for.
-            read: the first of them.
-            doubts: where its operator is noted if inference objects to what is written.
+        `read` is the first node that it is written for; `doubts` is where its operator is noted if inference objects.
         """
         self.outcome = outcome
         self._graph = graph
@@ -274,9 +270,6 @@ class Writing:
 
     def text(self, lengths: tuple[int, ...]) -> _Text:
         """What stands in the place of nodes whose names have some lengths, as a format.
-
-        Args:
-            lengths: the bytes of each operand, of the name, and of the marks.
 
         Returns:
             The format, for nodes as they stand in a GraphProto or, for one changed in place, the node itself; and what
