@@ -23,13 +23,7 @@ __all__ = ["reads_and_yields_one_type", "sole_element_type"]
 
 
 def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | None:
-    """The element type of every value that the nodes of a graph yield; None where there may be several.
-
-    Args:
-        graph: the main graph of a model; its nodes are not looked at.
-        census: the census of the model.
-        opset: opset version its nodes are written for.
-    """
+    """The element type of every value that the nodes of a graph yield; None where there may be several."""
     operators = set(census.operators)
     if not census.is_plain or not operators.isdisjoint(HOLDING_GRAPHS):
         return None
