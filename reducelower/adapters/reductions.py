@@ -126,9 +126,7 @@ def elementwise(node: NodeProto, scope: Scope) -> list[NodeProto]:
     """The nodes that do what is left of a Reduce node where no axis is reduced, written for opset 13."""
     op_type = ELEMENTWISE[node.op_type]
     data, output = node.input[0], node.output[0]
-    for name in node.input[1:]:
-        if name:
-            scope.release(name)
+    scope.release(*node.input[1:])
     if op_type == "Log" and scope.element_type(data) in _INTEGERS:
         # Log takes floats only; the reduction of integers computes in double and truncates.
         stem = node.name or output

@@ -17,36 +17,11 @@ __all__ = ["BROADCASTING", "Features", "given_axes"]
 
 BROADCASTING = frozenset(
     {
-        *(
-            "Add",
-            "And",
-            "BitShift",
-            "BitwiseAnd",
-            "BitwiseOr",
-            "BitwiseXor",
-            "Div",
-            "Equal",
-            "Greater",
-            "GreaterOrEqual",
-        ),
-        *(
-            "Less",
-            "LessOrEqual",
-            "Max",
-            "Mean",
-            "Min",
-            "Mod",
-            "Mul",
-            "Or",
-            "PRelu",
-            "Pow",
-            "Sub",
-            "Sum",
-            "Where",
-            "Xor",
-        ),
+        "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",
+        "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub",
+        "Sum", "Where", "Xor",
     }
-)
+)  # fmt: skip
 """Operators whose operands are spread over the result where they are smaller."""
 
 
@@ -200,6 +175,12 @@ class Features:
         if own is None or goal is None or all(size == 1 for size in own):
             return False
         return len(own) != len(goal) or any(size == 1 != wanted for size, wanted in zip(own, goal, strict=True))
+
+    @property
+    def reads_nothing(self) -> bool:
+        """Whether the node reads no values, so that none can overflow."""
+        shape = self._scope.shape(self._node.input[0]) if self._node.input else None
+        return shape is not None and 0 in shape
 
     @property
     def no_values(self) -> bool:

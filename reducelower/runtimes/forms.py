@@ -70,7 +70,7 @@ def _reshape(node: NodeProto, scope: Scope) -> Written | None:
         return None
     body = Writer(node, scope)
     shape = body.integers([-1 if size is None else size for size in sizes], "shape")
-    _release_rest(node, scope)
+    scope.release(*node.input[1:])
     return body.yields("Reshape", node.input[0], shape), _OPSET
 
 
@@ -81,7 +81,7 @@ def _times_ones(node: NodeProto, scope: Scope) -> Written | None:
         return None
     body = Writer(node, scope)
     ones = body.constant(np.ones(tuple(map(int, sizes))), element_type, "ones")
-    _release_rest(node, scope)
+    scope.release(*node.input[1:])
     return body.yields("Mul", node.input[0], ones), _OPSET
 
 
@@ -108,7 +108,7 @@ def _slice_each(node: NodeProto, scope: Scope) -> Written | None:
         )
         for number, at in enumerate(map(int, indices))
     ]
-    _release_rest(node, scope)
+    scope.release(*node.input[1:])
     return body.yields("Concat", *parts, axis=axis), _OPSET
 
 
@@ -160,12 +160,6 @@ def _leave_defaults_out(node: NodeProto, scope: Scope) -> Written | None:
 
 def _bytes(attribute: AttributeProto) -> bytes:
     return attribute.SerializeToString(deterministic=True)
-
-
-def _release_rest(node: NodeProto, scope: Scope) -> None:
-    for name in node.input[1:]:
-        if name:
-            scope.release(name)
 
 
 FORMS: Mapping[str, Mapping[str, Remedy]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -31,21 +32,8 @@ _Cut: TypeAlias = Callable[[str, int, int, Writer], "list[str]"]
 """Cuts a value along an axis into parts of one."""
 
 
-def _by_split(node: NodeProto, scope: Scope) -> Written | None:
-    """Split along each axis and multiply the parts, in their order, as kernels do."""
-    return _product(node, scope, _split)
-
-
-def _by_slice(node: NodeProto, scope: Scope) -> Written | None:
-    """Slice along each axis and multiply the parts, in their order."""
-    return _product(node, scope, _slices)
-
-
-PRODUCTS: Mapping[str, Remedy] = {"product by Split and Mul": _by_split, "product by Slice and Mul": _by_slice}
-"""Ways to write a product out, tried after all that keeps it one node."""
-
-
-def _product(node: NodeProto, scope: Scope, cut: _Cut) -> Written | None:
+def _product(node: NodeProto, scope: Scope, *, cut: _Cut) -> Written | None:
+    """Cut along each axis and multiply the parts, in their order, as kernels do."""
     if node.op_type != "ReduceProd" or scope.needed_element_type(node.input[0]) in _ROUNDED_EACH_TIME:
         return None
     given = given_axes(node, scope)
@@ -62,9 +50,7 @@ def _product(node: NodeProto, scope: Scope, cut: _Cut) -> Written | None:
             data, *others = cut(data, axis, count, body)
             for part in others:
                 data = body.add("Mul", data, part, tail=f"product_{axis}")
-    for name in node.input[1:]:
-        if name:
-            scope.release(name)
+    scope.release(*node.input[1:])
     if value_of(node, "keepdims", 1):
         return body.yields_value(data), _OPSET
     return body.yields("Squeeze", data, body.integers(axes, "axes")), _OPSET
@@ -102,3 +88,10 @@ def _slices(data: str, axis: int, count: int, body: Writer) -> list[str]:
     along = body.number(axis)
     places = [body.number(place) for place in range(count + 1)]
     return [body.add("Slice", data, places[at], places[at + 1], along, tail=f"part_{axis}_{at}") for at in range(count)]
+
+
+PRODUCTS: Mapping[str, Remedy] = {
+    "product by Split and Mul": partial(_product, cut=_split),
+    "product by Slice and Mul": partial(_product, cut=_slices),
+}
+"""Ways to write a product out, tried after all that keeps it one node."""

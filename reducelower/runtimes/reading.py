@@ -109,12 +109,8 @@ def load_runtime(name: str | os.PathLike[str]) -> Runtime:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
         raise TargetError(f"cannot be read: {reason}", str(path)) from None
-    return _cached(content, str(path) if base.endswith(SUFFIX) else base, str(path.parent), version if at else None)
-
-
-@cache
-def _cached(content: str, source: str, folder: str, version: str | None) -> Runtime:
-    return read_runtime(content, source, folder=folder, version=version)
+    source = str(path) if base.endswith(SUFFIX) else base
+    return _read_once(content, source, folder=str(path.parent), version=version if at else None)
 
 
 def read_runtime(
@@ -141,6 +137,9 @@ def read_runtime(
     if any(fact.versions for fact in runtime.facts):
         raise TargetError("is missing; facts about versions ask which one this is", source, "runtime.version")
     return runtime
+
+
+_read_once = cache(read_runtime)
 
 
 @cache

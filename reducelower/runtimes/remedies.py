@@ -8,6 +8,7 @@ the next where one of them will not do either.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -97,9 +98,7 @@ class _Reduction:
 
     def alone(self, *made: NodeProto) -> Written:
         """The nodes in place of the node, whose own axes are no longer read."""
-        for name in self.node.input[1:]:
-            if name:
-                self.scope.release(name)
+        self.scope.release(*self.node.input[1:])
         copy_marks(self.node, made[-1])
         return list(made), _OPSET
 
@@ -168,22 +167,8 @@ def _list_axes(node: NodeProto, scope: Scope) -> Written | None:
     return reduction.alone(reduction.written(node.input[0], node.output[0], axes, reduction.keepdims))
 
 
-def _squeeze(node: NodeProto, scope: Scope) -> Written | None:
-    """Keep the reduced dimensions, and take them away after."""
-    return _change_dimensions(node, scope, keepdims=1, last="Squeeze")
-
-
-def _reshape(node: NodeProto, scope: Scope) -> Written | None:
-    """Keep the reduced dimensions where that is all of them, and make a scalar of the result after."""
-    return _change_dimensions(node, scope, keepdims=1, last="Reshape")
-
-
-def _unsqueeze(node: NodeProto, scope: Scope) -> Written | None:
-    """Drop the reduced dimensions, and bring them back after."""
-    return _change_dimensions(node, scope, keepdims=0, last="Unsqueeze")
-
-
 def _change_dimensions(node: NodeProto, scope: Scope, *, keepdims: int, last: str) -> Written | None:
+    """Keep the reduced dimensions and take them away after, all of them by Reshape; or drop and bring them back."""
     reduction = _Reduction(node, scope)
     if reduction.reduces_nothing or reduction.keepdims == keepdims:
         return None
@@ -310,9 +295,9 @@ REMEDIES: Mapping[str, Remedy] = {
     "its elementwise step": _reduce_nothing,
     "axes left out": _leave_axes_out,
     "axes listed": _list_axes,
-    "Squeeze after it": _squeeze,
-    "Reshape after it": _reshape,
-    "Unsqueeze after it": _unsqueeze,
+    "Squeeze after it": partial(_change_dimensions, keepdims=1, last="Squeeze"),
+    "Reshape after it": partial(_change_dimensions, keepdims=1, last="Reshape"),
+    "Unsqueeze after it": partial(_change_dimensions, keepdims=0, last="Unsqueeze"),
     "one axis a node": _one_by_one,
 }
 """How else a reduction can be written with the same operator, in the order in which it is tried."""

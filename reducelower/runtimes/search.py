@@ -106,19 +106,13 @@ def misfit(node: NodeProto, scope: Scope, facts: Sequence[Fact]) -> Misfit | Non
     unknown = None
     for fact in facts:
         try:
-            if fact.when.matches(features) and not (fact.outcome == "overflows" and _is_empty(node, scope)):
+            if fact.when.matches(features) and not (fact.outcome == "overflows" and features.reads_nothing):
                 found.append(fact)
         except RefusedError as refused:
             # Of other operators what is not known is taken to be right: an element type that nothing states comes from
             # an operator of another domain, and every node behind it would be refused.
             unknown = refused if node.op_type in REDUCTIONS else None
     return Misfit(tuple(found), unknown) if found or unknown is not None else None
-
-
-def _is_empty(node: NodeProto, scope: Scope) -> bool:
-    """Whether the node reads no values, so that none can overflow."""
-    shape = scope.shape(node.input[0]) if node.input else None
-    return shape is not None and 0 in shape
 
 
 def ways_out(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:

@@ -9,7 +9,7 @@ as tomllib.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
 from functools import cache
 from types import NoneType, UnionType
@@ -56,7 +56,7 @@ def structure(kind: type[Made], table: Mapping[str, Any], source: str, place: st
         where = _inside(place, key)
         if key in table:
             found[field.name] = _value(types[field.name], table[key], source, where)
-        elif _is_required(field):
+        elif field.default is field.default_factory is MISSING:
             raise TargetError("; ".join(["is missing", *filter(None, [field.metadata.get(HINT)])]), source, where)
     try:
         return kind(**found)
@@ -73,10 +73,6 @@ def _inside(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
 
 
-def _is_required(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
-
-
 def _value(kind: Any, given: Any, source: str, place: str) -> Any:
     check = None
     if get_origin(kind) in (Union, UnionType):
@@ -88,7 +84,9 @@ def _value(kind: Any, given: Any, source: str, place: str) -> Any:
         return structure(kind, given, source, place)  # type: ignore[arg-type]
     origin = get_origin(kind)
     if origin is Literal:
-        return _one_of(get_args(kind), given, source, place)
+        if given not in get_args(kind):
+            raise TargetError(f"is {given!r}; it must be one of {', '.join(get_args(kind))}", source, place)
+        return given
     if origin is tuple:
         return _each(get_args(kind)[0], given, source, place)
     if origin is dict:
@@ -111,12 +109,6 @@ def _each(kind: Any, given: Any, source: str, place: str) -> tuple[Any, ...]:
     if not isinstance(given, list) or not all(isinstance(value, dict) for value in given):
         raise TargetError(f"is {given!r}; it must be a list of tables", source, place)
     return tuple(_value(kind, value, source, f"{place} {number}") for number, value in enumerate(given, 1))
-
-
-def _one_of(known: tuple[Any, ...], given: Any, source: str, place: str) -> Any:
-    if given not in known:
-        raise TargetError(f"is {given!r}; it must be one of {', '.join(known)}", source, place)
-    return given
 
 
 def _parsed(kind: Any, given: Any, source: str, place: str) -> Any:

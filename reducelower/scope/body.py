@@ -161,10 +161,9 @@ class _Inside(Scope):
         """Let the graph around state the type of a value."""
         self.node_scope.state_type(name)
 
-    def release(self, name: str) -> None:
-        """Note that a constant of the graph around is no longer read."""
-        if not self.defines(name):
-            self.parent.release(name)
+    def release(self, *names: str) -> None:
+        """Note that constants of the graph around are no longer read."""
+        self.parent.release(*(name for name in names if not self.defines(name)))
 
 
 class BodyScope(_Inside):

@@ -159,34 +159,35 @@ class NodeScope(Scope):
             self.trail[key] = question(self.graph, real)
         return self.trail[key]
 
-    def _is_own(self, name: str) -> bool:
+    def is_new(self, name: str) -> bool:
+        """Whether a value was brought in by a rule."""
         return name in self._made or name in self.added
 
     # Questions
 
     def constant(self, name: str) -> Array | None:
         """The value of a constant."""
-        if self._is_own(name):
+        if self.is_new(name):
             return self.added[name].value if name in self.added else None
         return self.graph.ground.values[self._ask(GraphScope.constant_number, name)]
 
     def reference(self, name: str) -> AttributeProto | None:
         """The attribute of the function that a Constant node yields."""
-        if self._is_own(name):
+        if self.is_new(name):
             return self.added[name].attribute if name in self.added else None
         found = self._ask(GraphScope.reference, name)
         return AttributeProto.FromString(found) if found else None
 
     def type(self, name: str) -> TypeProto | None:
         """The type of a value."""
-        if self._is_own(name):
+        if self.is_new(name):
             return self.added[name].type if name in self.added else None
         found = self._ask(GraphScope.type_bytes, name)
         return None if found is None else TypeProto.FromString(found)
 
     def type_string(self, name: str) -> str | None:
         """The type of a value as schemas spell it."""
-        if self._is_own(name):
+        if self.is_new(name):
             found = self.element_type(name)
             return None if found is None else f"tensor({element_type_name(found)})"
         return self._ask(GraphScope.type_string, name)  # type: ignore[no-any-return]
@@ -195,7 +196,7 @@ class NodeScope(Scope):
         """The element type of a tensor."""
         if name in self._declared:
             return self._declared[name]
-        if self._is_own(name):
+        if self.is_new(name):
             return (self.added[name].type.tensor_type.elem_type or None) if name in self.added else None
         return self._ask(GraphScope.element_type, name)  # type: ignore[no-any-return]
 
@@ -203,38 +204,38 @@ class NodeScope(Scope):
         """The element type that a rule or the user declared of a value; None if nobody did."""
         if name in self._declared:
             return self._declared[name]
-        if self._is_own(name) or not self.graph.ground.element_types:
+        if self.is_new(name) or not self.graph.ground.element_types:
             return None
         return self._ask(GraphScope.declared_element_type, name)  # type: ignore[no-any-return]
 
     def declared_rank(self, name: str) -> int | None:
         """The rank that the user declared of a value; None if none."""
-        if self._is_own(name) or not self.graph.ground.ranks:
+        if self.is_new(name) or not self.graph.ground.ranks:
             return None
         return self._ask(GraphScope.declared_rank, name)  # type: ignore[no-any-return]
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor."""
-        if self._is_own(name):
+        if self.is_new(name):
             return self.added[name].shape if name in self.added else None
         return self._ask(GraphScope.shape, name)  # type: ignore[no-any-return]
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor."""
-        if self._is_own(name):
+        if self.is_new(name):
             return len(self.added[name].shape) if name in self.added else None
         return self._ask(GraphScope.rank, name)  # type: ignore[no-any-return]
 
     def written_as(self, name: str) -> str:
         """How a value is defined."""
-        if self._is_own(name):
+        if self.is_new(name):
             is_initializer = name in self.added and self.added[name].value is not None and self._writes_initializers()
             return "initializer" if is_initializer else "constant" if name in self.added else "dynamic"
         return self._ask(GraphScope.written_as, name)  # type: ignore[no-any-return]
 
     def made_by(self, name: str) -> str:
         """The operator that yields a value."""
-        return "" if self._is_own(name) else self._ask(GraphScope.made_by, name)
+        return "" if self.is_new(name) else self._ask(GraphScope.made_by, name)
 
     def is_read(self, name: str) -> bool:
         """Whether anything reads a value."""
@@ -242,7 +243,7 @@ class NodeScope(Scope):
 
     def is_handed_by_callers(self, name: str) -> bool:
         """Whether a value is an input of the function around."""
-        return not self._is_own(name) and bool(self._ask(GraphScope.is_handed_by_callers, name))
+        return not self.is_new(name) and bool(self._ask(GraphScope.is_handed_by_callers, name))
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of the node; such nodes use the names of the model."""
@@ -322,7 +323,7 @@ class NodeScope(Scope):
 
     def state_type(self, name: str) -> None:
         """Let the graph state the type of a value; a function states none."""
-        if not self.graph.is_graph or self._is_own(name):
+        if not self.graph.is_graph or self.is_new(name):
             return
         found = self._ask(GraphScope.type_bytes, name)
         if found is not None and self._operands is None:
@@ -330,18 +331,13 @@ class NodeScope(Scope):
         elif found is not None:
             self.stated.append((self._number(name), found))
 
-    def release(self, name: str) -> None:
-        """Note that the node no longer reads a constant; an operand that is absent is none."""
-        if not name or self._is_own(name):
-            return
-        if self._operands is None:
-            self.graph.release(name)
-        else:
-            self.released.append(self._number(name))
-
-    def is_new(self, name: str) -> bool:
-        """Whether a value was brought in by a rule."""
-        return self._is_own(name)
+    def release(self, *names: str) -> None:
+        """Note that the node no longer reads constants; an operand that is absent is none."""
+        for name in names:
+            if name and not self.is_new(name) and self._operands is None:
+                self.graph.release(name)
+            elif name and not self.is_new(name):
+                self.released.append(self._number(name))
 
     def _number(self, name: str) -> int:
         assert self._operands is not None

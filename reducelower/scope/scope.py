@@ -195,5 +195,5 @@ class Scope(ABC):
         """
 
     @abstractmethod
-    def release(self, name: str) -> None:
-        """Note that the node no longer reads a constant, which may go if nothing else reads it."""
+    def release(self, *names: str) -> None:
+        """Note that the node no longer reads constants, which may go if nothing else reads them; names may be empty."""

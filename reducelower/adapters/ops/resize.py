@@ -120,9 +120,7 @@ def _written_out(node: NodeProto, scope: Scope, reason: str) -> list[NodeProto]:
         if rank is None or scope.target_opset < 9 or not _plain(node) or not can_interpolate_at_run_time(node):
             raise RefusedError(reason, "give its data and result fixed sizes, so that it can be written out")
         return interpolate_at_run_time(node, scope, _changing(node, scope, scales, sizes, rank), scales, sizes)
-    for name in node.input[1:]:
-        if name:
-            scope.release(name)
+    scope.release(*node.input[1:])
     return interpolate(node, scope, axes)
 
 

@@ -118,8 +118,7 @@ def _raise_tile(node: NodeProto, scope: Scope) -> Outcome:
         raise RefusedError("its repeats are computed at run time, and opset 6 takes them another way")
     repeats = np.ones(scope.needed_rank(node.input[0]), np.int64)
     repeats[int(axis.reshape(-1)[0])] = int(tiles.reshape(-1)[0])
-    for name in node.input[1:]:
-        scope.release(name)
+    scope.release(*node.input[1:])
     del node.input[1:]
     node.input.append(scope.add_constant(repeats, "repeats"))
     return None
