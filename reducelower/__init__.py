@@ -44,24 +44,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "ConversionError": "reducelower.errors",
-    "Plan": "reducelower.plan",
-    "Refusal": "reducelower.errors",
-    "Repaired": "reducelower.legalization.repair",
-    "Runtime": "reducelower.runtimes",
-    "Site": "reducelower.plan",
-    "Target": "reducelower.options",
-    "Verification": "reducelower.verification",
-    "check": "reducelower.api",
-    "convert_bytes": "reducelower.api",
-    "convert_version": "reducelower.api",
-    "expand": "reducelower.api",
-    "expand_bytes": "reducelower.api",
-    "legalize": "reducelower.api",
-    "load_runtime": "reducelower.runtimes",
-    "raise_reductions": "reducelower.recompose",
-    "repair": "reducelower.legalization.repair",
-    "verify": "reducelower.verification",
+    **dict.fromkeys(("check", "convert_bytes", "convert_version", "expand", "expand_bytes", "legalize"), "api"),
+    **dict.fromkeys(("ConversionError", "Refusal"), "errors"),
+    **dict.fromkeys(("Plan", "Site"), "plan"),
+    **dict.fromkeys(("Repaired", "repair"), "legalization.repair"),
+    **dict.fromkeys(("Runtime", "load_runtime"), "runtimes"),
+    **dict.fromkeys(("Verification", "verify"), "verification"),
+    "Target": "options",
+    "raise_reductions": "recompose",
 }
 
 
@@ -73,7 +63,7 @@ def __getattr__(name: str) -> Any:
         return import_module("reducelower.ir")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    value = getattr(import_module(f"reducelower.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

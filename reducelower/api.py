@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from onnx import ModelProto
 
@@ -29,7 +28,6 @@ __all__ = [
     "convert_version",
     "expand",
     "expand_bytes",
-    "expansion",
     "legalize",
     "legalized",
 ]
@@ -41,6 +39,34 @@ class Legalized:
 
     model: ModelProto
     plan: Plan
+
+
+def _settings(
+    target: Target,
+    rules: Book,
+    ir_version: IrVersion,
+    freeze_defaults: bool,
+    element_types: Mapping[str, str] | None,
+    ranks: Mapping[str, int] | None,
+    base_dir: str | os.PathLike[str] | None,
+    validate: bool = True,
+) -> Settings:
+    """The settings that a caller asks for, checked."""
+    check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks, base_dir=base_dir)
+    return Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate)
+
+
+def _version(target_version: int, without: Iterable[str], without_types: Iterable[str]) -> Target:
+    """The target of a conversion, its parts checked by the names that a caller has for them."""
+    check_arguments(target_version=target_version, without=without, without_types=without_types)
+    return Target(target_version, frozenset(without), frozenset(without_types))
+
+
+def _expansion(ops: Iterable[str] | None, rules: Book, without_types: Iterable[str]) -> Target:
+    """The target of an expansion, its parts checked."""
+    check_arguments(ops=ops, rules=rules, without_types=without_types)
+    names = Rules(rules).book.reductions if ops is None else ops
+    return Target(None, frozenset(names), frozenset(without_types))
 
 
 def legalize(
@@ -89,10 +115,9 @@ def legalize(
         >>> made.plan
         Plan(opset 18 -> 13, IR version 8 -> 7: 1 node rewritten, 0 unchanged)
     """
-    check_arguments(target=target, model=model, rules=rules, ir_version=ir_version)
-    check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
-    settings = Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate)
-    made = _legalize(model, target, settings, in_place=in_place, report=True)
+    check_arguments(target=target, model=model)
+    settings = _settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate)
+    made = _legalize(model, settings, in_place=in_place, report=True)
     return replace(made, plan=with_missing_kernels(made.plan, made.model))
 
 
@@ -145,11 +170,10 @@ def convert_version(
         >>> older.opset_import[0].version, older.ir_version
         (13, 7)
     """
-    check_arguments(model=model, target_version=target_version, without=without, without_types=without_types)
-    check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks, base_dir=base_dir)
-    target = Target(target_version, frozenset(without), frozenset(without_types))
-    settings = Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate)
-    return _legalize(model, target, settings, in_place=in_place, report=False).model
+    check_arguments(model=model)
+    target = _version(target_version, without, without_types)
+    settings = _settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate)
+    return _legalize(model, settings, in_place=in_place).model
 
 
 def expand(
@@ -194,20 +218,10 @@ def expand(
         >>> [node.op_type for node in reducelower.expand(model, rules="core").graph.node][:2]
         ['Abs', 'ReduceMax']
     """
-    check_arguments(model=model, ops=ops, rules=rules, without_types=without_types)
-    check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
-    target, settings = expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
-    settings = replace(settings, validate=validate)
-    return _legalize(model, target, settings, in_place=in_place, report=False).model
-
-
-def expansion(
-    ops: Iterable[str] | None, rules: Book, without_types: Iterable[str], *others: Any
-) -> tuple[Target, Settings]:
-    """The target and the settings of an expansion; `others` are the settings behind the IR version."""
-    names = Rules(rules).book.reductions if ops is None else ops
-    target = Target(None, frozenset(names), frozenset(without_types))
-    return target, Settings(target, rules, "keep", *others)
+    check_arguments(model=model)
+    target = _expansion(ops, rules, without_types)
+    settings = _settings(target, rules, "keep", freeze_defaults, element_types, ranks, base_dir, validate)
+    return _legalize(model, settings, in_place=in_place).model
 
 
 def convert_bytes(
@@ -252,11 +266,10 @@ def convert_bytes(
         >>> onnx.load_from_string(older).opset_import[0].version
         13
     """
-    check_arguments(serialized=serialized, target_version=target_version, without=without, without_types=without_types)
-    check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks, base_dir=base_dir)
-    target = Target(target_version, frozenset(without), frozenset(without_types))
-    settings = Settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate=validate)
-    return legalized(Document.of_bytes(serialized), target, settings, report=False)[0].data
+    check_arguments(serialized=serialized)
+    target = _version(target_version, without, without_types)
+    settings = _settings(target, rules, ir_version, freeze_defaults, element_types, ranks, base_dir, validate)
+    return legalized(Document.of_bytes(serialized), settings)[0].data
 
 
 def expand_bytes(
@@ -293,11 +306,10 @@ def expand_bytes(
         >>> [node.op_type for node in onnx.load_from_string(made).graph.node]
         ['Abs', 'ReduceSum']
     """
-    check_arguments(serialized=serialized, ops=ops, rules=rules, without_types=without_types)
-    check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
-    target, settings = expansion(ops, rules, without_types, freeze_defaults, element_types, ranks, base_dir)
-    settings = replace(settings, validate=validate)
-    return legalized(Document.of_bytes(serialized), target, settings, report=False)[0].data
+    check_arguments(serialized=serialized)
+    target = _expansion(ops, rules, without_types)
+    settings = _settings(target, rules, "keep", freeze_defaults, element_types, ranks, base_dir, validate)
+    return legalized(Document.of_bytes(serialized), settings)[0].data
 
 
 def check(
@@ -341,13 +353,12 @@ def check(
         >>> [refusal.reason for refusal in reducelower.check(model, 13).refusals]
         []
     """
-    check_arguments(model=model, rules=rules, ir_version=ir_version)
+    check_arguments(model=model)
     if target_version is not None:
         check_arguments(target_version=target_version)
-    check_arguments(element_types=element_types, ranks=ranks, base_dir=base_dir)
     goal = target if target is not None else Target(target_version)
     check_arguments(target=goal)
-    settings = Settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
+    settings = _settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
     with suspecting(Document.of_message(model)):
         source = Document.of_message(model).for_trials()
         goal = _with_opset(source, goal, settings)
@@ -373,22 +384,20 @@ def _with_opset(source: Document, target: Target, settings: Settings) -> Target:
     )
 
 
-def legalized(document: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
+def legalized(document: Document, settings: Settings, *, report: bool = False) -> tuple[Document, Plan]:
     """A legal model and the plan, where the model is at hand as a document; see `legalize`."""
-    if target.runtime is not None:
-        with suspecting(document):
-            target = _with_opset(document, target, settings)
+    with suspecting(document):
+        target = _with_opset(document, settings.target, settings)
     return legal(document, target, settings, report=report)
 
 
-def _legalize(model: ModelProto, target: Target, settings: Settings, *, in_place: bool, report: bool) -> Legalized:
+def _legalize(model: ModelProto, settings: Settings, *, in_place: bool, report: bool = False) -> Legalized:
     document = Document.of_message(model)
     if not in_place:
-        made, plan = legalized(document, target, settings, report=report)
+        made, plan = legalized(document, settings, report=report)
         return Legalized(made.message, plan)
     with suspecting(document):
-        if target.runtime is not None:
-            target = _with_opset(document, target, settings)
+        target = _with_opset(document, settings.target, settings)
         plan = attempt_in_place(model, target, settings, report=report)
         if plan.refusals:
             raise refused(plan, document, target, settings)

@@ -220,12 +220,12 @@ def _legalized(source: LoadedModel, settings: Settings) -> tuple[Document, Plan]
     """The model as it is wanted: converted, raised, or first the one and then the other."""
     settings = replace(settings, base_dir=source.folder)
     if settings.raised is None:
-        return legalized(source.document, settings.target, settings, report=True)
+        return legalized(source.document, settings, report=True)
     if settings.target == Target():
         return _raised(source.document, settings, settings.raised or None)
     from reducelower.recompose.plans import joined
 
-    converted, first = legalized(source.document, settings.target, settings, report=True)
+    converted, first = legalized(source.document, settings, report=True)
     raised, second = _raised_for(converted, settings, replace(settings.target, opset=first.target.opset))
     return raised, joined(first, second, converted.message, raised.message)
 
