@@ -160,12 +160,12 @@ def name_oldest_fitting(plan: Plan, fits: Callable[[int], bool]) -> Plan:
     oldest = oldest_fitting(plan.source_opset, goal, fits)
     if oldest is None:
         return plan
-    if oldest == plan.source_opset:
-        said = f"opset {oldest}, its own, is the oldest at which the whole model fits"
-    else:
-        said = f"opset {oldest} is the oldest at which the whole model fits"
-    return replace(plan, refusals=tuple(_with_hint(refusal, said) for refusal in plan.refusals))
+    own = ", its own," if oldest == plan.source_opset else ""
+    said = f"opset {oldest}{own} is the oldest at which the whole model fits"
+    return replace(plan, refusals=tuple(_with_hint(refusal, oldest, said) for refusal in plan.refusals))
 
 
-def _with_hint(refusal: Refusal, said: str) -> Refusal:
+def _with_hint(refusal: Refusal, oldest: int, said: str) -> Refusal:
+    if f"opset {oldest} is" in refusal.hint:
+        said = "the whole model fits there"
     return replace(refusal, hint=f"{refusal.hint}; {said}" if refusal.hint else said)
