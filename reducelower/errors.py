@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["ConversionError", "Refusal", "RefusedError", "UnreadableError", "UnreadableModelError"]
+__all__ = [
+    "ConversionError",
+    "Refusal",
+    "RefusedError",
+    "RuleError",
+    "TargetError",
+    "UnreadableError",
+    "UnreadableModelError",
+]
 
 
 @dataclass(frozen=True)
@@ -56,3 +65,37 @@ class UnreadableError(ValueError):
 
 class UnreadableModelError(UnreadableError):
     """A file that is not there, is not an ONNX model, or cannot be read or written."""
+
+
+class RuleError(UnreadableError):
+    """A rule, or a whole book, that cannot be used.
+
+    Attributes:
+        reason: what is wrong, as the end of a sentence.
+        path: file the rule stands in; None for a rule given as an object.
+        line: line in that file, counted from 1; None where no single line is to blame.
+    """
+
+    def __init__(self, reason: str, path: Path | None = None, line: int | None = None) -> None:
+        """Put the place in front of the reason."""
+        self.reason = reason
+        self.path = path
+        self.line = line
+        place = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(place + reason)
+
+
+class TargetError(ValueError):
+    """A target file that cannot be read or says something a target file cannot say.
+
+    Attributes:
+        reason: what is wrong, and what to write instead.
+        source: the file, or what stands for it.
+        place: key in the file, such as ``fact 3: when.axes``; empty for the file as a whole.
+    """
+
+    def __init__(self, reason: str, source: str, place: str = "") -> None:
+        self.reason = reason
+        self.source = source
+        self.place = place
+        super().__init__(": ".join(filter(None, (source, place, reason))))

@@ -12,5 +12,5 @@ class InNotebooks:
 
     def _repr_html_(self) -> str:
         """The result as HTML, in pieces of the report, which is built on results and is imported when it is asked."""
-        text: str = import_module("reducelower.report.pieces").html(self)
+        text: str = import_module("reducelower.report.page").html(self)
         return text

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import reducelower
-from reducelower.report import pieces  # noqa: F401 (what notebooks ask for can be imported)
+import reducelower.report.page  # what notebooks ask for can be imported
 
 FUNCTIONS = [name for name in reducelower.__all__ if inspect.isfunction(getattr(reducelower, name))]
 

@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reducelower.batch.checking import check_file
-    from reducelower.batch.many import check_files, convert_file, convert_files
+    from reducelower.batch.many import check_file, check_files, convert_file, convert_files
     from reducelower.batch.task import Task
     from reducelower.options import Settings
     from reducelower.outcome import Outcome
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Settings", "Task", "check_file", "check_files", "convert_file", "convert_files"]
 
 _HOME = {
-    "check_file": "batch.checking",
-    **dict.fromkeys(("check_files", "convert_file", "convert_files"), "batch.many"),
+    **dict.fromkeys(("check_file", "check_files", "convert_file", "convert_files"), "batch.many"),
     "Outcome": "outcome",
     "Task": "batch.task",
     "Settings": "options",

@@ -10,21 +10,27 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reducelower.batch.conversion import convert_here
+from reducelower.api import check, legalize
+from reducelower.batch.conversion import convert_here, failed, refused
+from reducelower.batch.diagnosis import what_is_wrong
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.batch.running import run_all
+from reducelower.files import LoadedModel, read_model
 from reducelower.files.pending import sync_folder
 from reducelower.files.urls import is_url
 from reducelower.options import Settings, Target
-from reducelower.outcome import Outcome
+from reducelower.outcome import Outcome, Verdict
+from reducelower.plan import Plan
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from reducelower.batch.task import OnStep, Task
+    from reducelower.report.details import Details
 
 __all__ = [
     "CRASHED",
+    "check_file",
     "check_files",
     "convert_file",
     "convert_files",
@@ -113,8 +119,6 @@ def check_files(
     **settings: Any,
 ) -> Iterator[Outcome]:
     """Say what a conversion of model files would do; see `convert_files` for the arguments."""
-    from reducelower.batch.checking import check_file
-
     goal = target if isinstance(target, Target) else Target(target)
     files = [model.path for model in find_models(os.fspath(path) for path in paths)]
     return run_all(partial(check_file, settings=Settings(goal, **settings)), files, jobs, crashed, executor=executor)
@@ -141,3 +145,41 @@ def crashed(job: Task | str, why: str = CRASHED) -> Outcome:
     """The outcome of a model, to be converted or checked, that took its process down."""
     source = job if isinstance(job, str) else job.source
     return Outcome(source, "failed", problems=(f"{source}: {why}",))
+
+
+def check_file(path: str, settings: Settings) -> Outcome:
+    """Check one model, by path or URL; whatever goes wrong is in the outcome, and there never is an output."""
+    from reducelower.batch.staging import at_hand, renamed
+
+    start = time.monotonic()
+    try:
+        with at_hand(path) as local:
+            found = _check(local, settings)
+            found = replace(found, source=path, problems=renamed(found.problems, local, path))
+    except Exception as error:
+        found = failed(path, error)
+    return replace(found, seconds=time.monotonic() - start)
+
+
+def _check(path: str, settings: Settings) -> Outcome:
+    source = None
+    try:
+        source = read_model(path)
+        if wrong := what_is_wrong(source.document, external=source.is_partial):
+            return refused(path, wrong)
+        plan = check(source.model, **settings.for_engine(), base_dir=source.folder)
+        details = _details(source, plan, settings) if settings.details else None
+    except Exception as error:
+        return failed(path, error, source)
+    verdict: Verdict = "refused" if plan.refusals else "legal" if plan.changes_nothing else "rewrite"
+    return Outcome(path, verdict, plan=plan, refusals=plan.refusals, details=details)
+
+
+def _details(source: LoadedModel, plan: Plan, settings: Settings) -> Details:
+    """What the converted model would look like: it is made for the report and not kept."""
+    from reducelower.report.details import describe_models
+
+    if plan.refusals or not plan.sites:
+        return describe_models(source.model, None, plan, plan.refusals, None)
+    legalized = legalize(source.model, **settings.for_engine(), base_dir=source.folder)
+    return describe_models(source.model, legalized.model, legalized.plan, (), None)

@@ -114,7 +114,7 @@ def _other_onnxruntime(version: str) -> str:
     """The onnxruntime that is installed, where it is not of the release that a model is for."""
     import onnxruntime
 
-    from reducelower.runtimes.versions import release
+    from reducelower.runtimes.ranges import release
 
     installed = str(onnxruntime.__version__)
     return "" if not version or release(installed)[:2] == release(version)[:2] else installed

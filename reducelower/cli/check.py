@@ -90,8 +90,8 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
 
 def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> int:
     """Check every model that the command line names, report, and return the exit status."""
-    from reducelower.batch.checking import check_file
     from reducelower.batch.inputs import find_models
+    from reducelower.batch.many import check_file
     from reducelower.cli.conversion import outcomes_of
     from reducelower.cli.reports import check_report_paths, write_reports
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 from onnxscript.rewriter import MatchContext, MatchResult, pattern
 
 from reducelower.api import legalize
 from reducelower.errors import ConversionError
-from reducelower.ir.types import InferredTypes
+from reducelower.ir.light import lighten
 from reducelower.model.graph import subgraphs
+from reducelower.model.inference import GraphKey, Inference, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.options import Target
 from reducelower.rulebook import RuleBook, RuleError, load_book
@@ -20,7 +22,7 @@ from reducelower.rulebook import RuleBook, RuleError, load_book
 if TYPE_CHECKING:
     from reducelower.options import Book
 
-__all__ = ["rewrite_rules"]
+__all__ = ["InferredTypes", "rewrite_rules"]
 
 _SMALL = 1024
 """Elements up to which a constant may be axes, and not weights."""
@@ -181,3 +183,35 @@ def _append(
         node.name = made.name or None
         node.doc_string = made.doc_string or None
         node.metadata_props.update((entry.key, entry.value) for entry in made.metadata_props)
+
+
+class InferredTypes:
+    """The types of the values of one model as it is when they are first asked for."""
+
+    def __init__(self, model: ir.Model) -> None:
+        """Prepare to answer about a model."""
+        self._model = model
+
+    def of(self, name: str) -> TypeProto | None:
+        """The type of a value; None where inference does not find it, or finds two in graphs that share a name."""
+        return self._types.get(name)
+
+    @cached_property
+    def _types(self) -> Mapping[str, TypeProto]:
+        proto = lighten(self._model).proto
+        inference = Inference(lambda: proto)
+        found: dict[str, TypeProto] = {}
+        contradicting: set[str] = set()
+
+        def collect(holder: GraphProto | FunctionProto, key: GraphKey) -> None:
+            for name, known in inference.types(key).items():
+                if found.setdefault(name, known) != known:
+                    contradicting.add(name)
+            for index, node in enumerate(holder.node):
+                for number, _, inner in subgraphs(node):
+                    collect(inner, (*key, index, number))
+
+        collect(proto.graph, ())
+        for number, function in enumerate(proto.functions):
+            collect(function, function_key(number))
+        return {name: known for name, known in found.items() if name not in contradicting}

@@ -16,11 +16,13 @@ from markupsafe import Markup
 from reducelower import __version__
 from reducelower.model.text import shown
 from reducelower.outcome import Outcome
+from reducelower.plan import Plan
 from reducelower.report import picture, plot
 from reducelower.report.details import Details, DistinctRewrite, Fate
 from reducelower.report.writing import Report
+from reducelower.verification import SiteVerification, Verification
 
-__all__ = ["render", "rendered", "shipped"]
+__all__ = ["html", "render", "rendered", "shipped"]
 
 _MOST_ROWS = 12_000
 _MOST_PICTURES = 240
@@ -172,3 +174,13 @@ def _within(details: Details, limit: int) -> Details:
                 left_out[row.op_type, fate] += 1
     rows = tuple(row for at, row in enumerate(details.rows) if at not in dropped)
     return replace(details, rows=rows, left_out=dict(left_out.most_common()))
+
+
+def html(result: object) -> str:
+    """A plan or what a verification found as HTML that stands in another page, light or dark."""
+    return rendered(
+        "notebook.html", style=shipped("notebook.css"), kind=_KINDS[type(result)], result=result, plot_of=plot.of_site
+    )
+
+
+_KINDS = {Plan: "plan", Verification: "verification", SiteVerification: "site"}

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reducelower.errors import RuleError
     from reducelower.rulebook.book import Rule, RuleBook, bind, load_book, shipped_books
-    from reducelower.rulebook.errors import RuleError
 
 __all__ = ["Rule", "RuleBook", "RuleError", "bind", "load_book", "shipped_books"]
 
@@ -19,4 +19,4 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{'errors' if name == 'RuleError' else 'book'}"), name)
+    return getattr(import_module(f"{__name__}.book"), name)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from onnx import FunctionProto, TensorProto, defs
 
+from reducelower.errors import RuleError
 from reducelower.model.numbers import whole_range
 from reducelower.numerics.formats import FORMATS
 from reducelower.rulebook.element_types import CLASSES, SUPPORTED
-from reducelower.rulebook.errors import RuleError
 
 __all__ = ["AXES", "BINDINGS", "Axes", "binding_type"]
 

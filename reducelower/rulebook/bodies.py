@@ -7,14 +7,13 @@ from functools import partial
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
 
-from reducelower.errors import RefusedError
+from reducelower.errors import RefusedError, RuleError
 from reducelower.model.attributes import add_named, attribute_of, value_of
 from reducelower.model.build import copy_marks
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import schema
 from reducelower.rulebook.bindings import AXES
 from reducelower.rulebook.book import Rule, bind
-from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.simplify import Simplified, simplified, value_of_constants
 from reducelower.scope.scope import Scope
 

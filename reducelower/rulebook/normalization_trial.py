@@ -1,22 +1,23 @@
-"""Try rules for normalizations out: run each against exact arithmetic on the calls that `calls` makes."""
+"""Try rules for normalizations out against exact arithmetic: on shapes, attributes, rows at the ends of the range."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 
 from reducelower.numerics.normalizations import exact_normalization
 from reducelower.numerics.ulp import distance_in_ulps
-from reducelower.rulebook.bindings import AXES
+from reducelower.rulebook.bindings import AXES, BINDINGS
 from reducelower.rulebook.book import Rule, bind
-from reducelower.rulebook.normalization_specimens import Call, calls
 
-__all__ = ["call_model", "calls", "compare_call"]
+__all__ = ["Call", "call_model", "calls", "compare_call"]
 
 
 def call_model(
@@ -88,3 +89,104 @@ _OF_ITS_INPUT = frozenset({"GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
 
 def _rows(values: npt.NDArray[Any], *, by_row: bool) -> npt.NDArray[Any]:
     return values.reshape(-1, values.shape[-1]) if by_row else values.reshape(1, -1)
+
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of an operator.
+
+    Attributes:
+        inputs: its inputs; None for one that is absent.
+        attributes: its attributes, those at their defaults among them.
+        by_row: whether what is normalized together is a row of the data.
+    """
+
+    inputs: tuple[Array, ...]
+    attributes: Mapping[str, Any]
+    by_row: bool
+
+    def __str__(self) -> str:
+        """The call, without its values."""
+        said = "".join(f", {name}={value}" for name, value in self.attributes.items())
+        return f"shape {list(self.inputs[0].shape)}{said}"
+
+
+_ATTRIBUTES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
+    "GroupNormalization": ({"num_groups": 1}, {"num_groups": 2}, {"num_groups": 4, "epsilon": 0.1}),
+    "InstanceNormalization": ({}, {"epsilon": 0.1}),
+    "LayerNormalization": ({"axis": -1}, {"axis": 1}, {"axis": -2, "epsilon": 0.1}, {"axis": 0, "epsilon": 1e-12}),
+    "LogSoftmax": ({"axis": -1}, {"axis": 1}, {"axis": 0}),
+    "LpNormalization": ({"axis": -1}, {"axis": 1, "p": 1}, {"axis": 0}),
+    "MeanVarianceNormalization": ({"axes": [0, 2]}, {"axes": [-1]}, {"axes": [0, 1, 2]}),
+    "RMSNormalization": ({"axis": -1}, {"axis": 1}, {"axis": -2, "epsilon": 0.1}, {"axis": 0, "epsilon": 1e-12}),
+    "Softmax": ({"axis": -1}, {"axis": 1}, {"axis": 0}),
+    "GlobalLpPool": ({}, {"p": 1}, {"p": 3}),
+}
+"""The attributes that each operator is tried with; one that is not here has none."""
+
+_SHAPES = ((2, 4, 6), (3, 4, 1), (1, 4, 9))
+_LENGTHS: Mapping[int, tuple[int, ...]] = {TensorProto.BFLOAT16: (5,), TensorProto.FLOAT16: (5, 100, 9000)}
+"""Lengths of rows; the reference evaluator adds up bfloat16 in bfloat16, which does not bear many."""
+
+_ROWS = 12
+"""Rows, of different magnitudes each, of the long specimens."""
+
+
+def calls(op_type: str, element_type: int) -> Iterator[Call]:
+    """Everything an operator is tried on for an element type; the same every time."""
+    kind = helper.tensor_dtype_to_np_dtype(element_type)
+    random = np.random.default_rng(2026)
+    for attributes in _ATTRIBUTES.get(op_type, ({},)):
+        for shape in _SHAPES:
+            yield _call(op_type, attributes, random.normal(0.5, 2, shape).astype(kind), random)
+    first = {name: value for name, value in _ATTRIBUTES.get(op_type, ({},))[0].items() if name != "axes"}
+    for length in _LENGTHS.get(element_type, (5, 100, 300)):
+        count = _ROWS if length < 1000 else 2
+        data = np.stack([_row(random, number, length, element_type) for number in range(count)])
+        along = {"axes": [2]} if op_type == "MeanVarianceNormalization" else {}
+        groups = {"num_groups": 2} if op_type == "GroupNormalization" else {}
+        rows = data.astype(kind).reshape(-1, 2, length)
+        yield _call(op_type, {**first, **along, **groups}, rows, random, by_row=True)
+
+
+def _row(random: np.random.Generator, number: int, length: int, element_type: int) -> Array:
+    """Row by row: of every magnitude that the type has, equal elements, and a large mean with a small deviation."""
+    largest = float(BINDINGS["largest"][element_type])
+    smallest = float(BINDINGS["smallest_power"][element_type])
+    if number % 3 == 0:
+        exponent = np.linspace(math.log2(smallest), math.log2(largest), _ROWS)[number]
+        return np.asarray(2.0**exponent * random.uniform(-1, 1, length))
+    if number % 3 == 1:
+        return np.full(length, random.choice([0.0, 1.0, -3.0, largest, smallest]))
+    mean = 2.0 ** random.integers(2, 9)
+    return np.asarray(mean + random.normal(0, 1, length))
+
+
+def _call(
+    op_type: str,
+    attributes: Mapping[str, Any],
+    data: Array,
+    random: np.random.Generator,
+    *,
+    by_row: bool = False,
+) -> Call:
+    schema = defs.get_schema(op_type)
+    filled = {
+        name: helper.get_attribute_value(attribute.default_value)
+        for name, attribute in schema.attributes.items()
+        if attribute.default_value.type and name != "stash_type"
+    }
+    filled.update(attributes)
+    if "epsilon" in filled:
+        filled["epsilon"] = float(np.float32(filled["epsilon"]))
+    vector = _vector_shape(op_type, data, filled)
+    vectors = tuple(random.normal(1, 0.5, vector).astype(data.dtype) for _ in schema.inputs[1:])
+    return Call((data, *vectors), filled, by_row)
+
+
+def _vector_shape(op_type: str, data: Array, attributes: Mapping[str, Any]) -> tuple[int, ...]:
+    """The shape of scale and bias."""
+    return data.shape[attributes["axis"] % data.ndim :] if "axis" in attributes else data.shape[1:2]

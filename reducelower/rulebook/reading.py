@@ -10,8 +10,8 @@ from typing import cast
 
 from onnx import AttributeProto, FunctionProto, parser
 
+from reducelower.errors import RuleError
 from reducelower.model.schemas import attribute_type
-from reducelower.rulebook.errors import RuleError
 
 __all__ = ["HELPERS", "SUFFIX", "Source", "complete_references", "opset_of", "read_rules"]
 

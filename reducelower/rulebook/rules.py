@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from reducelower.errors import RefusedError
+from reducelower.errors import RefusedError, RuleError
 from reducelower.model.schemas import parse_element_type
-from reducelower.rulebook.errors import RuleError
 from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:

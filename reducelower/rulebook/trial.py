@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, defs
 
+from reducelower.errors import RuleError
 from reducelower.model.schemas import element_type_name
 from reducelower.model.text import one_line
 from reducelower.numerics.normalizations import NORMALIZATIONS
@@ -24,7 +25,6 @@ from reducelower.numerics.ulp import LIMITS, distance_in_ulps, distance_in_units
 from reducelower.rulebook.bindings import BINDINGS
 from reducelower.rulebook.book import Rule, RuleBook
 from reducelower.rulebook.element_types import CLASSES
-from reducelower.rulebook.errors import RuleError
 from reducelower.rulebook.normalization_trial import call_model, calls, compare_call
 from reducelower.rulebook.specimens import Specimen, specimens
 from reducelower.rulebook.validation import rule_types

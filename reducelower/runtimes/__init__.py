@@ -5,13 +5,11 @@ out wrong there or are refused, in which form, on which element types, and how t
 node that a fact is true of by an equivalent one that none is true of.
 """
 
-from reducelower.runtimes.combining import combined
-from reducelower.runtimes.errors import TargetError
+from reducelower.errors import TargetError
 from reducelower.runtimes.facts import Evidence, Fact, Is
-from reducelower.runtimes.ranges import Ranges
+from reducelower.runtimes.ranges import Ranges, Versions
 from reducelower.runtimes.reading import load_runtime, read_runtime, shipped_names, shipped_versions
-from reducelower.runtimes.runtime import Runtime
-from reducelower.runtimes.versions import Versions
+from reducelower.runtimes.runtime import Runtime, combined
 
 __all__ = [
     "Evidence",

@@ -11,9 +11,8 @@ from reducelower.errors import RefusedError
 from reducelower.model.schemas import all_operators, element_type_name, parse_element_type
 from reducelower.model.schemas import versions as versions_of
 from reducelower.model.suggestions import did_you_mean
-from reducelower.runtimes.ranges import Ranges
+from reducelower.runtimes.ranges import Ranges, Versions
 from reducelower.runtimes.structure import HINT, KEY
-from reducelower.runtimes.versions import Versions
 
 __all__ = ["ANY_OPERATOR", "NO_COMPARISON_DOES", "Evidence", "Fact", "Is", "When"]
 

@@ -9,14 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
 from reducelower.model.suggestions import did_you_mean
-from reducelower.runtimes.errors import TargetError
 from reducelower.runtimes.facts import Fact
-from reducelower.runtimes.ranges import Ranges
+from reducelower.runtimes.ranges import Ranges, release
 from reducelower.runtimes.runtime import Runtime
 from reducelower.runtimes.structure import HINT, structure
-from reducelower.runtimes.versions import release
 
 __all__ = ["SUFFIX", "load_runtime", "read_runtime", "shipped_names", "shipped_versions"]
 

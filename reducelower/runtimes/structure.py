@@ -15,10 +15,9 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from reducelower.errors import TargetError
 from reducelower.model.suggestions import did_you_mean
-from reducelower.runtimes.errors import TargetError
-from reducelower.runtimes.ranges import Ranges
-from reducelower.runtimes.versions import Versions
+from reducelower.runtimes.ranges import Ranges, Versions
 
 __all__ = ["HINT", "KEY", "structure"]
 

@@ -30,7 +30,7 @@ from reducelower.conformance.running import How, probe
 from reducelower.conformance.suite import suite
 from reducelower.conformance.target_file import target_text
 from reducelower.runtimes import load_runtime
-from reducelower.runtimes.versions import release
+from reducelower.runtimes.ranges import release
 
 MEASURED = Path(__file__).parents[2] / "docs" / "measured.json"
 
