@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
@@ -31,9 +30,7 @@ from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
-
-if TYPE_CHECKING:
-    from reducelower.scope.values import Values
+from reducelower.scope.values import Values
 
 __all__ = ["declared_wrongly", "folder_of", "ground_of", "run", "source_opset"]
 
@@ -213,7 +210,7 @@ def ground_of(
         overridable=model.ir_version >= 4,
         initializers_stand_alone=_new_ir_at_most(settings.ir_version, model.ir_version) >= 4,
         is_last_attempt=is_last_attempt,
-        values=values,
+        values=Values() if values is None else values,
         stated=stated,
         weight=source.weight,
     )

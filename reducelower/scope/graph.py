@@ -38,8 +38,7 @@ from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.value_info import entry, tensor_type
 from reducelower.scope.fold import LARGEST
-from reducelower.scope.ground import Ground
-from reducelower.scope.types import KnownType
+from reducelower.scope.ground import Ground, KnownType
 from reducelower.scope.values import read_tensor, tensor_of, value_key
 
 if TYPE_CHECKING:

@@ -3,76 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from onnx import TensorProto, TypeProto
 
 from reducelower.model.census import Stated
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
+from reducelower.model.schemas import type_string
+from reducelower.model.value_info import without_made_up_symbols
 from reducelower.scope.fold import Folding
-from reducelower.scope.types import KnownType, known_type
 from reducelower.scope.values import Values
 
-__all__ = ["Ground"]
+__all__ = ["Ground", "KnownType"]
 
 
+class KnownType(NamedTuple):
+    """What the type of a value says.
+
+    Attributes:
+        proto: the type, without symbols that inference made up.
+        data: its bytes.
+        is_whole: whether it leaves nothing to be inferred: neither what it is nor, of a tensor, the shape.
+        element_type: the element type of a tensor; None if it does not say, or is not of a tensor.
+        shape: the shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown.
+        leaves_sizes_open: whether some size has neither a number nor a name, so that inference may know more.
+    """
+
+    proto: TypeProto
+    data: bytes
+    is_whole: bool
+    element_type: int | None
+    shape: tuple[int | None, ...] | None
+    leaves_sizes_open: bool
+
+
+def known_type(found: TypeProto) -> KnownType:
+    """What a type says."""
+    is_tensor = found.WhichOneof("value") == "tensor_type"
+    has_shape = is_tensor and found.tensor_type.HasField("shape")
+    sizes = tuple(
+        dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in found.tensor_type.shape.dim
+    )
+    proto = without_made_up_symbols(found)
+    return KnownType(
+        proto,
+        proto.SerializeToString(),
+        type_string(found) is not None and (has_shape or not is_tensor),
+        found.tensor_type.elem_type or None if is_tensor else None,
+        sizes if has_shape else None,
+        any(dim.WhichOneof("value") is None for dim in proto.tensor_type.shape.dim),
+    )
+
+
+@dataclass(eq=False)
 class Ground:
-    """What all scopes of one run stand on: names, overrides, inference and how constants are written."""
+    """What all scopes of one run stand on: names, overrides, inference and how constants are written.
 
-    def __init__(
-        self,
-        names: Names,
-        source: Inference,
-        *,
-        opset: int,
-        element_types: Mapping[str, int],
-        ranks: Mapping[str, int],
-        base_dir: Path | None,
-        freeze_defaults: bool,
-        overridable: bool,
-        initializers_stand_alone: bool,
-        is_last_attempt: bool = False,
-        values: Values | None = None,
-        stated: Stated | None = None,
-        weight: Callable[[str], TensorProto | None] = lambda name: None,
-    ) -> None:
-        """Bring together what is the same everywhere in a model.
+    Attributes:
+        names: gives out fresh names.
+        source: the model as it was, and the types that inference finds in it.
+        opset: opset version of the target.
+        element_types: element types that the user declared, by value name.
+        ranks: ranks that the user declared, by value name.
+        base_dir: folder that external data locations are relative to.
+        freeze_defaults: whether an initializer that is also a graph input counts as constant.
+        overridable: whether such an initializer is a default the caller may override (IR version 4 and later).
+        initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
+        is_last_attempt: whether functions have been copied for their calls where that could help, so that what they
+            are handed has to be taken as it comes.
+        values: the numbers of values of constants, which other runs may share.
+        stated: what the main graph states, where that can be told in short.
+        weight: gives the initializers of the main graph by name, where the model has none of their values.
+        frozen: names of the defaults that were taken for constants.
+        folding: what is computed from constants.
+        told: element types that were followed back; see `reducelower.model.element_types.follow`.
+    """
 
-        Args:
-            opset: opset version of the target.
-            names: gives out fresh names.
-            source: the model as it was, and the types that inference finds in it.
-            element_types: element types that the user declared, by value name.
-            ranks: ranks that the user declared, by value name.
-            base_dir: folder that external data locations are relative to.
-            freeze_defaults: whether an initializer that is also a graph input counts as constant.
-            overridable: whether such an initializer is a default the caller may override (IR version 4 and later).
-            initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
-            is_last_attempt: whether functions have been copied for their calls where that could help, so that what
-                they are handed has to be taken as it comes.
-            values: the numbers of values of constants; None where those of other runs are not to be the same.
-            stated: what the main graph states, where that can be told in short.
-            weight: gives the initializers of the main graph by name, where the model has none of their values.
-        """
-        self.names = names
-        self.source = source
-        self.element_types = dict(element_types)
-        self.ranks = ranks
-        self.base_dir = base_dir
-        self.freeze_defaults = freeze_defaults
-        self.overridable = overridable
-        self.initializers_stand_alone = initializers_stand_alone
-        self.is_last_attempt = is_last_attempt
-        self.opset = opset
-        self.frozen: set[str] = set()
-        self.folding = Folding()
-        self.told: dict[tuple[Any, str], int] = {}
-        self.values = Values() if values is None else values
-        self.stated = stated
-        self.weight = weight
-        self._known_types: dict[bytes, KnownType] = {}
+    names: Names
+    source: Inference
+    opset: int
+    element_types: Mapping[str, int]
+    ranks: Mapping[str, int]
+    base_dir: Path | None
+    freeze_defaults: bool
+    overridable: bool
+    initializers_stand_alone: bool
+    is_last_attempt: bool = False
+    values: Values = field(default_factory=Values)
+    stated: Stated | None = None
+    weight: Callable[[str], TensorProto | None] = lambda name: None
+    frozen: set[str] = field(default_factory=set)
+    folding: Folding = field(default_factory=Folding)
+    told: dict[tuple[Any, str], int] = field(default_factory=dict)
+    _known_types: dict[bytes, KnownType] = field(default_factory=dict)
 
     def let_go(self) -> None:
         """Forget what was found of values, when no more is asked: the graphs they are in hold on to this.
