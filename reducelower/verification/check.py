@@ -402,11 +402,11 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
             tally.refused.append("a window has nothing to look at on data so small")
             return False
         try:
-            ranks = [np.ndim(value) for value in left.run(feeds)]
+            ranks = [getattr(value, "ndim", None) for value in left.run(feeds)]
         except CannotRunError as error:
             tally.refused.append(error.reason)
             return False
-        if any(known not in (None, rank) for known, rank in zip(pair.ranks, ranks, strict=False)):
+        if any(None not in both and both[0] != both[1] for both in zip(pair.ranks, ranks, strict=False)):
             tally.refused.append("of inputs of these ranks, it gives other ranks than the model states")
             return False
         if left_name == right_name == "reference":  # which takes sizes that do not fit each other, and broadcasts
@@ -523,6 +523,8 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
         status, reason = found.status, found.reason
         if _is_carried(pair) and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
             status, reason = "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
+        elif status == "different" and _is_random(pair, seen):
+            status, reason = "not run", "it draws random numbers, different ones each time"
         elif status == "different" and pair.is_reduction and _is_carried(pair) and _drops_nan(seen, before, after):
             status, reason = "departs", f"the runtime computes the operator otherwise of NaN: {reason}"
         elif status in ("different", "loses range") and truth is None:
@@ -540,8 +542,6 @@ def _judge_case(tally: _Tally, setup: _Setup, seen: _Seen) -> None:
                 status, reason = "departs", f"the source in double is what the replacement gives: {reason}"
         if status == "different" and seen.are_apart and is_slight(before, after):
             status, reason = "not run", f"it ran in two runtimes, which may differ as much: {reason}"
-        if status == "different" and _is_random(pair, seen):
-            status, reason = "not run", "it draws random numbers, different ones each time"
         if status != "equal" and tolerance.absolute and _magnitude(case) > _ORDINARY:
             continue  # an absolute bound is meant for the scale of the caller's outputs
         tally.note(status, reason, case)

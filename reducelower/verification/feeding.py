@@ -17,7 +17,7 @@ from reducelower.verification.battery import Case
 from reducelower.verification.elementwise import any_size
 from reducelower.verification.filling import Filling
 from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, bindings, random_array
-from reducelower.verification.limits import FED, FROM_ZERO, Limits
+from reducelower.verification.limits import FED, Limits
 
 __all__ = ["Accepts", "fed", "is_large", "reads_every_row", "without_elements"]
 
@@ -180,44 +180,14 @@ class _Feeder:
 
     def _where(self, spec: InputSpec, values: Values, seed: tuple[int, ...]) -> Array:
         """An index over its whole range or a shape for what is there, where these are known, else a small number."""
-        rng = np.random.default_rng(seed)
-        reshaped = self.shapes.get(self.limits.shapes.get(spec.name, ""))
-        if reshaped is not None and values == "random" and len(self.shapes[spec.name]) == 1:
-            sizes = np.array(_of_length(reshaped, self.shapes[spec.name][0]), np.int64)
-            if spec.name in self.limits.inferring and sizes.size and sizes.all():
-                sizes = rng.permutation(sizes)
-                if rng.random() < 0.5:
-                    sizes[rng.integers(sizes.size)] = -1
-            return sizes
-        if values == "random" and spec.element_type in (TensorProto.INT32, TensorProto.INT64):
-            ends = self._ends(spec.name)
-            if ends is not None:
-                dtype = helper.tensor_dtype_to_np_dtype(spec.element_type)
-                return rng.integers(*ends, self.shapes[spec.name]).astype(dtype)
-        return random_array(spec.element_type, self.shapes[spec.name], values, rng)
-
-    def _ends(self, name: str) -> tuple[int, int] | None:
-        """The least whole number for an input that says where or how many, and the first beyond; None if not known."""
-        limits = self.limits
-        if name in limits.counts:
-            length = self._length(*limits.counts[name])
-            return (1, length + 1) if length else None
-        if name in limits.indexes:
-            data, axis, op_type = limits.indexes[name]
-            length = self._length(data, axis)
-            return (0 if op_type in FROM_ZERO else -length, length) if length else None
-        return (-1, 3) if name in limits.pads else None
-
-    def _length(self, data: str, axis: int) -> int:
-        shape = self.shapes.get(data) or self.limits.held.get(data) or ()
-        return shape[axis] if -len(shape) <= axis < len(shape) else 0
-
-
-def _of_length(shape: tuple[int, ...], length: int) -> list[int]:
-    """A shape of as many elements in another number of dimensions."""
-    if length >= len(shape):
-        return [*shape, *[1] * (length - len(shape))]
-    return [*shape[: length - 1], prod(shape[length - 1 :])] if length else []
+        rng, shape = np.random.default_rng(seed), self.shapes[spec.name]
+        role = self.limits.roles.get(spec.name)
+        if role is not None and values == "random" and spec.element_type in (TensorProto.INT32, TensorProto.INT64):
+            of = self.shapes.get(role.data, self.limits.held.get(role.data))
+            found = role.values(of, shape, rng)
+            if found is not None:
+                return found.astype(helper.tensor_dtype_to_np_dtype(spec.element_type))
+        return random_array(spec.element_type, shape, values, rng)
 
 
 _FEW = ("random", "mixed", "wide", "huge", "NaN", "infinity", "limits", "false", "true")
@@ -289,7 +259,8 @@ def _held(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits) 
     of two neighbours, as where heads of attention are put together; for one alone.
     """
     ranks = {spec.name: len(spec.dims or ()) for spec in specs}
-    padding = [(spec.dims[0], 2 * ranks.get(limits.pads.get(spec.name, ""), 0)) for spec in specs if spec.dims]
+    padded = {name: role.data for name, role in limits.roles.items() if role.kind == "pad"}
+    padding = [(spec.dims[0], 2 * ranks.get(padded.get(spec.name, ""), 0)) for spec in specs if spec.dims]
     if lengths := {dim or "axis 0": length for dim, length in padding if length and not isinstance(dim, int)}:
         yield {**sizes, **lengths}
     for size in sorted(limits.sizes):

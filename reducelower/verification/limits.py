@@ -29,10 +29,10 @@ from reducelower.verification.elementwise import ELEMENTWISE
 from reducelower.verification.inputs import tensor_dims
 from reducelower.verification.pairs import SMALL_CONSTANT, FreeInput, Pair
 from reducelower.verification.places import Dims
+from reducelower.verification.roles import HANDING_ON, Role, roles_of
 
 __all__ = [
     "FED",
-    "FROM_ZERO",
     "WHERE",
     "Limits",
     "becoming",
@@ -52,8 +52,8 @@ WHERE: Mapping[str, frozenset[int]] = {
     name: frozenset(places)
     for name, places in {
         "AffineGrid": (1,), "BlackmanWindow": (0,), "CenterCropPad": (1,),
-        "ArrayFeatureExtractor": (1,), "ConstantOfShape": (0,), "CumSum": (1,), "DFT": (1, 2), "Expand": (1,),
-        "Gather": (1,),
+        "ArrayFeatureExtractor": (1,), "ConstantOfShape": (0,), "CumProd": (1,), "CumSum": (1,), "DFT": (1, 2),
+        "Expand": (1,), "Gather": (1,),
         "GatherElements": (1,), "GatherND": (1,), "HammingWindow": (0,), "HannWindow": (0,), "Loop": (0,),
         "MelWeightMatrix": (0, 1, 2), "NonMaxSuppression": (2,), "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2),
         "Reshape": (1,), "Resize": (1, 2, 3), "ReverseSequence": (1,), "RoiAlign": (2,), "STFT": (1, 3),
@@ -71,7 +71,6 @@ WHERE: Mapping[str, frozenset[int]] = {
 
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}
-_HANDING_ON = MOVING | {"Cast", "Expand"}
 
 # Their kernels in onnxruntime 1.31 end the process on data of some ranks that their pages, and inference, rule out.
 _ENDING = frozenset(
@@ -142,18 +141,6 @@ _MOST_BOUNDS = 4
 _OF_TABLE = 256  # numbers
 
 
-_COUNTING = {
-    **dict.fromkeys(("GRU", "LSTM", "RNN"), (4, "layout", 0)),  # the axis of time is 1 where batches come first
-    "ReverseSequence": (1, "time_axis", 0),
-    "TopK": (1, "axis", -1),
-}
-"""Inputs that count along an axis of the first, with the attribute that says which, and which it is else."""
-
-_CLASSES = ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")
-FROM_ZERO = frozenset({"ArrayFeatureExtractor", *_CLASSES})
-"""Operators whose indices do not count from the back."""
-
-
 @dataclass
 class Limits:
     """What may not be fed.
@@ -162,12 +149,8 @@ class Limits:
         not_negative: inputs of which what computes them gives nothing below zero.
         where: inputs that are indices, axes, shapes, sizes or counts, or become such.
         divisors: inputs by which integers are divided, or what becomes an integer, so that zero is no value for them.
-        indexes: by input, the value whose axis it indexes, which axis that is, and by which operator.
-        counts: by input, the value whose axis it counts along, from one to all, and which axis that is.
+        roles: what inputs that say where or how many say of which value.
         held: the shapes of constants, by name.
-        shapes: by input, the value that is given this shape.
-        pads: by input, the value that is padded by it.
-        inferring: those of them that may leave one size to be inferred.
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
         constants: the numbers that either side holds, to try values on either side of.
@@ -189,12 +172,8 @@ class Limits:
     where: set[str] = field(default_factory=set)
     not_negative: set[str] = field(default_factory=set)
     divisors: set[str] = field(default_factory=set)
-    indexes: dict[str, tuple[str, int, str]] = field(default_factory=dict)
-    counts: dict[str, tuple[str, int]] = field(default_factory=dict)
+    roles: dict[str, Role] = field(default_factory=dict)
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    shapes: dict[str, str] = field(default_factory=dict)
-    pads: dict[str, str] = field(default_factory=dict)
-    inferring: set[str] = field(default_factory=set)
     open_to_special: str = ""
     rounds_to_integers: bool = False
     constants: tuple[float, ...] = ()
@@ -212,8 +191,10 @@ class Limits:
 
     def table(self, name: str) -> int | None:
         """How many rows a constant table has of which an input says which are taken; None for other inputs."""
-        data, axis, op_type = self.indexes.get(name, ("", 0, ""))
-        return self.held[data][axis] if data in self.held and op_type != "GatherElements" else None
+        role = self.roles.get(name)
+        if role is None or role.kind not in ("index", "class") or role.data not in self.held:
+            return None
+        return role.length(self.held[role.data])
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -243,6 +224,7 @@ def limits_of(pair: Pair) -> Limits:
         flat = list(walk(nodes))
         limits.where |= becoming(flat, WHERE) & free
         limits.divisors |= becoming(flat, _DIVISORS) & integers
+        limits.roles |= roles_of(reversed(flat))
         for node in reversed(flat):
             _note(node, limits)
         if limits.open_to_special or limits.rounds_to_integers:
@@ -390,8 +372,6 @@ def _as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
 
 def _note(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= node.op_type in _STEPS
-    if node.op_type == "ArrayFeatureExtractor":
-        limits.indexes[node.input[1]] = node.input[0], -1, node.op_type
     if node.domain not in DEFAULT_DOMAINS:
         return
     limits.least = max(limits.least, _window(node))
@@ -402,22 +382,6 @@ def _note(node: NodeProto, limits: Limits) -> None:
     if node.op_type in ("CastLike", "QLinearConv", "QLinearMatMul"):
         limits.rounds_to_integers = True
     limits.has_steps |= limits.rounds_to_integers
-    if node.op_type in ("Gather", "GatherElements"):
-        axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
-        limits.indexes[node.input[1]] = node.input[0], axis, node.op_type
-    if node.op_type in _HANDING_ON and node.output[0] in limits.indexes:
-        limits.indexes[node.input[0]] = limits.indexes[node.output[0]]
-    if node.op_type in _COUNTING:
-        place, attribute, default = _COUNTING[node.op_type]
-        axis = next((item.i for item in node.attribute if item.name == attribute), default)
-        limits.counts.update((name, (node.input[0], axis)) for name in node.input[place : place + 1] if name)
-    if node.op_type in _CLASSES:
-        limits.indexes[node.input[1]] = node.input[0], 1, node.op_type
-    if node.op_type == "Pad" and len(node.input) > 1:
-        limits.pads[node.input[1]] = node.input[0]
-    if node.op_type in ("Reshape", "Expand") and len(node.input) > 1:
-        limits.shapes[node.input[1]] = node.input[0]
-        limits.inferring |= {node.input[1]} if node.op_type == "Reshape" else set()
 
 
 def _window(node: NodeProto) -> int:
@@ -452,7 +416,7 @@ def _divisors(nodes: Sequence[NodeProto]) -> set[str]:
     for node in reversed(nodes):
         if node.domain in DEFAULT_DOMAINS:
             found.update(name for at, name in enumerate(node.input) if at in _DIVISORS.get(node.op_type, ()) and name)
-            if node.op_type in _HANDING_ON and node.output[0] in found:
+            if node.op_type in HANDING_ON and node.output[0] in found:
                 found.add(node.input[0])
     return found
 

@@ -272,9 +272,11 @@ class Verification(InNotebooks):
 
     def _headline(self) -> str:
         if self.verdict == "different":
-            headline = f"Not equivalent (in {self.runtime})." if self.ran else f"Not equivalent: {self._why()}."
+            headline = (
+                f"Not equivalent (in {self.runtime})." if self.ran else _sentence("Not equivalent: ", self._why())
+            )
         elif self.verdict == "not shown":
-            headline = f"Not shown to be equivalent: {self._why()}."
+            headline = _sentence("Not shown to be equivalent: ", self._why())
         else:
             worst = max((output.max_ulp for output in self.outputs), default=0)
             compared = sum(output.verdict == "equal" for output in self.outputs)
@@ -296,30 +298,38 @@ class Verification(InNotebooks):
         return headline
 
     def _why(self) -> str:
+        if self.verdict == "not shown" and self.unseen:
+            return self.unseen[0].rstrip(".")
         if self.reason:
             return self.reason
         failing = next((site for site in self.sites if not site.ok), None)
         if failing is not None:
             return f"{failing.place} differs"
-        return self.unseen[0].rstrip(".") if self.unseen else "the models could not be run"
+        return "the models could not be run"
 
     def _mismatches(self) -> list[str]:
-        lines = [f"Output {item.name!r}: {item.reason}." for item in self.outputs if item.verdict == "different"]
+        different = [item for item in self.outputs if item.verdict == "different"]
+        lines = [_sentence(f"Output {item.name!r}: ", item.reason) for item in different]
         # What decides comes first: a text may be cut.
         for site in sorted(self.sites, key=lambda site: site.ok):
-            if site.status not in ("equal", "improved"):
-                shown = f" On {site.example_inputs}." if not site.ok and site.example_inputs else ""
-                lines.append(f"{site.place}: {site.status}: {site.reason}.{shown}")
+            if site.status not in ("equal", "improved", "not run"):  # the last are told as not seen
+                lines.append(_sentence(f"{site.place}: {site.status}: ", site.reason))
+                lines += [_sentence("On ", site.example_inputs)] if not site.ok and site.example_inputs else []
         return lines
 
     def _unseen(self) -> list[str]:
-        return [f"Not seen: {item.rstrip('.')}." for item in self.unseen if item.rstrip(".") != self._why()]
+        return [_sentence("Not seen: ", item) for item in self.unseen if item.rstrip(".") != self._why()]
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain JSON values; infinities and NaN become strings, as JSON has none."""
         more = {"equivalent": self.equivalent, "warnings": list(self.warnings)}
         plain: dict[str, Any] = {**more, **to_plain(self)}
         return plain
+
+
+def _sentence(start: str, rest: str) -> str:
+    """Both with one full stop, or what was cut with its three."""
+    return start + (rest if rest.endswith("...") else f"{rest.rstrip('.')}.")
 
 
 def distance(ulp: int) -> str:

@@ -295,4 +295,4 @@ def _quiet() -> Iterator[None]:
 
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:300]
+    return (lines[0] if lines else type(error).__name__)[:300].rstrip(".")

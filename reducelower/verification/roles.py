@@ -1,0 +1,125 @@
+"""What whole numbers may say where, how many or what shape: the possible values of such inputs of a region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from onnx import NodeProto
+
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.numerics.measure import Array
+from reducelower.verification.bounded import MOVING
+
+__all__ = ["HANDING_ON", "Role", "roles_of"]
+
+HANDING_ON = MOVING | {"Cast", "Expand"}
+"""What they give is what they are given, in another type or shape."""
+
+_CLASSES = {1: ("class", "", 1)}
+_LENGTHS = {4: ("count", "layout", 0)}  # the axis of time is 1 where batches come first
+_AXES = {1: ("axes", "", 0)}
+
+# By operator and place of the input: what it is, the attribute that says along which axis of the first input, and
+# which axis that is else.
+_ROLES: Mapping[str, Mapping[int, tuple[str, str, int]]] = {
+    "ArrayFeatureExtractor": {1: ("class", "", -1)},
+    "CumProd": _AXES,
+    "CumSum": _AXES,
+    "DFT": {2: ("axes", "", 0)},
+    "Expand": {1: ("shape", "", 0)},
+    "GRU": _LENGTHS,
+    "Gather": {1: ("index", "axis", 0)},
+    "GatherElements": {1: ("index of elements", "axis", 0)},
+    "LSTM": _LENGTHS,
+    "NegativeLogLikelihoodLoss": _CLASSES,
+    "Pad": {1: ("pad", "", 0), 3: ("axes", "", 0)},
+    "RNN": _LENGTHS,
+    "Reshape": {1: ("new shape", "", 0)},
+    "ReverseSequence": {1: ("count", "time_axis", 0)},
+    "Slice": {1: ("end", "", 0), 2: ("end", "", 0), 3: ("axes", "", 0), 4: ("step", "", 0)},
+    "SoftmaxCrossEntropyLoss": _CLASSES,
+    "Squeeze": _AXES,
+    "TopK": {1: ("count", "axis", -1)},
+    "Trilu": {1: ("diagonal", "", -1)},
+}
+_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
+
+
+@dataclass(frozen=True)
+class Role:
+    """What an input says of another value.
+
+    Attributes:
+        kind: ``index``, ``index of elements``, ``class`` (an index that does not count from the back), ``count``,
+            ``pad``, ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``,
+            ``diagonal`` or ``step``.
+        data: the name of the other value.
+        axis: along which of its axes.
+    """
+
+    kind: str
+    data: str
+    axis: int = 0
+
+    def length(self, shape: tuple[int, ...]) -> int:
+        """The size of the other value along the axis; 0 where it has no such axis."""
+        return shape[self.axis] if -len(shape) <= self.axis < len(shape) else 0
+
+    def values(self, of: tuple[int, ...] | None, shape: tuple[int, ...], rng: np.random.Generator) -> Array | None:
+        """Possible values, as int64; None where nothing is known.
+
+        Args:
+            of: the shape of the other value; None where it is not known.
+            shape: that of the values.
+            rng: for what is drawn.
+        """
+        if self.kind == "pad":
+            return rng.integers(-1, 3, shape)
+        if self.kind == "step":
+            return rng.choice(np.array([1, -1, 2, -2]), shape)
+        if of is None:
+            return None
+        if self.kind in ("shape", "new shape"):
+            return _new_shape(of, shape[0], rng, infer=self.kind == "new shape") if len(shape) == 1 else None
+        if self.kind == "axes":
+            axes = rng.permutation(len(of))[: prod(shape)] - len(of) * rng.integers(0, 2)
+            return axes.reshape(shape) if axes.size == prod(shape) else None
+        if self.kind == "end":
+            return rng.integers(-max(of, default=0) - 1, max(of, default=0) + 2, shape)
+        length = self.length(of)
+        ends = {"count": (1, length + 1), "class": (0, length), "diagonal": (-length, length + 1)}
+        return rng.integers(*ends.get(self.kind, (-length, length)), shape) if length else None
+
+
+def _new_shape(of: tuple[int, ...], length: int, rng: np.random.Generator, *, infer: bool) -> Array:
+    """A shape of as many elements in so many dimensions."""
+    if length >= len(of):
+        sizes = np.array([*of, *[1] * (length - len(of))], np.int64)
+    else:
+        sizes = np.array([*of[: length - 1], prod(of[length - 1 :])] if length else [], np.int64)
+    if infer and sizes.size and sizes.all():
+        sizes = rng.permutation(sizes)
+        if rng.random() < 0.5:
+            sizes[rng.integers(sizes.size)] = -1
+    return sizes
+
+
+def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
+    """By name, what the inputs of nodes say, also through what hands them on.
+
+    Args:
+        nodes: from the last to the first.
+    """
+    found: dict[str, Role] = {}
+    for node in nodes:
+        if node.domain not in _DOMAINS:
+            continue
+        for place, (kind, attribute, default) in _ROLES.get(node.op_type, {}).items():
+            axis = next((item.i for item in node.attribute if item.name == attribute), default)
+            found.update((name, Role(kind, node.input[0], axis)) for name in node.input[place : place + 1] if name)
+        if node.op_type in HANDING_ON and node.output[0] in found:
+            found.setdefault(node.input[0], found[node.output[0]])
+    return found
