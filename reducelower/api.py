@@ -15,8 +15,8 @@ from reducelower.arguments import check_arguments
 from reducelower.legalization.attempts import attempt, attempt_in_place
 from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.legalization.refusals import fits, legal, name_oldest_fitting, refused, suspecting
-from reducelower.legalization.run import source_opset
 from reducelower.model.document import Document
+from reducelower.model.schemas import opset_of
 from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import Rules
@@ -378,7 +378,7 @@ def _with_opset(source: Document, target: Target, settings: Settings) -> Target:
     trials = source.for_trials()
     return opset_for(
         target,
-        source_opset(trials.message),
+        opset_of(trials.message),
         lambda goal: attempt(trials, goal, settings, report=True)[1],
         lambda refusals: fits(trials, target, settings, refusals),
     )

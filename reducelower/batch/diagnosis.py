@@ -14,7 +14,7 @@ from reducelower.files import all_graphs
 from reducelower.model.document import Document
 from reducelower.model.inference import skeleton
 from reducelower.model.onnx_inference import infer_shapes
-from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, first_version, is_runtime_name, versions
+from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, first_version, is_runtime_name, opset_of, versions
 from reducelower.model.suggestions import did_you_mean
 from reducelower.model.validate import what_is_wrong_with_calls
 
@@ -60,7 +60,7 @@ def what_is_wrong_with_source(document: Document, *, external: bool = False) -> 
     if not wrong:
         return ""
     model = document.message
-    opset = next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
+    opset = opset_of(model)
     copy = deepcopy(model)
     added = False
     for graph in all_graphs(copy):

@@ -15,9 +15,8 @@ from reducelower.batch.diagnosis import what_is_wrong_with_source
 from reducelower.errors import Refusal
 from reducelower.files import LoadedModel, all_graphs, read_model
 from reducelower.legalization.refusals import fits
-from reducelower.legalization.run import source_opset
 from reducelower.model.inference import skeleton
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, latest_opset
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, latest_opset, opset_of
 from reducelower.model.spelled import type_text
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -94,7 +93,7 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
     if wrong := what_is_wrong_with_source(source.document, external=source.is_partial):
         return replace(found, problem=wrong)
     bare = skeleton(model)
-    opset = source_opset(bare)
+    opset = opset_of(bare)
     is_legal = fits(source.document, Target(), Settings())
     reaches = tuple(number for number in range(1, latest_opset() + 1) if is_legal(number)) if opset else ()
     near = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)

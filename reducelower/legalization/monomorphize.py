@@ -14,7 +14,7 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from reducelower.model.calls import FunctionId, attributes_of_call, bind, called_function
 from reducelower.model.graph import function_path, subgraphs, walk
 from reducelower.model.inference import GraphKey, function_key
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.scope.graph import GraphScope, constant_nodes
 from reducelower.scope.ground import Ground
 
@@ -122,7 +122,7 @@ class _Specializer:
         What no node may hold at the opset version of the function remains an input.
         """
         nodes: list[NodeProto] = []
-        opset = next((entry.version for entry in copy.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
+        opset = opset_of(copy)
         for index, name in enumerate(copy.input):
             if name in constants:
                 made = constant_nodes(name, TensorProto.FromString(constants[name]), opset, self.ground.names)

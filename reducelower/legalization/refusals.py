@@ -16,11 +16,11 @@ from reducelower.legalization.attempts import attempt
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.memo import Memo, Memory
-from reducelower.legalization.run import ground_of, source_opset
+from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference import ContradictionError
-from reducelower.model.schemas import schema
+from reducelower.model.schemas import opset_of, schema
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -104,7 +104,7 @@ def _refusing(
         index for index, node in numbered if wanted.get(node.op_type) in (node.name, f"{node.op_type}#{index}")
     ]
     positions = [index for index in positions if not any(True for _ in subgraphs(source.bare.graph.node[index]))]
-    draft, opset, rules = Draft.of_document(source), source_opset(source.bare), Rules(settings.rules)
+    draft, opset, rules = Draft.of_document(source), opset_of(source.bare), Rules(settings.rules)
     first = ground_of(draft.model, source, replace(target, opset=opset), settings, searchable=draft.searchable())
     refused_at: list[tuple[int, frozenset[str]]] = []
 

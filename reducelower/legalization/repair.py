@@ -26,7 +26,7 @@ from reducelower.legalization.checking import objection
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
 from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgraphs, walk
 from reducelower.model.inference import infer, skeleton
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.validate import what_is_wrong_with_calls
 from reducelower.model.value_info import is_known, without_made_up_symbols
 
@@ -145,10 +145,8 @@ def _plain(domain: str) -> str:
 
 
 def _version_of(domain: str, model: ModelProto) -> int:
-    if not domain:
-        imported = [entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
-        if imported:
-            return imported[0]
+    if not domain and (imported := opset_of(model)):
+        return imported
     # The newest that the IR version came with; of a domain that onnx does not know, its first.
     name = domain or "ai.onnx"
     known = [opset for (of, opset), needed in helper.OP_SET_ID_VERSION_MAP.items() if of == name]
@@ -161,8 +159,7 @@ def _fit_ir_version(model: ModelProto) -> Iterator[str]:
     old = model.ir_version
     needed = ir_version_to_read(model)
     if old <= 0:
-        opset = next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 1)
-        model.ir_version = max(needed, ir_version_of_opset(opset))
+        model.ir_version = max(needed, ir_version_of_opset(opset_of(model, 1)))
     elif old < needed or old > IR_VERSION >= needed:
         model.ir_version = needed if old < needed else IR_VERSION
     if model.ir_version != old:

@@ -32,7 +32,7 @@ from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
 
-__all__ = ["declared_wrongly", "folder_of", "ground_of", "run", "source_opset"]
+__all__ = ["declared_wrongly", "folder_of", "ground_of", "run"]
 
 _BRANCHES_MAY_DIFFER = 11
 _CASTS_TELL_TYPES = 6
@@ -136,11 +136,6 @@ def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -
         return None
     is_shipped = isinstance(settings.rules, str) and settings.rules in SHIPPED
     return (target, settings.rules, settings.validate, is_last_attempt) if is_shipped else None
-
-
-def source_opset(model: ModelProto) -> int:
-    """The opset version of the default domain that a model imports; 0 where it imports none."""
-    return next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
 
 
 def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:

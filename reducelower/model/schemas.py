@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
 
-from onnx import TensorProto, TypeProto, defs, helper
+from onnx import FunctionProto, ModelProto, TensorProto, TypeProto, defs, helper
 
 __all__ = [
     "DEFAULT_DOMAINS",
@@ -24,6 +24,7 @@ __all__ = [
     "is_deprecated",
     "is_runtime_name",
     "latest_opset",
+    "opset_of",
     "parse_element_type",
     "schema",
     "schema_in_force",
@@ -41,6 +42,11 @@ DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
 def latest_opset() -> int:
     """The newest opset version of the default domain that the installed onnx defines."""
     return defs.onnx_opset_version()
+
+
+def opset_of(holder: ModelProto | FunctionProto, default: int = 0) -> int:
+    """The opset version of the default domain that a model or function imports; the default where it imports none."""
+    return next((entry.version for entry in holder.opset_import if entry.domain in DEFAULT_DOMAINS), default)
 
 
 _LARGEST_OPSET = 2**31 - 1

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.model.graph import subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, schema
 from reducelower.model.text import one_line
 
 __all__ = ["what_is_odd", "what_is_wrong_with_calls"]
@@ -163,11 +163,8 @@ def _called(nodes: Iterable[NodeProto]) -> Iterator[_Id]:
 
 
 def _odd_node(model: ModelProto) -> str:
-    opset = next((entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
-    holders: list[tuple[GraphProto | FunctionProto, int]] = [(model.graph, opset)]
-    for function in model.functions:
-        own = next((entry.version for entry in function.opset_import if entry.domain in DEFAULT_DOMAINS), 0)
-        holders.append((function, own))
+    holders: list[tuple[GraphProto | FunctionProto, int]] = [(model.graph, opset_of(model))]
+    holders += [(function, opset_of(function)) for function in model.functions]
     references = {(entry.domain, entry.name, entry.overload): _references(entry) for entry in model.functions}
     while holders:
         holder, opset = holders.pop()

@@ -35,7 +35,7 @@ class _TooOldError(NotItError):
 
 def replacement(place: Place) -> Answer:
     """The nodes to put in place of what was found, or what is in the way; no sentence where it is not to be told."""
-    if place.is_ours and any(place.view.element_type(end) != place.form.element_type for end in _ends(place)):
+    if place.is_ours and {*map(place.view.element_type, (place.data, place.output))} != {place.form.element_type}:
         return Answer()
     if not place.form.is_told:
         return place.answer(reduction(place))
@@ -46,10 +46,6 @@ def replacement(place: Place) -> Answer:
     except NotItError as reason:
         return Answer((), str(reason), isinstance(reason, _TooOldError), isinstance(reason, WrongVectorError))
     return place.answer(nodes)
-
-
-def _ends(place: Place) -> tuple[int, int]:
-    return place.data, place.output
 
 
 def _check(place: Place) -> None:
@@ -63,7 +59,10 @@ def _check(place: Place) -> None:
         raise NotItError(f"the element type of {named!r} is not known; declare it with --type {named}=float32")
     if place.found.most_dimensions > (view.rank(data) or 0):
         raise NotItError("a constant of one element adds dimensions")
-    _check_count(place)
+    # What a sum is divided by has to be the number of elements, and what it is multiplied by the inverse of that.
+    for name in ("count", "share"):
+        if name in place.values:
+            _check_number(place, place.values[name], inverse=name == "share")
 
 
 _SINCE = {"GroupNormalization": 21}
@@ -80,13 +79,6 @@ def _check_version(place: Place) -> None:
     assert element_type is not None
     if f"tensor({element_type_name(element_type)})" not in taken_types(known, known.inputs[0]):
         raise NotItError(f"it does not take {element_type_name(element_type)}")
-
-
-def _check_count(place: Place) -> None:
-    """What a sum is divided by has to be the number of elements, and what it is multiplied by the inverse of that."""
-    for name in ("count", "share"):
-        if name in place.values:
-            _check_number(place, place.values[name], inverse=name == "share")
 
 
 def _check_number(place: Place, divisor: int, *, inverse: bool) -> None:

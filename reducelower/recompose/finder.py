@@ -11,7 +11,6 @@ from reducelower.recompose.composites import replacement
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.place import Answer, Place
 from reducelower.recompose.search import Found, search
-from reducelower.recompose.surroundings import Surroundings
 from reducelower.recompose.view import OUTPUT, Remembered, View
 
 __all__ = ["Candidate", "Finder"]
@@ -33,16 +32,12 @@ class Candidate:
 
 
 class Finder:
-    """Finds groups of forms in graphs of one opset version."""
+    """Finds groups of forms in graphs of one opset version; its `automaton` is to mark a graph first."""
 
     def __init__(self, groups: Sequence[Sequence[Form]], opset: int) -> None:
         """Take the forms that are looked for; each group is looked for by itself."""
-        self._automaton = _automaton(*map(tuple, groups))
+        self.automaton = _automaton(*map(tuple, groups))
         self._found = [Remembered(partial(_search, forms, opset)) for forms in groups]
-
-    def mark(self, surroundings: Surroundings) -> None:
-        """Find the nodes of a graph that may yield the result of a form, by group: its `ends`."""
-        surroundings.mark(self._automaton)
 
     def found_by(self, group: int, view: View) -> Sequence[Candidate]:
         """The forms of a group that a value has, the largest first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from onnx import ModelProto, NodeProto
@@ -29,22 +29,14 @@ def joined(conversion: Plan, raising: Plan, converted: ModelProto, raised: Model
         places = {name: place for place, node in enumerate(end[path]) for name in node.output if name}
         moved = [replace(site, first=_forward(site, between[path], places)) for site in kept]
         sites += sorted((*moved, *(_in_source(site, first) for site in second)), key=lambda site: site.index)
+    absorbed = len(conversion.sites) - sum(not site.raised_from for site in sites)
     return replace(
         conversion,
         sites=tuple(sites),
-        carried=conversion.carried + _absorbed(sites, conversion.sites) - _nodes_raised(sites),
+        carried=conversion.carried + absorbed - sum(len(site.raised_from) for site in sites),
         ir_version=(conversion.ir_version[0], raising.ir_version[1]),
         notes=tuple(dict.fromkeys((*conversion.notes, *raising.notes))),
     )
-
-
-def _absorbed(sites: Iterable[Site], before: Sequence[Site]) -> int:
-    """How many sites of a conversion are no longer sites of their own."""
-    return len(before) - sum(not site.raised_from for site in sites)
-
-
-def _nodes_raised(sites: Iterable[Site]) -> int:
-    return sum(len(site.raised_from) for site in sites)
 
 
 def _back(position: int, sites: Sequence[Site]) -> int:
@@ -58,14 +50,10 @@ def _back(position: int, sites: Sequence[Site]) -> int:
     return position - shift
 
 
-def _all_back(positions: Iterable[int], sites: Sequence[Site]) -> set[int]:
-    return {_back(position, sites) for position in positions}
-
-
 def _in_source(site: Site, sites: Sequence[Site]) -> Site:
     """A site of the raising with the positions that its nodes had before the conversion."""
-    positions = tuple(sorted(_all_back(site.raised_from, sites)))
-    return replace(site, index=_back(site.index, sites), raised_from=positions)
+    positions = {_back(position, sites) for position in site.raised_from}
+    return replace(site, index=_back(site.index, sites), raised_from=tuple(sorted(positions)))
 
 
 def _forward(site: Site, nodes: Sequence[NodeProto], places: Mapping[str, int]) -> int:

@@ -11,7 +11,7 @@ from reducelower.legalization.edits import Edit
 from reducelower.model.build import copy_marks
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import GraphKey, function_key
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.plan import Site
 from reducelower.recompose.composing import Composed, Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
@@ -44,15 +44,11 @@ class Raiser:
         """Fold what there is to fold; the sites in graph order."""
         self._walk(GraphScope(self._ground, model.graph, opset, "graph", key=()))
         for number, function in enumerate(model.functions):
-            self._walk_function(function, number)
+            if imported := opset_of(function):
+                path = function_path(function)
+                self._walk(GraphScope(self._ground, function, imported, path, key=function_key(number)))
         remove_unused(self._edits)
         return tuple(self._splice())
-
-    def _walk_function(self, function: FunctionProto, number: int) -> None:
-        path = function_path(function)
-        imported = [entry.version for entry in function.opset_import if entry.domain in DEFAULT_DOMAINS]
-        if imported:
-            self._walk(GraphScope(self._ground, function, imported[0], path, key=function_key(number)))
 
     def _walk(self, scope: GraphScope) -> None:
         edit = Edit(scope)
@@ -65,9 +61,13 @@ class Raiser:
                 scope.constant_nodes[nodes[index].output[0]] = (index, nodes[index])
         taken: set[int] = set()
         manners, present = _manners(surroundings, scope), frozenset(surroundings.op_types)
-        forms = [each(scope.opset, manners, present) for each in (self._normalizations, self._reductions)]
-        finder = self._finder(scope.opset, forms)
-        finder.mark(surroundings)
+        reductions = tuple(self._expansions.of_reductions(scope.opset, manners, present))
+        forms = [self._normalizations(scope.opset, manners, present), reductions]
+        wanted = scope.opset, *map(tuple, forms)
+        if wanted not in self._finders:
+            self._finders[wanted] = Finder(forms, scope.opset)
+        finder = self._finders[wanted]
+        surroundings.mark(finder.automaton)
         for group in range(len(forms)):
             found, left = compose(scope, surroundings, finder, group, taken)
             self.left += left
@@ -83,20 +83,11 @@ class Raiser:
 
     # One graph
 
-    def _finder(self, opset: int, groups: Sequence[Sequence[Form]]) -> Finder:
-        key = opset, *map(tuple, groups)
-        if key not in self._finders:
-            self._finders[key] = Finder(groups, opset)
-        return self._finders[key]
-
     def _normalizations(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Sequence[Form]:
         if not manners and _TELLING.isdisjoint(present):
             return ()
         kinds = {manner.element_type for manner in manners}
         return (*self._written, *self._expansions.of_normalizations(opset, kinds, present))
-
-    def _reductions(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Sequence[Form]:
-        return tuple(self._expansions.of_reductions(opset, manners, present))
 
     def _replace(self, edit: Edit, composed: Composed, surroundings: Surroundings) -> None:
         scope, op_type = edit.scope, composed.form.op_type

@@ -12,12 +12,12 @@ from typing import Any
 from onnx import AttributeProto, FunctionProto, TensorProto, helper
 
 from reducelower.errors import RuleError
-from reducelower.model.schemas import element_type_name
+from reducelower.model.schemas import element_type_name, opset_of
 from reducelower.model.suggestions import did_you_mean
 from reducelower.rulebook.bindings import AXES, BINDINGS, binding_type
 from reducelower.rulebook.element_types import ANY, Claim, claim_of
 from reducelower.rulebook.helpers import Helpers, is_operator, read_out
-from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, opset_of, read_rules
+from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, read_rules
 from reducelower.rulebook.validation import check_helper, check_overload, validate
 
 __all__ = ["Rule", "RuleBook", "bind", "load_book", "load_composites", "load_forms", "shipped_books"]

@@ -10,10 +10,10 @@ from onnx import AttributeProto, FunctionProto, NodeProto, defs
 
 from reducelower.model.attributes import HELD_AS, add_named
 from reducelower.model.graph import read_by, subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS, attribute_type, element_type_name, schema_in_force
+from reducelower.model.schemas import DEFAULT_DOMAINS, attribute_type, element_type_name, opset_of, schema_in_force
 from reducelower.rulebook.bindings import AXES, BINDINGS
 from reducelower.rulebook.element_types import SUPPORTED, claim_of
-from reducelower.rulebook.reading import Source, complete_references, opset_of
+from reducelower.rulebook.reading import Source, complete_references
 from reducelower.rulebook.validation import rule_types
 
 __all__ = ["Helpers", "given_by_name", "is_operator", "read_out"]

@@ -11,9 +11,9 @@ from typing import cast
 from onnx import AttributeProto, FunctionProto, parser
 
 from reducelower.errors import RuleError
-from reducelower.model.schemas import attribute_type
+from reducelower.model.schemas import attribute_type, opset_of
 
-__all__ = ["HELPERS", "SUFFIX", "Source", "complete_references", "opset_of", "read_rules"]
+__all__ = ["HELPERS", "SUFFIX", "Source", "complete_references", "read_rules"]
 
 SUFFIX = ".onnxtxt"
 """What the name of a rule's file ends with; the rest of the name is the operator it replaces."""
@@ -106,11 +106,6 @@ def _readable(message: str, path: Path, start: int) -> RuleError:
     place = _PLACE.search(message)
     reason = message.removeprefix("b'").removeprefix('b"').rstrip("'\"").split("\\n")[-1]
     return RuleError(f"is not ONNX text: {reason}", path, int(place.group(1)) if place else start)
-
-
-def opset_of(function: FunctionProto) -> int:
-    """Opset version of the default domain that a function imports; 0 where it imports none."""
-    return next((entry.version for entry in function.opset_import if entry.domain == ""), 0)
 
 
 def complete_references(function: FunctionProto) -> FunctionProto:
