@@ -52,17 +52,27 @@ def attempt(source: Document, target: Target, settings: Settings, *, report: boo
 
 def _mended(source: ModelProto, opset: int, settings: Settings) -> tuple[ModelProto, Mended] | None:
     """A copy of a model without what an opset version has not, as far as that is a matter of the whole model."""
-    from reducelower.legalization.sequences import may_be_taken_apart, take_apart
+    from reducelower.legalization.flat_sequences import hold_as_tensors
+    from reducelower.legalization.mended_source import joined
+    from reducelower.legalization.sequences import SINCE as SEQUENCES_SINCE
+    from reducelower.legalization.sequences import may_be_replaced, take_apart
+    from reducelower.legalization.unlike_branches import SINCE, run_unlike_branches_in_loops
     from reducelower.legalization.widening import can_be_held, hold_in_wider
 
     made = ModelProto()
     if opset and can_be_held(source, opset, folder_of(settings)):
         made.CopyFrom(source)
         return made, hold_in_wider(made, opset, folder_of(settings))
-    if opset and may_be_taken_apart(source, opset):
-        made.CopyFrom(source)
-        return made, take_apart(made)
-    return None
+    if not opset or not (may_be_replaced(source, opset) or opset < SINCE):
+        return None
+    made.CopyFrom(source)
+    done: Mended | None = None
+    if may_be_replaced(source, opset):
+        done = take_apart(made) if opset < SEQUENCES_SINCE else None
+        done = joined(done, hold_as_tensors(made, opset))
+    if opset < SINCE:
+        done = joined(done, run_unlike_branches_in_loops(made))
+    return None if done is None else (made, done)
 
 
 def _attempt_as_it_is(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:

@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto
 from reducelower.model.graph import graphs
 from reducelower.plan import Plan, Site
 
-__all__ = ["Mended", "graphs_by_path", "told_of_source"]
+__all__ = ["Mended", "graphs_by_path", "joined", "told_of_source"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,15 @@ class Mended:
     said: str
     origins: tuple[Sequence[int], ...]
     inner: frozenset[str]
+
+
+def joined(first: Mended | None, later: Mended | None) -> Mended | None:
+    """What was done to a model, and then to what came of it."""
+    if first is None or later is None:
+        return first or later
+    pairs = zip(first.origins, later.origins, strict=True)
+    origins = tuple([before[place] for place in places] for before, places in pairs)
+    return Mended(f"{first.said}; {later.said}", origins, first.inner | later.inner)
 
 
 def graphs_by_path(model: ModelProto) -> dict[str, GraphProto]:

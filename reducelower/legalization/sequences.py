@@ -29,10 +29,13 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.scope.values import tensor_of
 
-__all__ = ["may_be_taken_apart", "take_apart"]
+__all__ = ["SINCE", "may_be_replaced", "take_apart"]
 
-_SINCE = 11
+SINCE = 11
 """The opset version that sequences came with."""
+
+_CARRIED_SINCE = 13
+"""The opset version since which Loop and If carry them."""
 
 _MOST_PARTS = 1024
 """Constants with more elements than this are not looked at."""
@@ -62,9 +65,9 @@ class _Cut:
 _Sequence = tuple[str, ...] | _Cut
 
 
-def may_be_taken_apart(model: ModelProto, opset: int) -> bool:
-    """Whether an opset version has no sequences, and a model makes some."""
-    return opset < _SINCE and any(node.op_type in _MAKERS - {"Identity"} for node in all_nodes(model))
+def may_be_replaced(model: ModelProto, opset: int) -> bool:
+    """Whether an opset version has no sequences, or no Loop and If that carry them, and a model makes some."""
+    return opset < _CARRIED_SINCE and any(node.op_type in _MAKERS - {"Identity"} for node in all_nodes(model))
 
 
 def take_apart(model: ModelProto) -> Mended:
@@ -105,7 +108,7 @@ class _TakingApart:
         origins = [
             self._without_unread(graph, places, reads) for graph, places in zip(reversed(graphs), written, strict=True)
         ]
-        said = f"sequences, which came with opset {_SINCE}, are taken apart into the tensors that they are made of"
+        said = f"sequences, which came with opset {SINCE}, are taken apart into the tensors that they are made of"
         return Mended(said, tuple(reversed(origins)), frozenset(self._known))
 
     def _note_constants(self, graph: GraphProto) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 
 from onnx import GraphProto, TensorProto, TypeProto
 
 from reducelower.model.wire import LENGTH, varint
 
-__all__ = ["entry", "is_known", "tensor_type", "without_made_up_symbols"]
+__all__ = ["entry", "is_known", "may_be_of_one_shape", "sizes", "tensor_type", "without_made_up_symbols"]
 
 _ENTRY = varint(GraphProto.VALUE_INFO_FIELD_NUMBER << 3 | LENGTH)
 _NAME, _TYPE = 0x0A, 0x12
@@ -58,3 +59,16 @@ def is_known(found: TypeProto | None) -> bool:
     if kind != "tensor_type":
         return kind is not None
     return bool(found.tensor_type.elem_type) and found.tensor_type.HasField("shape")
+
+
+def sizes(value_type: TypeProto | None) -> list[int | None] | None:
+    """The sizes of a tensor, None where they are not numbers; None where the rank is not stated."""
+    if value_type is None or not value_type.tensor_type.HasField("shape"):
+        return None
+    dims = value_type.tensor_type.shape.dim
+    return [dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in dims]
+
+
+def may_be_of_one_shape(left: Sequence[int | None], right: Sequence[int | None]) -> bool:
+    """Whether no size that is known of two tensors tells them apart."""
+    return len(left) == len(right) and all(a == b for a, b in zip(left, right, strict=True) if None not in (a, b))

@@ -7,7 +7,7 @@ import onnxruntime
 import pytest
 from onnx import GraphProto, TensorProto, helper, numpy_helper, parser
 
-from tests.adapters.models import assert_same, converted, floats, model, refusal, run
+from tests.adapters.models import assert_same, converted, floats, model, run
 
 FLOAT = TensorProto.FLOAT
 
@@ -26,21 +26,52 @@ def _if(then: np.ndarray, other: np.ndarray, opset: int) -> tuple[object, dict[s
     return model([node], feeds, opset), feeds
 
 
-def test_branches_of_different_shapes_are_refused_though_nothing_states_them() -> None:
-    made, _ = _if(floats(2, 3), floats(3), 13)
-    for attribute in made.graph.node[0].attribute:  # type: ignore[attr-defined]
-        attribute.g.output[0].type.tensor_type.ClearField("shape")
-    assert "different shapes" in refusal(made, 9)  # type: ignore[arg-type]
-
-
 def test_branches_of_one_shape_are_carried_over() -> None:
     made, feeds = _if(floats(2, 3), floats(2, 3, seed=1), 13)
     assert_same(made, feeds, 9, floats(2, 3))  # type: ignore[arg-type]
 
 
-def test_branches_of_different_shapes_are_refused_below_11() -> None:
-    made, _ = _if(floats(2, 3), floats(3, 2), 13)
-    assert "its branches give different shapes" in refusal(made, 9)  # type: ignore[arg-type]
+@pytest.mark.parametrize("target", [10, 9, 7])
+@pytest.mark.parametrize("stated", [True, False])
+@pytest.mark.parametrize("other", [(3, 2), (3,), ()])
+def test_branches_of_different_shapes_are_run_in_loops(other: tuple[int, ...], stated: bool, target: int) -> None:
+    node = helper.make_node(
+        "If",
+        ["c"],
+        ["w"],
+        then_branch=_constant_graph("t", floats(2, 3)),
+        else_branch=_constant_graph("e", floats(*other)),
+    )
+    for attribute in node.attribute if not stated else ():
+        attribute.g.output[0].type.tensor_type.ClearField("shape")
+    flat = helper.make_node("Reshape", ["w", "row"], ["y"])
+    made = model([node, flat], {"c": np.array(True)}, 13, constants={"row": np.array([-1])})
+    older = converted(made, target)
+    assert "If" not in {each.op_type for each in older.graph.node}
+    for condition, expected in ((True, floats(2, 3)), (False, floats(*other))):
+        np.testing.assert_array_equal(run(older, {"c": np.array(condition)})[0], expected.ravel())
+
+
+@pytest.mark.parametrize("target", [10, 9])
+def test_unlike_branches_inside_of_others_are_run_in_loops(target: int) -> None:
+    made = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 15]> g (float[2,3] x, bool o, bool c) => (float y, float z) {
+            u, v = If (o) <
+                then_branch = t () => (float[p,q] a, float[r] b) {
+                    a = If (c) <then_branch = t2 () => (float[3,2] e) { e = Transpose (x) },
+                                else_branch = e2 () => (float[2,3] f) { f = Neg (x) }>
+                    k = Constant <value = int64[1] {-1}> () b = Reshape (x, k)
+                },
+                else_branch = e () => (float[2,3] g, float[2,3] h) { g = Abs (x) h = Identity (g) }
+            >
+            y = ReduceMax <keepdims = 0> (u) s = Shape (v) w = Cast <to = 1> (s) z = ReduceSum <keepdims = 0> (w)
+        }"""
+    )
+    x = floats(2, 3)
+    for outer, inner in ((True, True), (True, False), (False, True)):
+        y, z = run(converted(made, target), {"x": x, "o": np.array(outer), "c": np.array(inner)})
+        assert y == (np.abs(x) if not outer else x if inner else -x).max()
+        assert z == (6 if outer else 5)
 
 
 @pytest.mark.parametrize("target", [10, 9, 7])

@@ -18,16 +18,8 @@ from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import set_attribute, value_of
 from reducelower.model.build import copy_marks, make_node
-from reducelower.model.value_info import without_made_up_symbols
+from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
 from reducelower.scope.scope import Scope
-
-
-def _sizes(value_type: TypeProto | None) -> list[int | None] | None:
-    """The sizes of a tensor, None where they are not numbers; None where the rank is not stated."""
-    if value_type is None or not value_type.tensor_type.HasField("shape"):
-        return None
-    dims = value_type.tensor_type.shape.dim
-    return [dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in dims]
 
 
 @lowers("If", 11)
@@ -40,7 +32,7 @@ def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
     unlike = []
     for place, results in enumerate(zip(*(graph.output for graph in branches.values()), strict=True)):
         left, right = (
-            _sizes(value.type if _sizes(value.type) is not None else scope.type_inside(node, number, value.name))
+            sizes(value.type if sizes(value.type) is not None else scope.type_inside(node, number, value.name))
             for number, value in enumerate(results)
         )
         if left == right:
@@ -52,7 +44,7 @@ def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
                 if graph is not chosen:
                     scope.once_written(partial(graph.CopyFrom, chosen))
             return None
-        if left is not None and right is not None and not _may_be_one(left, right):
+        if left is not None and right is not None and not may_be_of_one_shape(left, right):
             raise RefusedError(
                 f"its branches give different shapes: {results[0].name!r} and {results[1].name!r}",
                 "opset 11 is the oldest that allows it",
@@ -65,10 +57,6 @@ def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
 
 _TILES_BY_COUNTS = 6
 """The oldest opset version whose Tile takes a count per axis."""
-
-
-def _may_be_one(left: Sequence[int | None], right: Sequence[int | None]) -> bool:
-    return len(left) == len(right) and all(a == b for a, b in zip(left, right, strict=True) if None not in (a, b))
 
 
 def _leave_shapes_unknown(
@@ -122,8 +110,8 @@ def _state_results(node: NodeProto, scope: Scope) -> Outcome:
     """Let the body state what it yields: onnxruntime wants to know the ranks, which older nodes tell less of."""
     body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
     for value in body.output:
-        known = scope.type_inside(node, 0, value.name) if _sizes(value.type) is None else None
-        if _sizes(known) is not None and known is not None:
+        known = scope.type_inside(node, 0, value.name) if sizes(value.type) is None else None
+        if sizes(known) is not None and known is not None:
             value.type.CopyFrom(without_made_up_symbols(known))
     return None
 
@@ -137,8 +125,8 @@ def _lower_scan(node: NodeProto, scope: Scope) -> Outcome:
     states = len(node.input) - count
 
     def output_rank(index: int) -> int:
-        sizes = _sizes(body.output[states + index].type)
-        return scope.needed_rank(node.output[states + index]) if sizes is None else len(sizes) + 1
+        known = sizes(body.output[states + index].type)
+        return scope.needed_rank(node.output[states + index]) if known is None else len(known) + 1
 
     _count_from_the_front(node, "scan_input_axes", lambda index: scope.needed_rank(inputs[index]))
     _count_from_the_front(node, "scan_output_axes", output_rank)

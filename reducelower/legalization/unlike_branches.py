@@ -1,0 +1,130 @@
+"""Ifs whose branches give different shapes as Loops, for opset versions whose If gave one shape alone.
+
+A Loop over each branch runs once or never, and what it carries may change its shape from one iteration to the next at
+every opset version: what the branch yields that runs takes the place of a number that nobody reads.
+
+Sources: https://onnx.ai/onnx/operators/onnx__If.html (1, 11), https://onnx.ai/onnx/operators/onnx__Loop.html (1, 11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
+
+from reducelower.legalization.mended_source import Mended
+from reducelower.model.build import copy_marks, make_node
+from reducelower.model.graph import subgraphs
+from reducelower.model.inference import infer, skeleton
+from reducelower.model.names import Names
+from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.value_info import may_be_of_one_shape, sizes
+
+__all__ = ["SINCE", "run_unlike_branches_in_loops"]
+
+SINCE = 11
+"""The opset version since which branches may give different shapes."""
+
+
+def run_unlike_branches_in_loops(model: ModelProto) -> Mended | None:
+    """Let Loops run the branches of Ifs that are known to give different shapes.
+
+    Args:
+        model: the model, changed in place.
+
+    Returns:
+        What was done; None where that is nothing.
+    """
+    work = _Rewriting(model)
+    work.rewrite(model.graph, infer(skeleton(model)).graph)
+    said = f"branches of different shapes, which If takes since opset {SINCE}, run in Loops"
+    return Mended(said, tuple(map(tuple, work.origins)), frozenset()) if work.has_found else None
+
+
+class _Rewriting:
+    def __init__(self, model: ModelProto) -> None:
+        self.origins: list[list[int]] = []
+        self.has_found = False
+        self._fresh = Names(lambda: model, None).fresh
+
+    def rewrite(self, graph: GraphProto, inferred: GraphProto) -> None:
+        """Write the nodes of a graph anew, given the same graph with its types; the graphs inside come first."""
+        origins: list[int] = []
+        self.origins.append(origins)
+        written: list[NodeProto] = []
+        for place, (node, seen) in enumerate(zip(graph.node, inferred.node, strict=True)):
+            of_branches = []
+            for (_, _, inner), (_, _, beside) in zip(subgraphs(node), subgraphs(seen), strict=True):
+                of_branches.append(len(self.origins))
+                self.rewrite(inner, beside)
+            types = _types_of_unlike(node, seen)
+            if types:
+                for number in of_branches:  # of the node that says that it may go on
+                    self.origins[number].append(self.origins[number][-1])
+            nodes = self._loops(node, types) if types else [node]
+            written += nodes
+            origins += [place] * len(nodes)
+        del graph.node[:]
+        graph.node.extend(written)
+
+    def _loops(self, node: NodeProto, types: list[int]) -> list[NodeProto]:
+        self.has_found = True
+        nodes: list[NodeProto] = []
+
+        def add(op_type: str, *inputs: str, **attributes: object) -> str:
+            name = self._fresh(node.name or node.output[0], f"/{op_type}")
+            nodes.append(make_node(op_type, inputs, [name], **attributes))
+            return name
+
+        carried = [add("Constant", value=TensorProto(data_type=kind, dims=[0])) for kind in types]
+        for _, name, graph in subgraphs(node):
+            runs = node.input[0] if name == "then_branch" else add("Not", node.input[0])
+            body = self._body(node, graph, types)
+            inputs = [add("Cast", runs, to=TensorProto.INT64), "", *carried]
+            carried = [self._fresh(node.name or node.output[0], f"/{name}") for _ in types]
+            nodes.append(make_node("Loop", inputs, carried, body=body))
+            nodes[-1].name = carried[0]
+        nodes[-1].output[:] = node.output
+        copy_marks(node, nodes[-1])
+        return nodes
+
+    def _body(self, node: NodeProto, branch: GraphProto, types: list[int]) -> GraphProto:
+        """The graph of a branch as one that takes what it replaces, and says that it may go on."""
+        body = GraphProto()
+        body.CopyFrom(branch)
+        names = [self._fresh(node.name or node.output[0], f"/{tail}") for tail in ("at", "may_go_on", "goes_on")]
+        at, before, after = names
+        body.input.append(helper.make_tensor_value_info(at, TensorProto.INT64, []))
+        body.input.append(helper.make_tensor_value_info(before, TensorProto.BOOL, []))
+        for kind in types:
+            given = self._fresh(node.name or node.output[0], "/given")
+            body.input.append(helper.make_tensor_value_info(given, kind, None))
+        del body.output[:]
+        body.output.append(helper.make_tensor_value_info(after, TensorProto.BOOL, []))
+        body.output.extend(
+            helper.make_tensor_value_info(value.name, kind, None)
+            for value, kind in zip(branch.output, types, strict=True)
+        )
+        body.node.append(make_node("Identity", [before], [after]))
+        return body
+
+
+def _types_of_unlike(node: NodeProto, seen: NodeProto) -> list[int]:
+    """The element types of what an If yields whose branches give different shapes; empty of any other node."""
+    if node.op_type != "If" or node.domain not in DEFAULT_DOMAINS:
+        return []
+    branches = [graph for _, _, graph in subgraphs(seen)]
+    if not all(graph.node for graph in branches):
+        return []
+    types = [{value.name: value.type for value in (*graph.value_info, *graph.output)} for graph in branches]
+    named = ([one[value.name] for value in graph.output] for one, graph in zip(types, branches, strict=True))
+    results = [*zip(*named, strict=True)]
+    if all(map(_may_be_alike, results)):
+        return []
+    kinds = [max(value_type.tensor_type.elem_type for value_type in result) for result in results]
+    return kinds if all(kinds) else []
+
+
+def _may_be_alike(types: Iterable[TypeProto]) -> bool:
+    shapes = [known for known in map(sizes, types) if known is not None]
+    return len(shapes) < 2 or may_be_of_one_shape(*shapes)
