@@ -27,7 +27,7 @@ from reducelower.model.graph import subgraphs
 from reducelower.model.inference import infer, skeleton
 from reducelower.model.names import Names
 from reducelower.model.ranks import rank_of
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.value_info import tensor_type
 
 __all__ = ["hold_as_tensors"]
@@ -226,7 +226,7 @@ class _Holding:
         names = Names(lambda: model, None)
         self._fresh = names.fresh
         self._pairs = {name: _Pair(names.fresh(name, "/elements"), names.fresh(name, "/shapes")) for name in held}
-        self._opset = max(entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS)
+        self._opset = opset_of(model)
         self._nodes: list[NodeProto] = []
 
     def run(self) -> Mended:
