@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from reducelower.api import check, legalized
 from reducelower.batch.diagnosis import contradicts_itself, what_is_wrong, what_is_wrong_with_source
-from reducelower.batch.task import OnStep, Step, Task
+from reducelower.batch.task import OnStep, Task
 from reducelower.errors import ConversionError
 from reducelower.failures import FAULT, SettingError, describe, trace_lines, wants_trace
 from reducelower.files import LoadedModel, read_model, resolve_destination, write_model
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["convert_here", "failed", "refused"]
 
 
-def _nobody(step: Step, done: int, total: int) -> None:
-    """Nobody wants to know."""
-
-
 def convert_here(
     task: Task,
     settings: Settings,
@@ -47,7 +43,7 @@ def convert_here(
     `on_complete` gets the descriptor of the complete output before it has its name, and the model it was made from.
     """
     source = None
-    begin = on_step or _nobody
+    begin = on_step or (lambda step, done, total: None)
     try:
         begin("read", 0, 0)
         source = read_model(task.source)
@@ -83,12 +79,8 @@ def _convert(
     on_step: OnStep,
     on_complete: Callable[[int, LoadedModel], object] | None,
 ) -> Outcome:
-    rights: dict[str, Any] = {
-        "source": source,
-        "overwrite": settings.overwrite,
-        "in_place": settings.in_place,
-        "make_folder": task.make_folder,
-    }
+    rights: dict[str, Any] = {name: getattr(settings, name) for name in ("overwrite", "in_place")}
+    rights |= {"source": source, "make_folder": task.make_folder}
     resolve_destination(task.output, **rights)
     data_sets: Sequence[TestDataSet] = ()
     if settings.verify:
@@ -106,8 +98,7 @@ def _convert(
     on_step("rewrite", 0, 0)
     made, plan = _legalized(source, settings)
     on_step("check", 0, 0)
-    wrong = what_is_wrong(made, external=external, full=True)
-    if wrong:
+    if wrong := what_is_wrong(made, external=external, full=True):
         from reducelower.legalization.repair import drop_stale
 
         mended = drop_stale(source.model)
@@ -132,7 +123,7 @@ def _convert(
     outcome = Outcome(task.source, plan=plan, verification=verification)
     outcome = _with_details(outcome, settings, source, made)
     if verification is not None and _stops(verification, strict=settings.strict):
-        what = "does not compute the same" if verification.verdict == "different" else _SHORT_OF[verification.verdict]
+        what = _SHORT_OF[verification.verdict]
         problem = f"{task.source}: the converted model {what}, so it was not written: {verification}"
         verdict: Verdict = "different" if verification.verdict == "different" else "not shown"
         return replace(outcome, verdict=verdict, problems=(problem,))
@@ -205,6 +196,7 @@ def _what_would_help(source: LoadedModel, settings: Settings) -> str:
 
 
 _SHORT_OF = {
+    "different": "does not compute the same",
     "not shown": "could not be verified",
     "equivalent": "computes the same, but not in a runtime that diverges from the specification",
 }
@@ -287,16 +279,9 @@ def _with_details(
         return outcome
     from reducelower.report.details import describe_models
 
-    return replace(
-        outcome,
-        details=describe_models(
-            source.model,
-            None if converted is None else converted.message,
-            outcome.plan,
-            outcome.refusals,
-            outcome.verification,
-        ),
-    )
+    made = None if converted is None else converted.message
+    details = describe_models(source.model, made, outcome.plan, outcome.refusals, outcome.verification)
+    return replace(outcome, details=details)
 
 
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: Document, wrong: str) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -12,7 +12,6 @@ from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoPr
 
 from reducelower.api import check
 from reducelower.batch.diagnosis import what_is_wrong_with_source
-from reducelower.errors import Refusal
 from reducelower.files import LoadedModel, all_graphs, read_model
 from reducelower.legalization.refusals import fits
 from reducelower.model.inference import skeleton
@@ -97,7 +96,8 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
     is_legal = fits(source.document, Target(), Settings())
     reaches = tuple(number for number in range(1, latest_opset() + 1) if is_legal(number)) if opset else ()
     near = {side for number in reaches for side in (number - 1, number + 1)} - set(reaches)
-    blocked = {number: _first_reason(bare, number) for number in sorted(near) if 1 <= number <= latest_opset()}
+    beyond = {number: check(bare, number).refusals for number in sorted(near) if 1 <= number <= latest_opset()}
+    blocked = {number: str(refusals[0]) if refusals else "" for number, refusals in beyond.items()}
     names = shipped_names() if runtimes is None else runtimes
     on = tuple(_on_runtime(bare, opset, load_runtime(name)) for name in names)
     return replace(found, reaches=reaches, blocked=blocked, runtimes=on)
@@ -128,11 +128,6 @@ def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
         tuple(map(_value_text, fed)),
         tuple(map(_value_text, model.graph.output)),
     )
-
-
-def _first_reason(bare: ModelProto, opset: int) -> str:
-    refusals: Sequence[Refusal] = check(bare, opset).refusals
-    return str(refusals[0]) if refusals else ""
 
 
 def _on_runtime(bare: ModelProto, opset: int, runtime: Runtime) -> OnRuntime:

@@ -90,15 +90,11 @@ def _convert_to_url(task: Task, source: str, settings: Settings, on_step: OnStep
         content = content_of(made)
         if origin is not None and content is not None:
             # Only now: of an output behind a URL the size alone would not tell that it is an old one.
-            facts = _external_facts(source)
+            loaded = read_model(source)
+            facts = external_facts(loaded.folder, [file.location for file in loaded.external])
             brought = {} if settings.external_data == "keep" else {name: [known] for name, known in facts.items()}
             write_record(Record(origin, content, facts, brought=brought), task.record)
     return replace(outcome, output=task.output)
-
-
-def _external_facts(source: str) -> dict[str, list[int]]:
-    loaded = read_model(source)
-    return external_facts(loaded.folder, [file.location for file in loaded.external])
 
 
 def _has_weights(source: str, earlier: Record, task: Task, settings: Settings) -> bool:

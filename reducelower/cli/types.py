@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -108,6 +109,11 @@ class _Parsed(ParamType):
         return _starting(incomplete, self._known()) or files
 
 
+def _from(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module of ours that is imported when it is first called."""
+    return lambda *given: getattr(import_module(f"reducelower.{module}"), name)(*given)
+
+
 def _integer(text: str, otherwise: str) -> int:
     try:
         return int(text)
@@ -135,36 +141,11 @@ def _operator(text: str) -> str:
     return text
 
 
-def _operators() -> Iterable[str]:
-    from reducelower.model.schemas import all_operators
-
-    return all_operators()
-
-
-def _runtime(text: str) -> Any:
-    """A runtime target: the name of a shipped one, or a file."""
-    from reducelower.runtimes import load_runtime
-
-    return load_runtime(text)
-
-
-def _shipped_runtimes() -> Iterable[str]:
-    from reducelower.runtimes import shipped_names
-
-    return shipped_names()
-
-
 def _element_type(text: str) -> str:
     """An ONNX element type, in ONNX's or numpy's spelling."""
     from reducelower.model.schemas import element_type_name, parse_element_type
 
     return element_type_name(parse_element_type(text))
-
-
-def _element_types() -> Iterable[str]:
-    from reducelower.model.schemas import element_type_names
-
-    return element_type_names()
 
 
 def _tolerance(text: str) -> Any:
@@ -260,9 +241,9 @@ class _InputFile(Pairs):
 
 INPUT_FILE = _InputFile()
 OPSET = _Parsed("N", _opset)
-OPERATOR = _Parsed("NAME", _operator, _operators)
-RUNTIME = _Parsed("NAME|FILE.toml", _runtime, _shipped_runtimes, file=True)
-ELEMENT_TYPE = _Parsed("TYPE", _element_type, _element_types)
+OPERATOR = _Parsed("NAME", _operator, _from("model.schemas", "all_operators"))
+RUNTIME = _Parsed("NAME|FILE.toml", _from("runtimes", "load_runtime"), _from("runtimes", "shipped_names"), file=True)
+ELEMENT_TYPE = _Parsed("TYPE", _element_type, _from("model.schemas", "element_type_names"))
 IR_VERSION = _Parsed("auto|keep|N", _ir_version)
 TOLERANCE = _Parsed("TOLERANCE", _tolerance)
 FILE = _Name("file")

@@ -126,8 +126,11 @@ def _attempt(
     draft = Draft.of_document(source)
     plan = run(draft, source, target, settings, report=report, lenient=lenient)
     if plan.refusals and _in_functions(plan):
+        from reducelower.legalization.monomorphize import specialize
+
         special = deepcopy(source.message)
-        _specialize(source.with_message(special), plan, settings)
+        ground = ground_of(special, source.with_message(special), plan.target, settings)
+        specialize(special, _in_functions(plan), ground)
         special_source = source.with_message(special)
         second = Draft.of_document(special_source)
         again = run(second, special_source, target, settings, report=report, is_last_attempt=True, lenient=lenient)
@@ -178,10 +181,3 @@ def _in_functions(plan: Plan) -> set[str]:
         for refusal in plan.refusals
         if refusal.operator and refusal.graph.startswith("functions/")
     }
-
-
-def _specialize(source: Document, plan: Plan, settings: Settings) -> None:
-    """Give functions in which something was refused a copy for each way they are called."""
-    from reducelower.legalization.monomorphize import specialize
-
-    specialize(source.message, _in_functions(plan), ground_of(source.message, source, plan.target, settings))

@@ -11,7 +11,7 @@ from typing import Any
 from onnx import ModelProto
 
 from reducelower.model.graph import all_nodes
-from reducelower.model.schemas import DEFAULT_DOMAINS, schema
+from reducelower.model.schemas import DEFAULT_DOMAINS, schema, since_version
 from reducelower.plan import Plan
 
 __all__ = ["cannot_run", "with_missing_kernels"]
@@ -44,7 +44,7 @@ def cannot_run(model: ModelProto, source_opset: int, opset: int) -> str:
     if opset <= source_opset:
         return ""
     op_types = {node.op_type for node in all_nodes(model) if node.domain in DEFAULT_DOMAINS}
-    changed = {name for name in op_types if _since(name, opset) > source_opset}
+    changed = {name for name in op_types if since_version(name, opset) > source_opset}
     if opset in _RUN_WHOLE and changed.isdisjoint(_BUT_FOR):
         return ""
     try:
@@ -56,7 +56,7 @@ def cannot_run(model: ModelProto, source_opset: int, opset: int) -> str:
     from onnxruntime import __version__
 
     newest = next((one for one in range(opset - 1, source_opset, -1) if not _missing(changed, one)), source_opset)
-    named = ", ".join(f"{name} of opset {_since(name, opset)}" for name in missing)
+    named = ", ".join(f"{name} of opset {since_version(name, opset)}" for name in missing)
     return (
         f"onnxruntime {__version__}, which is installed, has no kernel for {named} on the CPU; "
         f"opset {newest} is the newest at which it runs all of them"
@@ -74,15 +74,10 @@ def _has(kernels: Sequence[tuple[int, int]], op_type: str, opset: int) -> bool:
     A kernel without a last version is for the first one only, as onnxruntime cannot know what changes later.
     """
     found: Any = schema(op_type, opset)  # its stubs do not know the bodies
-    since = _since(op_type, opset)
+    since = since_version(op_type, opset)
     if found is None or op_type in _WITHOUT_KERNEL or found.has_function or found.has_context_dependent_function:
         return True
     return any(since == first or (last != _UP_TO_ANY and first <= since <= last) for first, last in kernels)
-
-
-def _since(op_type: str, opset: int) -> int:
-    found = schema(op_type, opset)
-    return 0 if found is None else found.since_version
 
 
 @cache

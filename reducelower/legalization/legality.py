@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from onnx import __version__
+
 from reducelower.adapters.registry import Crossing, crossings
 from reducelower.legalization.occurring_types import dropped_types
 from reducelower.model.graph import HOLDING_GRAPHS
@@ -98,10 +100,4 @@ def _unknown(op_type: str, opset: int) -> str:
     known = versions(op_type)
     if known:
         return f"opset {opset} does not have {op_type}, which came with opset {known[0]}, so the model is not valid"
-    return f"onnx {_onnx_version()} knows no operator {op_type}"
-
-
-def _onnx_version() -> str:
-    from onnx import __version__
-
-    return __version__
+    return f"onnx {__version__} knows no operator {op_type}"

@@ -12,6 +12,8 @@ from functools import cache
 
 from onnx import AttributeProto, GraphProto, NodeProto, defs
 
+from reducelower.model.attributes import NAMING_TYPES
+from reducelower.model.element_types import element_type_of_constant
 from reducelower.model.nodelist import NodeList
 from reducelower.model.schemas import element_type_name, schema, taken_types, type_string
 from reducelower.scope.graph import GraphScope
@@ -75,12 +77,6 @@ def _any_schema(op_type: str, domain: str) -> defs.OpSchema | None:
     return max(matches, key=lambda entry: entry.since_version, default=None)
 
 
-@cache
-def _chooses_by_attribute(op_type: str, opset: int) -> bool:
-    found = _produced(op_type, opset, "")
-    return found is not None and found[1]
-
-
 def _elements(type_name: str) -> set[str]:
     """A type and the tensor types inside it: sequence and optional operators give out what they hold."""
     found = {type_name}
@@ -99,23 +95,15 @@ class Occurring:
     def __init__(self) -> None:
         self.foreign: set[tuple[str, str]] = set()
         self.in_constants: set[int] = set()
-        """The element types of the tensors of Constant nodes."""
+        """The element types of what Constant nodes yield."""
         self._types: set[str] = set()
         self._nodes: list[NodeList] = []
 
     def note_constant(self, node: NodeProto) -> None:
         """Take in what a Constant node yields."""
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.TENSOR:
-                self.in_constants.add(attribute.t.data_type)
-            elif attribute.type == AttributeProto.SPARSE_TENSOR:
-                self.in_constants.add(attribute.sparse_tensor.values.data_type)
-            elif attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
-                self._types.add("tensor(float)")
-            elif attribute.type in (AttributeProto.INT, AttributeProto.INTS):
-                self._types.add("tensor(int64)")
-            elif attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
-                self._types.add("tensor(string)")
+        sparse = (attribute.sparse_tensor.values.data_type for attribute in node.attribute)
+        if found := element_type_of_constant(node) or next(sparse, 0):
+            self.in_constants.add(found)
 
     def note_scopes(self, scopes: Iterable[GraphScope]) -> None:
         """Take in what graphs and function bodies state and hold."""
@@ -150,7 +138,7 @@ class Occurring:
             if produced is None:
                 continue
             self._types |= produced[0]
-            if _chooses_by_attribute(op_type, opset):
+            if produced[1]:
                 choosing.add(op_type)
         for domain, op_type in self.foreign:
             produced = _produced(op_type, 0, domain)
@@ -170,12 +158,7 @@ class Occurring:
         for attribute in node.attribute:
             if attribute.type == AttributeProto.TENSOR:
                 self._types.add(f"tensor({element_type_name(attribute.t.data_type)})")
-            elif attribute.type == AttributeProto.INT and attribute.name in (
-                "to",
-                "dtype",
-                "output_dtype",
-                "output_datatype",
-            ):
+            elif attribute.type == AttributeProto.INT and attribute.name in NAMING_TYPES:
                 self._types.add(f"tensor({element_type_name(attribute.i)})")
             elif attribute.type == AttributeProto.STRING and attribute.name == "to":
                 self._types.add(f"tensor({attribute.s.decode().lower()})")

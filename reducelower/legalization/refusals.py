@@ -20,7 +20,7 @@ from reducelower.legalization.run import ground_of
 from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference import ContradictionError
-from reducelower.model.schemas import opset_of, schema
+from reducelower.model.schemas import opset_of, since_version
 from reducelower.model.validate import what_is_odd
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -131,15 +131,10 @@ def _refusing(
 def _are_alike(opset: int, other: int, operators: Iterable[str], runtime: Runtime | None) -> bool:
     """Whether all that was looked at in vain at one opset version is the same at another one."""
     return runtime is not None and all(
-        _since(name, opset) == _since(name, other)
+        since_version(name, opset) == since_version(name, other)
         and runtime.facts_about(name, opset) == runtime.facts_about(name, other)
         for name in operators
     )
-
-
-def _since(name: str, opset: int) -> int | None:
-    found = schema(name, opset)
-    return None if found is None else found.since_version
 
 
 def oldest_fitting(source: int, goal: int, fits: Callable[[int], bool]) -> int | None:

@@ -9,7 +9,16 @@ from onnx import AttributeProto, NodeProto, helper
 
 from reducelower.errors import RefusedError
 
-__all__ = ["HELD_AS", "add_named", "attribute_of", "drop_attribute", "make_attribute", "set_attribute", "value_of"]
+__all__ = [
+    "HELD_AS",
+    "NAMING_TYPES",
+    "add_named",
+    "attribute_of",
+    "drop_attribute",
+    "make_attribute",
+    "set_attribute",
+    "value_of",
+]
 
 
 HELD_AS: Mapping[int, str] = {
@@ -19,6 +28,10 @@ HELD_AS: Mapping[int, str] = {
     AttributeProto.FLOATS: "value_floats",
 }
 """The attribute of a Constant that holds what an attribute of some type does."""
+
+
+NAMING_TYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype"})
+"""Attributes that hold the number of an element type."""
 
 
 def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:

@@ -28,6 +28,7 @@ __all__ = [
     "parse_element_type",
     "schema",
     "schema_in_force",
+    "since_version",
     "taken_types",
     "type_string",
     "versions",
@@ -68,6 +69,12 @@ def schema(op_type: str, opset: int, domain: str = "") -> defs.OpSchema | None:
     """The schema in force at an opset version; None where the operator does not exist there or is deprecated."""
     found = schema_in_force(op_type, opset, domain)
     return None if found is None or found.deprecated else found
+
+
+def since_version(op_type: str, opset: int) -> int:
+    """The opset version that brought the schema in force at an opset version; 0 where there is none."""
+    found = schema(op_type, opset)
+    return 0 if found is None else found.since_version
 
 
 def is_deprecated(op_type: str, opset: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from google.protobuf.message import Message
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
+from reducelower.model.attributes import NAMING_TYPES
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, schema
 from reducelower.model.text import one_line
@@ -19,7 +20,6 @@ from reducelower.model.text import one_line
 __all__ = ["what_is_odd", "what_is_wrong_with_calls"]
 
 _ELEMENT_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
-_ELEMENT_TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype")
 
 _DEEPEST_GRAPH = 30
 """Graphs inside graphs: protobuf reads 100 messages inside each other, three for each graph."""
@@ -214,7 +214,7 @@ def _what_is_odd_about(node: NodeProto, opset: int, defined: set[str]) -> str:
         formal = found.attributes.get(attribute.name)
         if formal is not None and attribute.type != int(formal.type):  # type: ignore[call-overload]  # see crossings
             return f"has an attribute {attribute.name} of the wrong type"
-        asks = attribute.name in _ELEMENT_TYPE_ATTRIBUTES and not attribute.ref_attr_name
+        asks = attribute.name in NAMING_TYPES and not attribute.ref_attr_name
         if asks and attribute.type == AttributeProto.INT and attribute.i not in TensorProto.DataType.values():
             return f"asks for element type {attribute.i}, which the onnx installed does not know"
     for formal in found.attributes.values():

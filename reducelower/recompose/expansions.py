@@ -22,7 +22,16 @@ from reducelower.errors import ConversionError
 from reducelower.model.numbers import Array
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types
 from reducelower.options import Book, Target
-from reducelower.recompose.expressions import AXES, Application, Exact, Expression, Form, Literal, Variable
+from reducelower.recompose.expressions import (
+    AXES,
+    AXES_ARE_INPUT,
+    Application,
+    Exact,
+    Expression,
+    Form,
+    Literal,
+    Variable,
+)
 from reducelower.recompose.surroundings import attributes_of
 from reducelower.rulebook import Rule, RuleBook, RuleError, load_book
 from reducelower.rulebook.book import load_forms
@@ -31,8 +40,6 @@ __all__ = ["Expansions", "Manner", "raisable"]
 
 _RESULT = "result"
 _COUNT = "count"
-_AXES_ARE_INPUT = 18
-"""Opset version at which every Reduce operator takes its axes as an input."""
 
 _EPSILON, _GROUPS, _SOME_AXES, _NUMBER = 0.0123, 5, (7,), 113
 """Values that stand for any: epsilon, num_groups, axes of a Reduce operator, and how many elements are added up."""
@@ -166,7 +173,7 @@ def _reduction(rule: Rule, manner: Manner, opset: int, by_hand: bool) -> Iterato
     if given.get("keepdims", manner.keepdims) != manner.keepdims or (by_hand and manner.noop):
         return
     node = helper.make_node(rule.function.name, ["data"], [_RESULT], keepdims=manner.keepdims)
-    if opset >= _AXES_ARE_INPUT:
+    if opset >= AXES_ARE_INPUT:
         node.attribute.append(helper.make_attribute("noop_with_empty_axes", manner.noop))
         node.input.extend([AXES] if manner.has_axes else [])
     elif manner.noop:

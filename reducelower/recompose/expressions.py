@@ -22,6 +22,7 @@ from reducelower.rulebook.reading import Source
 
 __all__ = [
     "AXES",
+    "AXES_ARE_INPUT",
     "AnyOf",
     "Application",
     "Exact",
@@ -36,6 +37,10 @@ __all__ = [
 
 AXES = "axes"
 """The variable that stands for what a Reduce operator reduces over: an input or an attribute, absent for all."""
+
+
+AXES_ARE_INPUT = 18
+"""Opset version at which every Reduce operator takes its axes as an input."""
 
 
 @dataclass(frozen=True, eq=False)

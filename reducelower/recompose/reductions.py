@@ -6,13 +6,11 @@ from math import prod
 
 from onnx import NodeProto, helper
 
+from reducelower.recompose.expressions import AXES_ARE_INPUT
 from reducelower.recompose.place import Place
 from reducelower.scope.node import blank
 
 __all__ = ["reduction"]
-
-_AXES_ARE_INPUT = 18
-"""Opset version at which every Reduce operator takes its axes as an input."""
 
 
 def reduction(place: Place) -> list[NodeProto]:
@@ -25,7 +23,7 @@ def reduction(place: Place) -> list[NodeProto]:
         return []
     node = NodeProto(op_type=form.op_type, input=[blank(place.data)], output=[blank(place.output)])
     attributes.pop("axes", None)
-    if axes is not None and place.opset >= _AXES_ARE_INPUT:
+    if axes is not None and place.opset >= AXES_ARE_INPUT:
         assert axes.value is not None
         node.input.append(blank(axes.value))
     elif axes is not None:

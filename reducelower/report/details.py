@@ -158,19 +158,9 @@ def _rewrites(
         first, pair = members[0], pairs[key]
         pictures = fragments_of(pair) if pair is not None and number <= _MOST_PICTURES else None
         signature = describe(pair) if pair is not None else first.op_type
-        rewrites.append(
-            DistinctRewrite(
-                number,
-                first.op_type,
-                first.rule,
-                signature,
-                first.graph,
-                first.node,
-                len(members),
-                pictures,
-                findings[key] if isinstance(key, int) else None,
-            )
-        )
+        place = first.op_type, first.rule, signature, first.graph, first.node, len(members)
+        found = findings[key] if isinstance(key, int) else None
+        rewrites.append(DistinctRewrite(number, *place, pictures, found))
         numbers.update(dict.fromkeys(members, number))
     return tuple(rewrites), numbers
 

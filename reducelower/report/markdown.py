@@ -31,7 +31,8 @@ def render(report: Report) -> str:
     total = len(report.models)
     mark = "✅" if report.passed else "❌"
     if total == 1:
-        head = f"## {mark} {_code(report.models[0].source)}: {_verdict(report.models[0])}"
+        (only,) = report.models
+        head = f"## {mark} {_code(only.source)}: {_text(only.sentence or only.verdict)}"
     else:
         head = f"## {mark} reducelower {report.command}: {passed} of {total} models pass"
     parts = [head]
@@ -53,10 +54,6 @@ def _cut(parts: Sequence[str]) -> str:
 
 def _worst_first(models: Iterable[Outcome]) -> list[Outcome]:
     return sorted(models, key=lambda model: model.passed)
-
-
-def _verdict(model: Outcome) -> str:
-    return _text(model.sentence or model.verdict)
 
 
 def _section(model: Outcome, *, alone: bool) -> str:

@@ -182,11 +182,6 @@ def _call(
     filled.update(attributes)
     if "epsilon" in filled:
         filled["epsilon"] = float(np.float32(filled["epsilon"]))
-    vector = _vector_shape(op_type, data, filled)
+    vector = data.shape[filled["axis"] % data.ndim :] if "axis" in filled else data.shape[1:2]
     vectors = tuple(random.normal(1, 0.5, vector).astype(data.dtype) for _ in schema.inputs[1:])
     return Call((data, *vectors), filled, by_row)
-
-
-def _vector_shape(op_type: str, data: Array, attributes: Mapping[str, Any]) -> tuple[int, ...]:
-    """The shape of scale and bias."""
-    return data.shape[attributes["axis"] % data.ndim :] if "axis" in attributes else data.shape[1:2]

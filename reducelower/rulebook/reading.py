@@ -95,17 +95,12 @@ def _parse(path: Path, lines: tuple[str, ...], start: int) -> Source:
     """Parse one function; empty lines in front of it keep the parser's own line numbers those of the file."""
     text = "\n" * (start - 1) + "\n".join(lines[start - 1 :]) + "\n"
     try:
-        function = parser.parse_function(text)
+        return Source(parser.parse_function(text), path, lines, start)
     except parser.ParseError as error:
-        raise _readable(str(error), path, start) from None
-    return Source(function, path, lines, start)
-
-
-def _readable(message: str, path: Path, start: int) -> RuleError:
-    """Keep the parser's reason (its last sentence) and the line it names."""
-    place = _PLACE.search(message)
-    reason = message.removeprefix("b'").removeprefix('b"').rstrip("'\"").split("\\n")[-1]
-    return RuleError(f"is not ONNX text: {reason}", path, int(place.group(1)) if place else start)
+        # Of the parser's message its reason, which is the last sentence, and the line it names.
+        place = _PLACE.search(str(error))
+        reason = str(error).removeprefix("b'").removeprefix('b"').rstrip("'\"").split("\\n")[-1]
+        raise RuleError(f"is not ONNX text: {reason}", path, int(place[1]) if place else start) from None
 
 
 def complete_references(function: FunctionProto) -> FunctionProto:
