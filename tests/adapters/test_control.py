@@ -180,6 +180,32 @@ def test_batches_of_scan_8_become_a_scan_of_scans(direction: int, target: int) -
         np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+@pytest.mark.parametrize("target", [9, 11, 19])
+@pytest.mark.parametrize("in_function", [False, True])
+def test_what_the_body_of_a_scan_8_holds_is_made_legal_once(in_function: bool, target: int) -> None:
+    """Nodes that are replaced, and constants that nodes in functions bring in, are of the body that is handed on."""
+    scan = """
+        zero = Constant <value = float[2] {0, 0}> ()
+        last, y = Scan <num_scan_inputs = 1, body = step (float a, float b) => (float c, float d)
+        {
+            c = Add (a, b)
+            bounded = Clip <max = 2.0> (c)
+            square = Unsqueeze <axes = [0, 1]> (bounded)
+            repeated = Upsample <scales = [2.0, 3.0]> (square)
+            d = ReduceSum <keepdims = 0> (repeated)
+        }> ("", zero, x)
+    """
+    graph = "g (float[2, 3] x) => (float[2, 3] y)"
+    if in_function:
+        text = f"""<ir_version: 8, opset_import: ["": 8, "local": 1]> {graph} {{ y = local.F (x) }}
+            <domain: "local", opset_import: ["": 8]> F (x) => (y) {{ {scan} }}"""
+    else:
+        text = f"""<ir_version: 8, opset_import: ["": 8]> {graph} {{ {scan} }}"""
+    data = floats(2, 3)
+    expected = 6 * np.minimum(np.cumsum(data, 1), 2)
+    np.testing.assert_allclose(run(converted(parser.parse_model(text), target), {"x": data})[0], expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("target", [15, 11])
 def test_what_a_scan_hands_to_its_body_need_not_be_stated_there(target: int) -> None:
     made = parser.parse_model(

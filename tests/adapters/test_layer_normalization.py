@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, parser
 
@@ -70,6 +71,23 @@ def test_rms_normalization_follows_numpy(axis: int, target: int) -> None:
     square = np.mean(DATA.astype(np.float64) ** 2, axis=tuple(range(axis % 4, 4)), keepdims=True)
     expected = DATA / np.sqrt(square + 1e-5) * scale
     np.testing.assert_allclose(yields(converted(model, target), inputs)[0], expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", [16, 13, 9])
+@pytest.mark.parametrize(("op_type", "opset"), [("LayerNormalization", 17), ("RMSNormalization", 23)])
+def test_the_epsilon_of_doubles_holds_with_the_optimizations_of_a_runtime(
+    op_type: str, opset: int, target: int
+) -> None:
+    """onnxruntime fuses what exporters wrote for these, and takes 1e-5 for an epsilon that is no float."""
+    data = DATA.astype(np.float64)
+    model = model_of(
+        op_type, {"x": data, "scale": np.ones(5)}, opset=opset, ir_version=10, epsilon=0.25,
+        outputs={"y": (TensorProto.DOUBLE, None)},
+    )  # fmt: skip
+    less_mean = data - data.mean(axis=-1, keepdims=True) if op_type == "LayerNormalization" else data
+    expected = less_mean / np.sqrt(np.mean(less_mean**2, axis=-1, keepdims=True) + 0.25)
+    session = onnxruntime.InferenceSession(converted(model, target).SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": data, "scale": np.ones(5)})[0], expected, rtol=1e-6, atol=1e-6)
 
 
 def grouped(scale: np.ndarray, bias: np.ndarray, groups: int) -> np.ndarray:

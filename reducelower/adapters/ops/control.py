@@ -85,7 +85,7 @@ def _lower_loop(node: NodeProto, scope: Scope) -> Outcome:
     """At least one value had to be carried from iteration to iteration: a number that nothing reads will do."""
     if len(node.input) > 2:
         return None
-    body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
+    body = _body(node)
     stem = node.name or next(filter(None, node.output), "Loop")
     carried = scope.fresh(stem, "/Loop/carried")
     yielded = scope.fresh(stem, "/Loop/carried_on")
@@ -108,7 +108,7 @@ def _lower_loop(node: NodeProto, scope: Scope) -> Outcome:
 @lowers("Scan", 16)
 def _state_results(node: NodeProto, scope: Scope) -> Outcome:
     """Let the body state what it yields: onnxruntime wants to know the ranks, which older nodes tell less of."""
-    body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
+    body = _body(node)
     for value in body.output:
         known = scope.type_inside(node, 0, value.name) if sizes(value.type) is None else None
         if sizes(known) is not None and known is not None:
@@ -120,7 +120,7 @@ def _state_results(node: NodeProto, scope: Scope) -> Outcome:
 def _lower_scan(node: NodeProto, scope: Scope) -> Outcome:
     """Axes were counted from the front."""
     count = int(value_of(node, "num_scan_inputs"))
-    body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
+    body = _body(node)
     inputs = list(node.input)[len(node.input) - count :]
     states = len(node.input) - count
 
@@ -145,7 +145,7 @@ def _raise_batches(node: NodeProto, scope: Scope) -> Outcome:
     """There was a batch axis in front of everything: another Scan goes along it, with the old one as its body."""
     if node.input[0]:
         raise RefusedError("it uses sequence_lens, which Scan does not have since opset 9", "stay at opset 8")
-    body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
+    body = _body(node)
     stem = node.name or next(filter(None, node.output), "Scan")
     count = int(value_of(node, "num_scan_inputs"))
     states = len(node.input) - 1 - count
@@ -164,7 +164,14 @@ def _raise_batches(node: NodeProto, scope: Scope) -> Outcome:
     batch.node.append(inner)
     outer = make_node("Scan", list(node.input)[1:], list(node.output), body=batch, num_scan_inputs=states + count)
     copy_marks(node, outer)
+    # What the body holds is made legal where it stands, and is not to be taken for nodes of opset 9 meanwhile.
+    del _body(_body(outer).node[0]).node[:]
+    scope.once_written(lambda: _body(_body(outer).node[0]).CopyFrom(body))
     return [outer]
+
+
+def _body(node: NodeProto) -> GraphProto:
+    return next(attribute.g for attribute in node.attribute if attribute.name == "body")
 
 
 def _one_of_batch(value: ValueInfoProto, inner: TypeProto, name: str, is_scanned: bool) -> str:
