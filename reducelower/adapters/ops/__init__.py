@@ -28,6 +28,7 @@ FAMILIES: Mapping[str, str] = {
     "dropout": "Dropout",
     "einsum": "Einsum",
     "elementwise": "Bernoulli Celu Gelu Identity IsInf Round Shrink Sign",
+    "filling": "Compress ConstantOfShape Expand IsNaN NonZero OneHot",
     "fourier": "BlackmanWindow DFT HammingWindow HannWindow STFT",
     "grid_sample": "GridSample",
     "indexing": "GatherElements GatherND Scatter ScatterElements ScatterND",

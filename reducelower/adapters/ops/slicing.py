@@ -14,6 +14,7 @@ from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
+from reducelower.model.build import make_node
 from reducelower.model.slices import places
 from reducelower.scope.scope import Scope
 
@@ -101,8 +102,40 @@ def _bound(body: Writer, number: int, index: int, value: np.ndarray | None) -> i
 
 def ramp(body: Writer, length: str) -> str:
     """The numbers from zero up to a length that is a tensor of one int64."""
+    if body.scope.target_opset < _FINDS_PLACES:
+        return _counted_in_loop(body, length)
     ones = body.add("ConstantOfShape", length, tail="ones", value=helper.make_tensor("one", _INT64, [1], [1]))
     return body.add("Reshape", body.add("NonZero", ones), body.number(-1), tail="ramp")
+
+
+_FINDS_PLACES = 9
+"""The opset version since which ConstantOfShape and NonZero make a ramp."""
+
+
+def _counted_in_loop(body: Writer, length: str) -> str:
+    """The number of each iteration; at least one value has to be carried there."""
+    stem = body.node.name or body.node.output[0]
+    names = ("at", "goes_on", "given", "still", "carried", "number")
+    at, goes_on, given, still, carried, number = (
+        body.scope.fresh(stem, f"/{body.node.op_type}/{name}") for name in names
+    )
+    pairs = ((at, number), (goes_on, still), (given, carried))
+    nodes = [make_node("Identity", [one], [other]) for one, other in pairs]
+    kinds = {
+        at: _INT64,
+        number: _INT64,
+        goes_on: TensorProto.BOOL,
+        still: TensorProto.BOOL,
+        given: _INT64,
+        carried: _INT64,
+    }
+    inputs, outputs = (
+        [helper.make_tensor_value_info(name, kinds[name], []) for name in group]
+        for group in ((at, goes_on, given), (still, carried, number))
+    )
+    graph = helper.make_graph(nodes, f"{stem}_numbers", inputs, outputs)
+    zero = body.constant(0, _INT64, "zero")
+    return body.add_many("Loop", [length, "", zero], ("last", "ramp"), body=graph)[1]
 
 
 def _places(body: Writer, data: str, axis: int, bounds: tuple[int | str, int | str], step: int) -> str:
