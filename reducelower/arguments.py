@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 
 __all__ = ["check_arguments", "integer", "name_set", "said"]
 

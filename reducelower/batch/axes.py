@@ -5,7 +5,7 @@ A node that no boundary changes is carried over unseen; a file that makes no sen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,13 +16,13 @@ from onnx import (
     ModelProto,
     NodeProto,
     TensorProto,
-    ValueInfoProto,
     numpy_helper,
 )
 
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference import infer, skeleton
+from reducelower.model.ranks import rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.scope.values import tensor_of
 
@@ -71,7 +71,7 @@ class _Place:
         for value in stated:
             # A caller may hand in other axes than the default.
             constants.pop(value.name, None)
-        ranks |= _ranks(stated)
+        ranks |= {value.name: rank for value in stated if (rank := rank_of(value.type)) is not None}
         return constants, ranks
 
 
@@ -117,14 +117,6 @@ def what_is_wrong_with_an_axis(model: ModelProto) -> str:
         One sentence; empty when there is none.
     """
     return what_is_wrong_with_axes(infer(skeleton(model)), _OF_DIMENSIONS)
-
-
-def _ranks(values: Iterable[ValueInfoProto]) -> dict[str, int]:
-    return {
-        value.name: len(value.type.tensor_type.shape.dim)
-        for value in values
-        if value.type.tensor_type.HasField("shape")
-    }
 
 
 def _note(constants: dict[str, tuple[int, ...]], name: str, tensor: TensorProto | None) -> None:

@@ -15,7 +15,7 @@ from reducelower.model.document import Document
 from reducelower.model.inference import skeleton
 from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, first_version, is_runtime_name, opset_of, versions
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 from reducelower.model.validate import what_is_wrong_with_calls
 
 __all__ = ["contradicts_itself", "what_is_wrong", "what_is_wrong_with_source"]

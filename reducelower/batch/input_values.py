@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from onnx import ModelProto
 
 from reducelower.failures import SettingError
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.options import Settings

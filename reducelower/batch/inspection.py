@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, ModelProto, ValueInfoProto
 
 from reducelower.api import check
 from reducelower.batch.diagnosis import what_is_wrong_with_source
@@ -113,7 +113,7 @@ def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
     weights: Counter[str] = Counter()
     for graph in all_graphs(model):
         for tensor in graph.initializer:
-            weights[_type_name(tensor.data_type)] += prod(tensor.dims)
+            weights[element_type_name(tensor.data_type)] += prod(tensor.dims)
     held = {tensor.name for tensor in model.graph.initializer}
     fed = [value for value in model.graph.input if value.name not in held]
     return Inspected(
@@ -153,7 +153,3 @@ def _faults(plan: Plan) -> Iterable[str]:
 
 def _value_text(value: ValueInfoProto) -> str:
     return f"{type_text(value.type)} {value.name}".strip()
-
-
-def _type_name(element_type: int) -> str:
-    return "undefined" if element_type == TensorProto.UNDEFINED else element_type_name(element_type)

@@ -9,7 +9,7 @@ import click
 from reducelower.cli.console import problem, result
 from reducelower.cli.text import columns
 from reducelower.cli.types import FOLDER, OPERATOR, RULES, RUNTIME
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.rulebook import Rule, RuleBook

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from reducelower.failures import SettingError
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 
 __all__ = ["defaults", "find"]
 

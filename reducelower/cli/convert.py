@@ -25,7 +25,7 @@ from reducelower.cli.options import (
     with_options,
 )
 from reducelower.cli.types import OPERATOR, OPSET, RULES
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 from reducelower.options import Target
 
 __all__ = ["convert", "expand", "raise_", "repair"]

@@ -14,7 +14,7 @@ from click.shell_completion import get_completion_class
 
 from reducelower.cli import console
 from reducelower.failures import BAD_USAGE, INTERRUPTED, SettingError, describe, wants_trace
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 
 __all__ = ["app", "completion", "main", "run"]
 

@@ -24,7 +24,7 @@ from reducelower.cli.types import (
     Pairs,
     ParamType,
 )
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.options import Settings, Target

@@ -14,8 +14,7 @@ import click
 from reducelower.cli.console import message, result
 from reducelower.cli.types import OPERATOR, Integer, Number
 from reducelower.failures import DONE, SettingError
-from reducelower.model.suggestions import did_you_mean
-from reducelower.model.text import counted
+from reducelower.model.text import counted, did_you_mean
 
 if TYPE_CHECKING:
     from reducelower.conformance.distilling import Distilled

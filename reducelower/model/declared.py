@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from onnx import FunctionProto, GraphProto, ModelProto, TypeProto
 
 from reducelower.model.graph import bodies, subgraphs
+from reducelower.model.ranks import rank_of
 from reducelower.model.schemas import element_type_name
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 
 __all__ = ["declare", "names_in", "objection"]
 
@@ -74,9 +75,7 @@ def _types_in(holder: GraphProto | FunctionProto) -> dict[str, tuple[int | None,
         stated += [*holder.output, *holder.input]
         found = {tensor.name: (tensor.data_type, len(tensor.dims)) for tensor in holder.initializer}
     for value in stated:
-        tensor_type = value.type.tensor_type
-        rank = len(tensor_type.shape.dim) if tensor_type.HasField("shape") else None
-        found[value.name] = (tensor_type.elem_type or None, rank)
+        found[value.name] = (value.type.tensor_type.elem_type or None, rank_of(value.type))
     return found
 
 

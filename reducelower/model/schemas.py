@@ -184,7 +184,7 @@ def parse_element_type(name: str) -> int:
     """The element type of a name such as ``float``, ``float32`` or ``tensor(float)``; ValueError if there is none."""
     plain = name.removeprefix("tensor(").removesuffix(")").lower()
     if plain not in _element_types():
-        from reducelower.model.suggestions import did_you_mean
+        from reducelower.model.text import did_you_mean
 
         near = did_you_mean(plain, _element_types()) or f"; use one of {', '.join(_element_types())}"
         raise ValueError(f"{name!r} is not an ONNX element type{near}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import AttributeProto, NodeProto, TypeProto, helper
 
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema
 from reducelower.model.text import shape_text
@@ -23,16 +23,12 @@ def type_text(value_type: TypeProto) -> str:
     if kind == "tensor_type":
         tensor = value_type.tensor_type
         if not tensor.HasField("shape"):
-            return f"{_element_type(tensor.elem_type)}[...]"
+            return f"{element_type_name(tensor.elem_type)}[...]"
         dims = tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim)
-        return f"{_element_type(tensor.elem_type)}{shape_text(dims)}"
+        return f"{element_type_name(tensor.elem_type)}{shape_text(dims)}"
     if kind in ("sequence_type", "optional_type"):
         return f"{kind.removesuffix('_type')}({type_text(getattr(value_type, kind).elem_type)})"
     return "" if kind is None else kind.removesuffix("_type")
-
-
-def _element_type(element_type: int) -> str:
-    return "undefined" if element_type == TensorProto.UNDEFINED else element_type_name(element_type)
 
 
 def constant_text(value: Any) -> str:

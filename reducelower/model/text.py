@@ -1,10 +1,11 @@
-"""Text that a model controls, made fit to show: names may hold anything that a string can."""
+"""Text that a model or a user controls, made fit to show; and what was meant where it was mistyped."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-__all__ = ["counted", "one_line", "shape_text", "short", "shown", "xml_text"]
+__all__ = ["counted", "did_you_mean", "one_line", "shape_text", "short", "shown", "xml_text"]
 
 _LONGEST = 1000
 _READ = 10 * _LONGEST
@@ -50,3 +51,12 @@ def xml_text(text: str) -> str:
 def shape_text(dims: tuple[int | str | None, ...] | None) -> str:
     """Sizes as ONNX's text syntax writes them; nothing where the rank is not known."""
     return "" if dims is None else "[" + ",".join("?" if dim is None else shown(str(dim)) for dim in dims) + "]"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence that names the nearest known name; empty when nothing is near."""
+    from difflib import get_close_matches
+
+    by_spelling = {other.lower(): other for other in known}
+    near = get_close_matches(name.lower(), by_spelling, n=1, cutoff=0.6)
+    return f"; did you mean {by_spelling[near[0]]!r}?" if near else ""

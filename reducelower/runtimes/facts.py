@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from reducelower.errors import RefusedError
 from reducelower.model.schemas import all_operators, element_type_name, parse_element_type
 from reducelower.model.schemas import versions as versions_of
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 from reducelower.runtimes.ranges import Ranges, Versions
 from reducelower.runtimes.structure import HINT, KEY
 

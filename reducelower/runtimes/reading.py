@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 from reducelower.runtimes.facts import Fact
 from reducelower.runtimes.ranges import Ranges, release
 from reducelower.runtimes.runtime import Runtime

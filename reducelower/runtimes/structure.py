@@ -16,7 +16,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from reducelower.errors import TargetError
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 from reducelower.runtimes.ranges import Ranges, Versions
 
 __all__ = ["HINT", "KEY", "structure"]

@@ -23,7 +23,7 @@ from reducelower.model.element_types import Told, follow, told_by
 from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.inference import infer_body
 from reducelower.model.schemas import element_type_name, type_string
-from reducelower.model.value_info import without_made_up_symbols
+from reducelower.model.value_info import sizes, without_made_up_symbols
 from reducelower.scope.fold import Folding
 from reducelower.scope.graph import LARGEST_SHAPE
 from reducelower.scope.node import NodeScope
@@ -91,11 +91,8 @@ class _Inside(Scope):
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor."""
         found = self.own_type(name) if self.defines(name) else None
-        if found is None or found.WhichOneof("value") != "tensor_type" or not found.tensor_type.HasField("shape"):
-            return self.parent.shape(name)
-        return tuple(
-            dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in found.tensor_type.shape.dim
-        )
+        known = sizes(found)
+        return self.parent.shape(name) if known is None else tuple(known)
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor."""

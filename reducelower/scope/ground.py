@@ -13,7 +13,7 @@ from reducelower.model.census import Stated
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 from reducelower.model.schemas import type_string
-from reducelower.model.value_info import without_made_up_symbols
+from reducelower.model.value_info import sizes, without_made_up_symbols
 from reducelower.scope.fold import Folding
 from reducelower.scope.values import Values
 
@@ -42,18 +42,14 @@ class KnownType(NamedTuple):
 
 def known_type(found: TypeProto) -> KnownType:
     """What a type says."""
-    is_tensor = found.WhichOneof("value") == "tensor_type"
-    has_shape = is_tensor and found.tensor_type.HasField("shape")
-    sizes = tuple(
-        dim.dim_value if dim.WhichOneof("value") == "dim_value" else None for dim in found.tensor_type.shape.dim
-    )
+    is_tensor, known = found.WhichOneof("value") == "tensor_type", sizes(found)
     proto = without_made_up_symbols(found)
     return KnownType(
         proto,
         proto.SerializeToString(),
-        type_string(found) is not None and (has_shape or not is_tensor),
+        type_string(found) is not None and (known is not None or not is_tensor),
         found.tensor_type.elem_type or None if is_tensor else None,
-        sizes if has_shape else None,
+        None if known is None else tuple(known),
         any(dim.WhichOneof("value") is None for dim in proto.tensor_type.shape.dim),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 from reducelower.numerics.measure import element_type_of
 from reducelower.numerics.tolerance import element_type_name
 from reducelower.verification.inputs import free_sizes, tensor_dims

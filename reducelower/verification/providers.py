@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from importlib.util import find_spec
 
 from reducelower.failures import SettingError
-from reducelower.model.suggestions import did_you_mean
+from reducelower.model.text import did_you_mean
 
 __all__ = ["CPU", "chosen_provider", "on_provider", "provider_named", "require_onnxruntime"]
 
