@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
+from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import SIGNED, UNSIGNED
 from reducelower.scope.scope import Scope
@@ -36,10 +37,7 @@ def _where(node: NodeProto, scope: Scope) -> list[NodeProto]:
     shapes = [scope.shape(name) for name in node.input]
     sizes = [[size for size in shape or () if size is not None] for shape in shapes]
     if any(shape is None or None in shape for shape in shapes):
-        raise RefusedError(
-            f"opset {scope.target_opset} does not have Where, and the shapes of what it chooses from are not known",
-            "opset 9 is the oldest that has it",
-        )
+        return _of_unknown_sizes(body, element_type)
     shape = np.broadcast_shapes(*map(tuple, sizes))
     ones, others = (
         np.broadcast_to(start + np.arange(prod(own)).reshape(own), shape)
@@ -50,6 +48,27 @@ def _where(node: NodeProto, scope: Scope) -> list[NodeProto]:
     ahead = body.integers(ones - others, "ahead")
     chosen = body.add("Mul", _number_of(body, condition), ahead, tail="chosen")
     return body.yields("Gather", row, body.add("Add", body.integers(others, "others"), chosen), axis=0)
+
+
+def _of_unknown_sizes(body: Writer, element_type: int) -> list[NodeProto]:
+    """The same with both operands repeated to the common shape, and places that are counted when it runs."""
+    if element_type == TensorProto.STRING:
+        raise RefusedError(
+            f"opset {body.scope.target_opset} does not have Where, and the strings are of unknown shapes",
+            "opset 9 is the oldest that has it",
+        )
+    condition, *operands = body.node.input
+    is_true = [body.add("Cast", name, tail="shaped", to=TensorProto.BOOL) for name in operands]
+    shape = body.add("Shape", body.add("Or", condition, body.add("Or", *is_true), tail="whole"), tail="shape")
+    flat = [
+        body.add("Reshape", body.add("Expand", name, shape), body.number(-1), tail="flat")
+        for name in (*operands, body.add("Not", condition, tail="is_other"))
+    ]
+    size = body.add("Shape", flat[0], tail="size")
+    ahead = body.add("Mul", _number_of(body, flat.pop()), size, tail="ahead")
+    row = body.add("Concat", *flat, tail="row", axis=0)
+    chosen = body.add("Gather", row, body.add("Add", ramp(body, size), ahead, tail="place"), tail="chosen", axis=0)
+    return body.yields_reshaped(chosen, shape, element_type)
 
 
 def _number_of(body: Writer, condition: str) -> str:

@@ -136,6 +136,10 @@ def _gather_nd(node: NodeProto, scope: Scope) -> list[NodeProto]:
     return body.yields_either(body.is_empty(data), nothing, gathered, element_type)
 
 
+_MULTIPLIES_INTEGERS = 9
+"""The opset version since which MatMul takes integers."""
+
+
 def _rows(body: Writer) -> str:
     """What the indices of GatherND or ScatterND name, counted over the axes they name, which are taken as one."""
     data, indices = body.node.input[:2]
@@ -157,8 +161,11 @@ def _rows(body: Writer) -> str:
         below = body.add("Less", indices, _scalar(body, 0), tail="below")
         shifted = body.add("Add", indices, sizes, tail="shifted")
         indices = body.add("Where", below, shifted, indices, tail="counted")
-    # onnxruntime does not multiply no rows with a vector, but does so with a column.
     last = body.scope.needed_rank(body.node.input[1]) - 1
+    if body.scope.target_opset < _MULTIPLIES_INTEGERS:
+        ahead = body.add("Mul", indices, body.add("Reshape", steps, body.number(-1), tail="row_of_steps"), tail="ahead")
+        return body.add("ReduceSum", ahead, tail="row", axes=[last], keepdims=0)
+    # onnxruntime does not multiply no rows with a vector, but does so with a column.
     return body.add("Gather", body.add("MatMul", indices, steps), _scalar(body, 0), tail="row", axis=last)
 
 
