@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.adapters.registry import Outcome, lowers
@@ -10,7 +9,7 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.scope.scope import Scope
-from reducelower.scope.values import tensor_of
+from reducelower.scope.values import dense, tensor_of
 
 
 @lowers("Constant", 12)
@@ -42,17 +41,9 @@ def _lower_sparse(node: NodeProto, scope: Scope) -> Outcome:
     attribute = attribute_of(node, "sparse_value")
     if attribute is None or attribute.ref_attr_name:
         return None
-    sparse = attribute.sparse_tensor
-    values = numpy_helper.to_array(sparse.values)
-    places = numpy_helper.to_array(sparse.indices)
-    nothing = "" if values.dtype.hasobject else 0
-    dense = np.full(tuple(sparse.dims), nothing, values.dtype)
-    if places.ndim == 1:
-        dense.reshape(-1)[places] = values
-    else:
-        dense[tuple(places.T)] = values
+    whole = numpy_helper.from_array(dense(attribute.sparse_tensor), node.output[0])
     del node.attribute[:]
-    node.attribute.append(helper.make_attribute("value", numpy_helper.from_array(dense, node.output[0])))
+    node.attribute.append(helper.make_attribute("value", whole))
     return None
 
 

@@ -33,6 +33,7 @@ class Names:
         self._free_tails: dict[str, bool] = {}
         self._taken: set[str] | None = None
         self._given: set[str] = set()
+        self._last: dict[str, int] = {}
         self._families: dict[str, dict[bytes, Collection[bytes]]] = {}
         self._ends: tuple[bytes, ...] = ()
 
@@ -42,9 +43,11 @@ class Names:
         # There are few names without a stem, so that a search for each takes less time than to collect all names.
         is_taken = self._is_taken if stem else self._stands_in_model
         if is_taken(name, tail):
-            number = 2
+            # No name is ever given back, so that none needs to be asked for twice.
+            number = self._last.get(name, 1) + 1
             while is_taken(f"{name}_{number}", tail):
                 number += 1
+            self._last[name] = number
             name = f"{name}_{number}"
         self._given.add(name)
         for family in self._families:

@@ -291,7 +291,8 @@ class GraphScope:
             self._node_values[key] = 0
             if node.attribute:
                 attribute = node.attribute[0]
-                is_large = attribute.name == "value" and prod(attribute.t.dims) > LARGEST
+                dims = {"value": attribute.t.dims, "sparse_value": attribute.sparse_tensor.dims}.get(attribute.name, ())
+                is_large = prod(dims) > LARGEST
                 self._node_values[key] = 0 if is_large else self.ground.values.number_of_attribute(attribute)
         return self._node_values[key]
 

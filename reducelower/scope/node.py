@@ -138,6 +138,7 @@ class NodeScope(Scope):
         self._numbers: dict[Hashable, str] = {}
         self._declared: dict[str, int] = {}
         self._made: set[str] = set()
+        self._last: dict[str, int] = {}
 
     @property
     def node_scope(self) -> NodeScope:
@@ -268,10 +269,11 @@ class NodeScope(Scope):
             name = self.graph.ground.names.fresh(stem, tail)
         else:
             plain = name = stem + tail
-            number = 2
+            number = self._last.get(plain, 1)
             while name in self._made:
-                name = f"{plain}_{number}"
                 number += 1
+                name = f"{plain}_{number}"
+            self._last[plain] = number
             self.derived.append((stem, tail, name))
         self._made.add(name)
         return name
@@ -357,4 +359,5 @@ class NodeScope(Scope):
         del self.released[mark.released :], self.stated[mark.stated :]
         if self._operands is not None:
             self._made.difference_update(name for _, _, name in self.derived[mark.fresh :])
+            self._last.clear()
             del self.derived[mark.fresh :]

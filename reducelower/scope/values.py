@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, numpy_helper
+from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
 
 from reducelower.errors import RefusedError
 from reducelower.model.text import one_line
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from reducelower.model.numbers import Array
 
-__all__ = ["Values", "read_tensor", "tensor_of", "value_key"]
+__all__ = ["Values", "dense", "read_tensor", "tensor_of", "value_key"]
 
 _READ: Mapping[str, Callable[[AttributeProto], Array]] = {
     "value_int": lambda attribute: np.array(attribute.i, dtype=np.int64),
@@ -35,6 +35,24 @@ def tensor_of(node: NodeProto) -> TensorProto | None:
         if attribute.name in _READ:
             return numpy_helper.from_array(_READ[attribute.name](attribute))
     return None
+
+
+def dense(sparse: SparseTensorProto) -> Array:
+    """The value of a sparse tensor: zero, or an empty string, wherever it states nothing.
+
+    Raises:
+        RefusedError: it cannot be read.
+    """
+    values, places = read_tensor(sparse.values), read_tensor(sparse.indices)
+    try:
+        whole: Array = np.full(tuple(sparse.dims), "" if values.dtype.hasobject else 0, values.dtype)
+        if places.ndim == 1:
+            whole.reshape(-1)[places] = values
+        else:
+            whole[tuple(places.T)] = values
+    except (IndexError, MemoryError, TypeError, ValueError) as error:
+        raise RefusedError(f"its sparse tensor cannot be read: {one_line(error)}", "correct the model") from error
+    return whole
 
 
 def value_key(value: Array) -> Hashable:
@@ -88,18 +106,23 @@ class Values:
         return number
 
     def number_of_attribute(self, attribute: AttributeProto) -> int:
-        """The number of the value that an attribute of a Constant node holds; 0 where that is no dense tensor.
+        """The number of the value that an attribute of a Constant node holds; 0 where that is strings or elsewhere.
 
         Raises:
             RefusedError: the tensor cannot be read.
         """
-        if attribute.ref_attr_name or attribute.name not in ("value", *_READ):
+        if attribute.ref_attr_name or attribute.name not in ("value", "sparse_value", *_READ):
             return 0
         if attribute.name == "value" and attribute.t.data_location == TensorProto.EXTERNAL:
             return 0
         spelling = attribute.SerializeToString()
         if spelling not in self._spelled:
-            held = read_tensor(attribute.t) if attribute.name == "value" else _READ[attribute.name](attribute)
+            if attribute.name == "value":
+                held = read_tensor(attribute.t)
+            elif attribute.name == "sparse_value":
+                held = dense(attribute.sparse_tensor)
+            else:
+                held = _READ[attribute.name](attribute)
             self._spelled[spelling] = self.number(held)
         return self._spelled[spelling]
 

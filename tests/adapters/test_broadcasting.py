@@ -89,6 +89,14 @@ def test_slopes_were_one_per_channel() -> None:
     assert converted(_binary("PRelu", A, slopes.reshape(3, 1, 1), 7), 6).graph.node[0].op_type == "Squeeze"
 
 
+@pytest.mark.parametrize("target", [7, 9, 16])
+def test_a_slope_has_no_more_dimensions_than_its_data(target: int) -> None:
+    """Opset 6 took one slope for data without dimensions; since 7 it broadcasts to the data, and never beyond."""
+    data, slope = np.array(-2, np.float32), np.array([0.25], np.float32)
+    got = run(converted(_binary("PRelu", data, slope, 6), target), {"a": data, "b": slope})[0]
+    np.testing.assert_array_equal(got, np.float32(-0.5))
+
+
 @pytest.mark.parametrize("op_type", ["Max", "Min"])
 def test_a_bound_of_one_dimension_gives_a_scalar_one_below_8(op_type: str) -> None:
     data = np.array(3, np.float32)

@@ -153,10 +153,15 @@ def _lower_gemm(node: NodeProto, scope: Scope) -> Outcome:
 
 @raises("PRelu", 7)
 def _raise_prelu(node: NodeProto, scope: Scope) -> Outcome:
-    """The slopes were one per channel; they are the second dimension now."""
+    """The slopes were one per channel; they are the second dimension now, and have no more dimensions than the data."""
     shape = scope.shape(node.input[1])
     if shape is not None and all(size == 1 for size in shape):
-        return None
+        rank = scope.rank(node.input[0])
+        if rank is None or rank >= len(shape):
+            return None
+        body = Writer(node, scope)
+        slope = body.add("Squeeze", node.input[1], tail="slope", axes=list(range(len(shape) - rank)))
+        return body.yields("PRelu", node.input[0], slope)
     behind = scope.needed_rank(node.input[0]) - 2
     if behind <= 0 or scope.needed_rank(node.input[1]) != 1:
         return None
