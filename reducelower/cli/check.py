@@ -77,13 +77,12 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
       reducelower check models/ --opset 13 --format github
       reducelower check model.onnx --for openvino
     """
-    if not any(options[name] for name in ("opset", "for_runtimes", "without")) and options["ir_version"] in (
-        "auto",
-        "keep",
-    ):
+    asks_nothing = not any(options[name] for name in ("opset", "for_runtimes", "without"))
+    if asks_nothing and options["ir_version"] in ("auto", "keep"):
         if options["require_target"] or options["reports"] or options["form"] in ("github", "junit"):
             raise click.UsageError("say what to check for: --opset N, --for NAME, --without OPERATOR or several", ctx)
-        return inspect_all(models, as_json=options["form"] == "json", short=True)
+        as_json, quiet = options["form"] == "json", options["quiet"]
+        return inspect_all(models, as_json=as_json, short=True, exclude=options["exclude"], quiet=quiet)
     settings = settings_of(target_of(options, ctx), options)
     return _check_all(models, replace(settings, details=bool(options["reports"])), options)
 
@@ -134,8 +133,8 @@ _MOST_FAULTS = 3
 def inspect(models: tuple[str, ...], as_json: bool) -> int:
     """Say what is in a model, which opset versions it can reach, and which runtimes would get it wrong.
 
-    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'; - is standard input. The exit status is 0, or 1
-    for a model that is not valid, or 2 for one that cannot be read.
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed; - is
+    standard input. The exit status is 0, or 1 for a model that is not valid, or 2 for one that cannot be read.
 
     \b
     Examples:
@@ -145,7 +144,9 @@ def inspect(models: tuple[str, ...], as_json: bool) -> int:
     return inspect_all(models, as_json=as_json)
 
 
-def inspect_all(models: Sequence[str], *, as_json: bool = False, short: bool = False) -> int:
+def inspect_all(
+    models: Sequence[str], *, as_json: bool, short: bool = False, exclude: Sequence[str] = (), quiet: bool = False
+) -> int:
     """Inspect every model that the command line names, and return the exit status.
 
     In short it leaves out what a model holds, and says where it can go.
@@ -155,21 +156,23 @@ def inspect_all(models: Sequence[str], *, as_json: bool = False, short: bool = F
 
     from reducelower.batch.inputs import find_models
     from reducelower.batch.inspection import inspect_file
+    from reducelower.batch.staging import at_hand
     from reducelower.cli.streams import staged
 
     status = DONE
     with staged(models, None) as files:
-        for model in find_models(files.models):
+        for model in find_models(files.models, exclude=exclude):
+            named = files.names.get(model.path, model.path)
             try:
-                found = inspect_file(model.path)
+                with at_hand(model.path) as local:
+                    found = replace(inspect_file(local), path=named)
             except UnreadableModelError as error:
-                console.problem(str(error).replace(model.path, files.names.get(model.path, model.path)))
+                console.problem(str(error).replace(model.path, named))
                 status = max(status, BAD_USAGE)
                 continue
-            found = replace(found, path=files.names.get(model.path, model.path))
-            if as_json:
+            if as_json and not quiet:
                 console.data_result(json.dumps(asdict(found), allow_nan=False))
-            else:
+            elif not quiet:
                 console.result(short_text(found) if short else full_text(found))
             status = max(status, REFUSED if found.problem else DONE)
     return status

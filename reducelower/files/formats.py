@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,15 +27,17 @@ _READ_ONLY = "onnxtxt"
 _COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip"})
 _FIRST_FIELD = b"\x08"
 
-_NOT_ONNX = (
+_PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
+
+_NOT_ONNX: Sequence[tuple[int, bytes | tuple[bytes, ...], str]] = (
     (0, b"version https://git-lfs", "is a Git LFS pointer, not the model itself; run 'git lfs pull' first"),
     (0, b"PK\x03\x04", "is a zip archive, not an ONNX model; a PyTorch checkpoint has to be exported to ONNX first"),
     (0, b"\x1f\x8b", "is compressed with gzip; unpack it first"),
     (0, b"\x89HDF", "is an HDF5 file, not an ONNX model; a Keras model has to be exported to ONNX first"),
-    (0, b"\x80\x04", "is a Python pickle, not an ONNX model; it has to be exported to ONNX first"),
-    (0, b"<!DOCTYPE", "is a web page, not an ONNX model; download it again"),
-    (0, b"<html", "is a web page, not an ONNX model; download it again"),
+    (0, _PICKLES, "is a Python pickle, not an ONNX model; it has to be exported to ONNX first"),
+    (0, (b"<!DOCTYPE", b"<html"), "is a web page, not an ONNX model; download it again"),
     (4, b"ORTM", "is in onnxruntime's own format; give the ONNX model it was made from"),
+    (4, b"TFL3", "is a TensorFlow Lite model, not an ONNX model; convert it with tf2onnx first"),
 )
 
 

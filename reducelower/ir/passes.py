@@ -50,9 +50,9 @@ class _Conversion(ir.passes.FunctionalPass):
 class ConvertVersionPass(_Conversion):
     """Convert a model to another opset version of the default domain, up or down.
 
-    The same as `reducelower.convert_version`, with the same options but for ``base_dir`` and ``in_place``: tensors of
-    onnx_ir know their folder, and the pass is functional. Of tensors that lie in files those of up to 1024 elements are
-    read, as axes and shapes are; no others.
+    The same as `reducelower.convert_version`, with the same options but for ``base_dir``, ``in_place`` and
+    ``validate``: tensors of onnx_ir know their folder, the pass is functional, and it always validates. Of tensors that
+    lie in files those of up to 1024 elements are read, as axes and shapes are; no others.
 
     Example::
 
@@ -71,18 +71,7 @@ class ConvertVersionPass(_Conversion):
         element_types: Mapping[str, str] | None = None,
         ranks: Mapping[str, int] | None = None,
     ) -> None:
-        """Say what to convert to.
-
-        Args:
-            target_version: opset version to convert to.
-            without: operators that must not remain; they are replaced by their bodies in the rule book.
-            without_types: element types that nothing added may use.
-            rules: the rule book that bodies come from.
-            ir_version: ``auto``, ``keep`` or a number; see `reducelower.legalize`.
-            freeze_defaults: take initializers that are also graph inputs for constants.
-            element_types: element types of values that the model does not state, by name.
-            ranks: ranks of values that the model does not state, by name.
-        """
+        """Take the arguments of `reducelower.convert_version`."""
         check_arguments(target_version=target_version, without=without, without_types=without_types)
         check_arguments(rules=rules, ir_version=ir_version, element_types=element_types, ranks=ranks)
         super().__init__(
@@ -101,8 +90,7 @@ class ConvertVersionPass(_Conversion):
 class ExpandPass(_Conversion):
     """Replace composite Reduce operators by the bodies of a rule book, at the model's own opset version.
 
-    The same as `reducelower.expand`, with the same options but for ``base_dir`` and ``in_place``; see
-    `ConvertVersionPass`.
+    The same as `reducelower.expand`, with the same options but for those that `ConvertVersionPass` does without.
     """
 
     def __init__(
@@ -115,16 +103,7 @@ class ExpandPass(_Conversion):
         element_types: Mapping[str, str] | None = None,
         ranks: Mapping[str, int] | None = None,
     ) -> None:
-        """Say what to replace.
-
-        Args:
-            ops: operators to replace; None means every operator the rule book has a rule for.
-            rules: ``spec``, ``stable``, ``core``, a folder of rules, or a rule book.
-            without_types: element types that nothing added may use.
-            freeze_defaults: take initializers that are also graph inputs for constants.
-            element_types: element types of values that the model does not state, by name.
-            ranks: ranks of values that the model does not state, by name.
-        """
+        """Take the arguments of `reducelower.expand`."""
         check_arguments(ops=ops, rules=rules, without_types=without_types, element_types=element_types, ranks=ranks)
         super().__init__(
             expand,
@@ -154,16 +133,7 @@ class RaisePass(_Conversion):
         element_types: Mapping[str, str] | None = None,
         ranks: Mapping[str, int] | None = None,
     ) -> None:
-        """Say what to fold.
-
-        Args:
-            ops: operators to raise to; None means all that there are forms for.
-            rules: rule books whose bodies are looked for; None means those that come with reducelower.
-            by_hand: look for what people write by hand as well.
-            freeze_defaults: take initializers that are also graph inputs for constants.
-            element_types: element types of values that the model does not state, by name.
-            ranks: ranks of values that the model does not state, by name.
-        """
+        """Take the arguments of `reducelower.raise_reductions`; no rules mean those that come with reducelower."""
         check_arguments(ops=ops, element_types=element_types, ranks=ranks)
         if rules is not None:
             check_arguments(books=rules)

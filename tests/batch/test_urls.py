@@ -57,6 +57,13 @@ def test_what_is_a_url(name: str, expected: bool) -> None:
     assert is_url(name) is expected
 
 
+def test_models_behind_urls_are_inspected(cli: Cli, memory: Any) -> None:
+    ran = cli("inspect", "memory://models/mean.onnx", "memory://models/none.onnx")
+    assert ran.status == 2
+    assert ran.out.startswith("memory://models/mean.onnx\n")
+    assert "memory://models/none.onnx" in ran.err
+
+
 def test_names_beside_and_below() -> None:
     assert join("s3://bucket/out/", "deep/a.onnx") == "s3://bucket/out/deep/a.onnx"
     assert join("out", "a.onnx") == str(Path("out") / "a.onnx")

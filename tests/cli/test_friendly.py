@@ -316,6 +316,13 @@ def test_inspect_names_the_most_frequent_operators(count: int, said: str) -> Non
     assert " ".join(text.split()).endswith(f"{said} reaches no other opset right on no runtime that is known")
 
 
+def test_a_check_for_nothing_leaves_out_what_is_excluded_and_is_quiet(cli: Cli, folder: Path) -> None:
+    excluded = cli("check", folder, "--exclude", "*.onnx")
+    assert (excluded.status, excluded.out) == (2, "")
+    assert "--exclude" in excluded.err
+    assert cli("check", folder, "--quiet").out == ""
+
+
 def test_inspect_says_what_a_runtime_refuses_and_where() -> None:
     (tvm,) = inspect_file(str(EXAMPLES / "branches_21.onnx"), runtimes=["tvm"]).runtimes
     assert tvm.wrong == ("refused: Reductions inside the branches of an If are not compiled: If 'node_cond__0'",)
