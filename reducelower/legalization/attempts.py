@@ -54,23 +54,23 @@ def _mended(source: ModelProto, opset: int, settings: Settings) -> tuple[ModelPr
     """A copy of a model without what an opset version has not, as far as that is a matter of the whole model."""
     from reducelower.legalization.flat_sequences import hold_as_tensors
     from reducelower.legalization.mended_source import joined
-    from reducelower.legalization.sequences import SINCE as SEQUENCES_SINCE
-    from reducelower.legalization.sequences import may_be_replaced, take_apart
-    from reducelower.legalization.unlike_branches import SINCE, run_unlike_branches_in_loops
-    from reducelower.legalization.widening import can_be_held, hold_in_wider
+    from reducelower.legalization.sequences import SINCE, may_be_replaced, take_apart
+    from reducelower.legalization.unlike_branches import may_be_unlike, run_unlike_branches_in_loops
+    from reducelower.legalization.widening import hold_in_wider
 
-    made = ModelProto()
-    if opset and can_be_held(source, opset, folder_of(settings)):
-        made.CopyFrom(source)
-        return made, hold_in_wider(made, opset, folder_of(settings))
-    if not opset or not (may_be_replaced(source, opset) or opset < SINCE):
+    if not opset:
         return None
-    made.CopyFrom(source)
+    if held := hold_in_wider(source, opset, folder_of(settings)):
+        return held
+    has_sequences, has_branches = may_be_replaced(source, opset), may_be_unlike(source, opset)
+    if not has_sequences and not has_branches:
+        return None
+    made = deepcopy(source)
     done: Mended | None = None
-    if may_be_replaced(source, opset):
-        done = take_apart(made) if opset < SEQUENCES_SINCE else None
+    if has_sequences:
+        done = take_apart(made) if opset < SINCE else None
         done = joined(done, hold_as_tensors(made, opset))
-    if opset < SINCE:
+    if has_branches:
         done = joined(done, run_unlike_branches_in_loops(made))
     return None if done is None else (made, done)
 

@@ -12,6 +12,7 @@ https://onnx.ai/onnx/operators/onnx__Cast.html (25).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from reducelower.model.inference import infer, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 
-__all__ = ["can_be_held", "hold_in_wider"]
+__all__ = ["hold_in_wider"]
 
 
 @dataclass(frozen=True)
@@ -53,30 +54,36 @@ _MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dt
 """What makes values of one element type of those of another: the attribute that names it, the input that is like it."""
 
 
-def can_be_held(model: ModelProto, opset: int, base_dir: Path | None) -> bool:
-    """Whether a model has integers too narrow for an opset version, and all of them can be held in eight bits."""
+def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> tuple[ModelProto, Mended] | None:
+    """Hold the integers of a model that are too narrow for an opset version in eight bits, all of them.
+
+    Returns:
+        A copy of the model and what was done; None where it has none, or where they cannot all be held so.
+    """
     absent = _absent(opset)
     tensors = [tensor for graph in _graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
     if not tensors and not any(_names_type(node) in absent for node in walk(model.graph.node)):
-        return False
-    readable = base_dir is not None or not any(map(uses_external_data, tensors))
-    return readable and _are_all_inside(model, absent, _types(model))
+        return None
+    if base_dir is None and any(map(uses_external_data, tensors)):
+        return None
+    types = _types(model)
+    if not _are_all_inside(model, absent, types):
+        return None
+    made = deepcopy(model)
+    return made, _held(made, absent, types, str(base_dir), opset)
 
 
-def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> Mended:
-    """Hold the narrow integers of a model in eight bits, where `can_be_held` says so.
-
-    Returns:
-        What was done.
-    """
-    absent, types, names = _absent(opset), _types(model), Names(lambda: model, None)
+def _held(
+    model: ModelProto, absent: Mapping[int, _Narrow], types: Mapping[str, int], base_dir: str, opset: int
+) -> Mended:
+    names = Names(lambda: model, None)
     origins: list[list[int]] = []
     inner: set[str] = set()
     # The inner ones first: nodes are copied on the way, with the graphs inside them.
     for graph in reversed(_graphs(model)):
         for tensor in _tensors(graph):
             if tensor.data_type in absent:
-                _widen(tensor, absent[tensor.data_type].wide, str(base_dir))
+                _widen(tensor, absent[tensor.data_type].wide, base_dir)
         for value in (*graph.input, *graph.output, *graph.value_info):
             if value.type.tensor_type.elem_type in absent:
                 value.type.tensor_type.elem_type = absent[value.type.tensor_type.elem_type].wide
