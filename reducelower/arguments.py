@@ -108,10 +108,6 @@ def _budget(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number of seconds from 0 on, or None for no limit, not {value}")
 
 
-def _by_name(name: str, value: Any) -> None:
-    _mapping(name, value, {"x": "an array"})
-
-
 def _tolerances(name: str, value: Any) -> None:
     _mapping(name, value, {"float": "a Tolerance"})
     for key, given in (value or {}).items():
@@ -210,7 +206,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "element_types": _element_types,
     "ranks": _ranks,
     "base_dir": _base_dir,
-    "inputs": _by_name,
+    "inputs": lambda name, value: _mapping(name, value, {"x": "an array"}),
     "dims": _ranks,
     "runtimes": _runtimes,
     "tolerances": _tolerances,

@@ -19,7 +19,6 @@ from reducelower.model.text import counted, did_you_mean
 if TYPE_CHECKING:
     from reducelower.conformance.distilling import Distilled
     from reducelower.conformance.process import Subject
-    from reducelower.conformance.running import Probed
 
 __all__ = ["command"]
 
@@ -78,7 +77,7 @@ def command(**options: Any) -> int:
     from reducelower.conformance.process import UnusableError
     from reducelower.conformance.running import How, probe
     from reducelower.conformance.suite import suite
-    from reducelower.report.probe import write_probe_report
+    from reducelower.report.probe import as_text, write_probe_report
 
     subject = _subject(options)
     output = Path(options["output"])
@@ -104,15 +103,9 @@ def command(**options: Any) -> int:
     for path in options["reports"]:
         write_probe_report(probed, distilled, Path(path))
     if not options["quiet"]:
-        _show(probed, distilled, output)
+        result(as_text(probed, distilled))
+        message(f"wrote {output}: {counted(len(distilled.runtime.facts), 'fact')}")
     return DONE
-
-
-def _show(probed: Probed, distilled: Distilled, output: Path) -> None:
-    from reducelower.report.probe import as_text
-
-    result(as_text(probed, distilled))
-    message(f"wrote {output}: {counted(len(distilled.runtime.facts), 'fact')}")
 
 
 def _subject(options: Mapping[str, Any]) -> Subject:

@@ -35,7 +35,9 @@ def full_report(outcome: Outcome, *, verbose: bool) -> str:
     plan = outcome.plan
     if plan is None:
         return ""
-    lines = [f"{shown(outcome.source)}: {plan.versions}{_warned(outcome)}"]
+    # What a reader must not miss stands in the first line.
+    warned = f"; WARNING: {shown('; '.join(outcome.warnings))}" if outcome.warnings else ""
+    lines = [f"{shown(outcome.source)}: {plan.versions}{warned}"]
     count = len(plan.sites)
     lines.append(f"  rewritten     {counted(count, 'node')}")
     if verbose:
@@ -68,11 +70,6 @@ def short_report(outcome: Outcome) -> str:
     return f"{shown(outcome.source)} -> {shown(outcome.output)}: {rewritten}{verdict}"
 
 
-def _warned(outcome: Outcome) -> str:
-    """What stands in the first line because a reader must not miss it."""
-    return f"; WARNING: {shown('; '.join(outcome.warnings))}" if outcome.warnings else ""
-
-
 def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
     """What came of many models, in numbers."""
     numbers = Counter(outcome.status for outcome in outcomes)
@@ -92,7 +89,7 @@ def summary(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
 
 def describe_plan(plan: Plan) -> list[str]:
     """What a conversion rewrites, a line per operator and rule, and why where a runtime is the reason."""
-    lines = _counts(plan)
+    lines = columns((str(count), operator, rule) for (operator, rule), count in sorted(plan.rewritten.items()))
     runtime = plan.target.runtime
     lines += [
         f"why: on {runtime}, {reason} ({counted(count, 'node')})" for reason, count in sorted(plan.reasons.items())
@@ -139,10 +136,6 @@ def paragraph(name: str, text: str) -> list[str]:
     )
 
 
-def _counts(plan: Plan) -> list[str]:
-    return columns((str(count), operator, rule) for (operator, rule), count in sorted(plan.rewritten.items()))
-
-
 def check_text(models: Sequence[Outcome], *, verbose: bool) -> str:
     """What a check found, for people; with `verbose`, every node that would be rewritten."""
     lines: list[str] = []
@@ -159,7 +152,7 @@ def github_annotations(models: Sequence[Outcome]) -> str:
     """Workflow commands as documented: ``::error file=...,title=...::message``, special characters escaped."""
     lines = []
     for model in models:
-        place = _escaped_property(model.source)
+        place = _escaped(model.source).replace(":", "%3A").replace(",", "%2C")
         for warning in model.warnings:
             lines.append(f"::warning file={place},title=reducelower::{_escaped(shown(warning))}")
         if model.passed:
@@ -179,10 +172,6 @@ def _details(model: Outcome) -> list[str]:
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _escaped_property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def show(outcome: Outcome, *, whole: bool, verbose: bool) -> None:

@@ -65,7 +65,7 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
             raise UnreadableModelError(f"{name} {what}")
     form = format_of(path)
     model = _parse_binary(data, name) if form == _BINARY else _parse_text(data, name, form)
-    if not _looks_like_a_model(model):
+    if not model.HasField("graph") or not (model.opset_import or model.graph.node or model.graph.output):
         raise UnreadableModelError(f"{name} is not an ONNX model: it holds no graph")
     return Document(model, data if form == _BINARY else None)
 
@@ -140,10 +140,6 @@ def _parse_text(data: bytes, name: str, form: str) -> ModelProto:
     except Exception as error:  # four parsers, each with exceptions of its own
         reason = one_line(error)[:200]
         raise UnreadableModelError(f"{name} is not an ONNX model in {form} format: {reason}") from None
-
-
-def _looks_like_a_model(model: ModelProto) -> bool:
-    return model.HasField("graph") and bool(model.opset_import or model.graph.node or model.graph.output)
 
 
 def _is_cut_short(data: bytes) -> bool:

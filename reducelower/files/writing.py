@@ -125,7 +125,8 @@ def write_model(
             if make_folder:
                 _make_folders(real.parent, undo)
             output = stack.enter_context(PendingFile(real))
-            _write(output, content, source, _counter(on_copied, _weight_bytes(content)))
+            copied = sum(piece.end - piece.start for piece in content if not isinstance(piece, bytes))
+            _write(output, content, source, _counter(on_copied, copied))
             if on_complete is not None:
                 on_complete(output.descriptor, source)
             if external_data != "keep":
@@ -155,10 +156,6 @@ def _content(document: Document, destination: str | os.PathLike[str], inline: In
     window = Window(inline.descriptor)
     whole = (piece if isinstance(piece, bytes) else window.read(piece.start, piece.end) for piece in pieces)
     return [serialize(Document.of_bytes(b"".join(whole)), destination)]
-
-
-def _weight_bytes(content: Iterable[Piece]) -> int:
-    return sum(piece.end - piece.start for piece in content if not isinstance(piece, bytes))
 
 
 def _counter(on_copied: Callable[[int, int], object] | None, total: int) -> OnCopied:
@@ -204,14 +201,14 @@ def _bring(
                 raise UnreadableModelError(f"{target}, the external data, exists already; --force replaces it")
             _make_folders(target.parent, undo)
             if mode == "link" and not target.exists() and _link(file.path, target):
-                undo.callback(_remove, target)
+                undo.callback(_try, target.unlink)
                 continue
             pending = stack.enter_context(PendingFile(target))
             fill(pending.descriptor, file.path, on_copied)
             complete.append(pending)
         for pending in complete:
             if not pending.destination.exists():
-                undo.callback(_remove, pending.destination)
+                undo.callback(_try, pending.destination.unlink)
             pending.publish(overwrite=overwrite)
 
 
@@ -237,14 +234,9 @@ def _make_folders(folder: Path, undo: ExitStack) -> None:
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     for parent in reversed(missing):
         parent.mkdir(exist_ok=True)
-        undo.callback(_remove_folder, parent)
+        undo.callback(_try, parent.rmdir)
 
 
-def _remove(path: Path) -> None:
+def _try(remove: Callable[[], object]) -> None:
     with contextlib.suppress(OSError):
-        path.unlink()
-
-
-def _remove_folder(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.rmdir()
+        remove()

@@ -55,7 +55,12 @@ def rewrite_rules(book: Book = "spec", *, without_types: Sequence[str] = ()) -> 
     """
     found = book if isinstance(book, RuleBook) else load_book(book)
     rules = [_Expansion(op_type, found, frozenset(without_types)) for op_type in found.reductions]
-    return pattern.RewriteRuleSet([_rule(made) for made in rules])
+    return pattern.RewriteRuleSet(
+        [
+            pattern.RewriteRule(each.pattern, each.rewrite, each.check, name=each.name, graph_pre_visitor=each.setup)
+            for each in rules
+        ]
+    )
 
 
 class _Expansion(pattern.RewriteRuleClassBase):
@@ -135,10 +140,6 @@ class _Expansion(pattern.RewriteRuleClassBase):
             if found is not None:
                 info.type.CopyFrom(found)
         return info
-
-
-def _rule(made: _Expansion) -> pattern.RewriteRule:
-    return pattern.RewriteRule(made.pattern, made.rewrite, made.check, name=made.name, graph_pre_visitor=made.setup)
 
 
 def _opset(context: MatchContext) -> int | None:

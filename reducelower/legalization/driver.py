@@ -315,7 +315,6 @@ class Legalizer:
 
     def splice(self, *, report: bool) -> list[Site]:
         """Put every replacement in place; returns all sites if a report is wanted, else nothing."""
-        sites: list[Site] = []
         found: list[list[Site]] = []
         # Subgraphs come after the graph around them, and must be done before their node is copied anywhere.
         for edit in reversed(self._edits):
@@ -327,15 +326,16 @@ class Legalizer:
             positions = edit.positions()
             found.append(
                 [
-                    _site(path, names[index] or f"{op_type}#{index}", op_type, label, index, positions[index])
+                    Site(
+                        path,
+                        names[index] or f"{op_type}#{index}",
+                        op_type,
+                        str(label),
+                        index,
+                        *positions[index],
+                        because=label.because if isinstance(label, Label) else "",
+                    )
                     for index, (op_type, label) in sorted(edit.sites.items())
                 ]
             )
-        for group in reversed(found):
-            sites.extend(group)
-        return sites
-
-
-def _site(graph: str, node: str, op_type: str, label: str, index: int, position: tuple[int, int]) -> Site:
-    because = label.because if isinstance(label, Label) else ""
-    return Site(graph, node, op_type, str(label), index, *position, because)
+        return [site for group in reversed(found) for site in group]

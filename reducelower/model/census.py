@@ -247,7 +247,12 @@ class Census(Columns):
 
     def without_nodes(self, model: bytes) -> bytes:
         """The bytes of the model that the census was taken of, without its nodes."""
-        return _without_first(self.serialized, model) or _without_nodes(model)
+        if first := _without_first(self.serialized, model):
+            return first
+        without = _class("Apart").FromString(model)
+        if without.HasField("graph"):
+            without.graph.ClearField("node")
+        return without.SerializeToString()  # type: ignore[no-any-return]
 
     @cached_property
     def nodes(self) -> Sequence[bytes]:
@@ -323,10 +328,3 @@ def _without_first(nodes: bytes, model: bytes) -> bytes:
         return b""
     head = graph_head(graph.end - graph.value - len(nodes))
     return b"".join((model[: graph.start], head, model[graph.value + len(nodes) :]))
-
-
-def _without_nodes(model: bytes) -> bytes:
-    without = _class("Apart").FromString(model)
-    if without.HasField("graph"):
-        without.graph.ClearField("node")
-    return without.SerializeToString()  # type: ignore[no-any-return]

@@ -69,7 +69,7 @@ class View:
 
     def constant_number(self, value: int) -> int:
         """The number of a constant's value; 0 for what is none."""
-        return self._ask(_constant, value)  # type: ignore[no-any-return]
+        return self._ask(_told, value, "constant_number")  # type: ignore[no-any-return]
 
     def constant(self, value: int | None) -> Array | None:
         """The value of a constant; None for what is none, and of an operand that there is not."""
@@ -77,15 +77,15 @@ class View:
 
     def element_type(self, value: int) -> int | None:
         """The element type of a value; None where it is not known."""
-        return self._ask(_element_type, value)  # type: ignore[no-any-return]
+        return self._ask(_told, value, "element_type")  # type: ignore[no-any-return]
 
     def rank(self, value: int) -> int | None:
         """The number of dimensions of a value; None where it is not known."""
-        return self._ask(_rank, value)  # type: ignore[no-any-return]
+        return self._ask(_told, value, "rank")  # type: ignore[no-any-return]
 
     def shape(self, value: int) -> tuple[int | None, ...] | None:
         """The shape of a value, None for a size that is not known; None where even the rank is not."""
-        return self._ask(_shape, value)  # type: ignore[no-any-return]
+        return self._ask(_told, value, "shape")  # type: ignore[no-any-return]
 
 
 _Answering: TypeAlias = Callable[[View, int, Any], Any]
@@ -109,33 +109,22 @@ def _made(view: View, value: int, _: None) -> tuple[Any, ...] | None:
     return tuple(answer)
 
 
-def _constant(view: View, value: int, _: None) -> int:
-    return view.surroundings.constant_number(view.names[value])
+def _told(view: View, value: int, what: str) -> Any:
+    """What the method of the surroundings with a name tells of a value."""
+    return getattr(view.surroundings, what)(view.names[value])
 
 
 def _near(view: View, value: int, wanted: float) -> int:
-    found = view.surroundings.constants[_constant(view, value, None)]
+    found = view.surroundings.constants[_told(view, value, "constant_number")]
     is_it = found is not None and found.size == 1 and _is_near(float(found.reshape(-1)[0]), wanted, found.dtype)
     return found.ndim if found is not None and is_it else -1
 
 
 def _same(view: View, value: int, wanted: Exact) -> int:
-    found, known = view.surroundings.constants[_constant(view, value, None)], wanted.value
+    found, known = view.surroundings.constants[_told(view, value, "constant_number")], wanted.value
     if found is None or found.dtype != known.dtype or found.tobytes() != known.tobytes():
         return -1
     return 0 if found.shape == known.shape else found.ndim if found.size == 1 and not known.ndim else -1
-
-
-def _element_type(view: View, value: int, _: None) -> int | None:
-    return view.surroundings.element_type(view.names[value])
-
-
-def _rank(view: View, value: int, _: None) -> int | None:
-    return view.surroundings.rank(view.names[value])
-
-
-def _shape(view: View, value: int, _: None) -> tuple[int | None, ...] | None:
-    return view.surroundings.shape(view.names[value])
 
 
 _Result = TypeVar("_Result")

@@ -91,7 +91,8 @@ def as_text(probed: Probed, distilled: Distilled) -> str:
         lines += ["", *_table("parts of replacements", opsets, failing)]
     if runtime.facts:
         lines += ["", "Facts"]
-        lines += [f"  {fact.outcome:9} {shown(fact.says)}{_at(fact.opsets)}" for fact in runtime.facts]
+        for fact in runtime.facts:
+            lines.append(f"  {fact.outcome:9} {shown(fact.says)}{f' (opset {fact.opsets})' if fact.opsets else ''}")
     for title, cases in (
         ("Failing, and no fact explains it or no equivalent form avoids it", distilled.untold),
         ("Right, but a fact is true of it", distilled.overcast),
@@ -100,10 +101,6 @@ def as_text(probed: Probed, distilled: Distilled) -> str:
             lines += ["", title, *(f"  {case.name}" for case in cases[:_FEW])]
             lines += [f"  and {len(cases) - _FEW} more"] if len(cases) > _FEW else []
     return "\n".join(lines)
-
-
-def _at(opsets: object) -> str:
-    return "" if opsets is None else f" (opset {opsets})"
 
 
 def _table(title: str, opsets: Sequence[int], rows: Sequence[Row]) -> list[str]:

@@ -200,7 +200,11 @@ def _infer(source: Source, schema: defs.OpSchema, types: list[int]) -> None:
             outputs = shape_inference.infer_function_output_types(source.function, known, attributes)
         except shape_inference.InferenceError as error:
             raise source.error(f"does not take {element_type_name(element_type)}: {one_line(error)}") from None
-        _check_output_type(source, schema, element_type, outputs[0].tensor_type.elem_type)
+        given = outputs[0].tensor_type.elem_type
+        is_tied = schema.outputs[0].type_str == schema.inputs[0].type_str
+        if is_tied and given not in (element_type, TensorProto.UNDEFINED):
+            said = f"gives {element_type_name(given)} for {element_type_name(element_type)} data"
+            raise source.error(f"{said}; {schema.name} keeps the element type", source.function.output[0])
 
 
 def _input_type(formal: defs.OpSchema.FormalParameter, schema: defs.OpSchema, element_type: int) -> int:
@@ -220,12 +224,6 @@ def _attributes(function: FunctionProto, schema: defs.OpSchema, element_type: in
             yield helper.make_attribute(name, [-1])
         elif schema.attributes[name].default_value.type:
             yield schema.attributes[name].default_value
-
-
-def _check_output_type(source: Source, schema: defs.OpSchema, element_type: int, given: int) -> None:
-    if schema.outputs[0].type_str == schema.inputs[0].type_str and given not in (element_type, TensorProto.UNDEFINED):
-        said = f"gives {element_type_name(given)} for {element_type_name(element_type)} data"
-        raise source.error(f"{said}; {schema.name} keeps the element type", source.function.output[0])
 
 
 def _first(node: NodeProto) -> str:

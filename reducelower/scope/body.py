@@ -270,7 +270,9 @@ class BodyScope(_Inside):
         """The types of what a subgraph of one of the nodes, by its number among them, takes and computes."""
         graph = self._graph_inside(node, number)
         # An input may be stated without a type, which the values then tell.
-        return [] if graph is None else [*filter(_has_type, graph.input), *graph.value_info]
+        return (
+            [] if graph is None else [*(value for value in graph.input if type_string(value.type)), *graph.value_info]
+        )
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of one of the nodes."""
@@ -353,7 +355,3 @@ class InnerScope(_Inside):
 
 def _is_constant(node: NodeProto) -> bool:
     return node.op_type == "Constant" and len(node.attribute) > 0
-
-
-def _has_type(value: ValueInfoProto) -> bool:
-    return type_string(value.type) is not None

@@ -162,7 +162,7 @@ class Writing:
         elif outcome.nodes is not None:
             given = (*read.names, read.marks)
             lengths = tuple(map(len, given))
-            text, pick = self.text(lengths) if names is None else self._text_with(lengths, names)
+            text, pick = self.text(lengths) if names is None else self._text_of(self._pieces, lengths, names)
             if outcome.in_place:
                 graph.node_list.overwrite(index, text % pick(given))
             else:
@@ -279,11 +279,6 @@ class Writing:
         if found is None:
             found = self._texts[lengths] = self._text_of(self._with_tails, lengths)
         return found
-
-    def _text_with(self, lengths: tuple[int, ...], new: Mapping[str, str]) -> _Text:
-        """The same, with new names spelled out."""
-        assert self._pieces is not None
-        return self._text_of(self._pieces, lengths, new)
 
     @cached_property
     def _with_tails(self) -> list[_Apart]:
