@@ -21,6 +21,7 @@ from reducelower.model.inference import Inference, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.plan import Plan, Site
 from reducelower.verification.numbering import Functions, Numbers, Table, formals
+from reducelower.verification.oracle import REDUCTIONS
 from reducelower.verification.places import Place
 
 __all__ = ["Alignment", "Claim", "Level", "align"]
@@ -88,6 +89,7 @@ class Alignment:
         shared: how many values of the main graphs have the same number without a claim.
         same: paths of subgraphs of the first model in which nothing differs.
         missing: sites of the plan of which the second model computes no output.
+        settled: sites of the plan of which an operator keeps what it computes, spelled otherwise.
     """
 
     claims: list[Claim] = field(default_factory=list)
@@ -95,6 +97,7 @@ class Alignment:
     shared: int = 0
     same: list[str] = field(default_factory=list)
     missing: list[Site] = field(default_factory=list)
+    settled: list[Site] = field(default_factory=list)
 
 
 def align(
@@ -184,8 +187,12 @@ class _Aligner:
                 counterpart = guesses.get(name)
                 if counterpart is None or counterpart not in level.left_numbers:
                     continue
-                if level.left_numbers[counterpart] != number or counterpart in sites:
+                if level.left_numbers[counterpart] != number or _is_tried(
+                    sites.get(counterpart), left.producer(counterpart), node
+                ):
                     differing.append((counterpart, name))
+                elif counterpart in sites:
+                    self._found.settled.append(sites[counterpart])
                 elif not _is_constant(node):
                     self._found.shared += level.path == "graph"
             if not differing:
@@ -344,6 +351,16 @@ class _Aligner:
         formals(self._table, right, level.right_numbers)
         self._align(level, dict(zip(right.output, left.output, strict=True)))
         return True
+
+
+def _is_tried(site: Site | None, before: NodeProto | None, after: NodeProto) -> bool:
+    """Whether a site is run though structure tells that it is the same: all but a node that leaves out a default.
+
+    What reduces may have its axes as an attribute or an input, of which runtimes have kernels of their own.
+    """
+    if site is None or before is None or site.count != 1 or after.op_type in REDUCTIONS:
+        return site is not None
+    return before.op_type != after.op_type or list(before.attribute) == list(after.attribute)
 
 
 def _position(model: ModelProto, function: FunctionProto) -> int:

@@ -34,6 +34,7 @@ _RANKS = (2, 3, 1, 4, 0)  # of inputs of which it is not known
 _OF_CARRIED = 4  # sizes
 _MOST_PARTS = 1000  # of the rows of a table
 _MOST_WITHOUT = 3  # sizes that are zero one at a time
+_DRAWN = (*STRATEGIES[:1] * 6, *STRATEGIES[1:])  # what is drawn may fit at another time
 _TRUTHS = 3  # bool inputs of which every combination is tried
 
 Accepts = Callable[[Mapping[str, Any]], bool]
@@ -61,6 +62,7 @@ def fed(
     if not specs:
         yield Case("no inputs", {})
         return
+    specs = [replace(spec, dims=spec.dims or (None,)) if spec.name in limits.vectors else spec for spec in specs]
     known = [len(spec.dims) for spec in specs if spec.dims is not None]
     ranks = list(dict.fromkeys([*sorted(set(known), key=known.count, reverse=True), *_RANKS]))
     if 0 < len(known) < len(specs) and not limits.takes_any:
@@ -170,10 +172,10 @@ class _Feeder:
         """How to fill the inputs that are indices and sizes so that the source runs, and what it ran on."""
         places = [spec.name for spec in self.specs if spec.name in self.limits.where]
         feeds = self.feeds(dict.fromkeys(places, STRATEGIES[0]), {}, "random")
-        for values in STRATEGIES if places else STRATEGIES[:1]:
+        for draw, values in enumerate(_DRAWN if places else STRATEGIES[:1]):
             for at, spec in enumerate(self.specs):
                 if spec.name in places:
-                    feeds[spec.name] = self._where(spec, values, (*self.seed, at))
+                    feeds[spec.name] = self._where(spec, values, (*self.seed, draw, at) if draw else (*self.seed, at))
             if accepts(feeds):
                 return dict.fromkeys(places, values), feeds
         return None
@@ -182,7 +184,7 @@ class _Feeder:
         """An index over its whole range or a shape for what is there, where these are known, else a small number."""
         rng, shape = np.random.default_rng(seed), self.shapes[spec.name]
         role = self.limits.roles.get(spec.name)
-        if role is not None and values == "random" and spec.element_type in (TensorProto.INT32, TensorProto.INT64):
+        if role is not None and values == "random":
             of = self.shapes.get(role.data, self.limits.held.get(role.data))
             found = role.values(of, shape, rng)
             if found is not None:

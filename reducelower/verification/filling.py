@@ -62,7 +62,7 @@ class Filling:
             limits.texts,
             limits.rounds_to_integers,
             limits.has_steps,
-            not limits.open_to_special,
+            not limits.open_to_special and spec.name not in limits.ordered,
             bool(limits.divisors),
             spec.name in limits.divisors,
             spec.name in limits.not_negative,

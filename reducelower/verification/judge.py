@@ -195,7 +195,7 @@ def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sig
         found.elements is not None
         and is_float(before)
         and not sight.is_special
-        and _overflow_alike(before, after, found)
+        and _overflow_alike(before, after, found, sight)
     ):
         sentence = f"{found.outside} values overflow in one order of additions or another, as others do in both"
         return Judgement("overflow", sentence, _NO_ULPS)
@@ -212,7 +212,7 @@ def _without_truth(before: Array, after: Array, tolerance: Tolerance, sight: Sig
     return Judgement("equal", "", *figures)
 
 
-def _overflow_alike(before: Array, after: Array, found: Difference) -> bool:
+def _overflow_alike(before: Array, after: Array, found: Difference, sight: Sight) -> bool:
     """Whether what differs is all but beyond the range of floats, on inputs of which both sides overflow elsewhere."""
     if not is_float(before):
         return False
@@ -220,8 +220,12 @@ def _overflow_alike(before: Array, after: Array, found: Difference) -> bool:
     infinite = ~np.isfinite(wide_before), ~np.isfinite(wide_after)
     if not (infinite[0].any() and infinite[1].any()):
         return False
-    _, _, largest = smallest_and_eps(before.dtype)
+    _, eps, largest = smallest_and_eps(before.dtype)
     where = found.elements
     one = np.where(np.isfinite(wide_before), wide_before, wide_after)[where]
+    if sight.is_extreme:
+        with np.errstate(all="ignore"):
+            is_rounding = np.abs(wide_before - wide_after) <= eps * largest
+        return bool((infinite[0] | infinite[1] | is_rounding)[where].all())
     other = (infinite[0] != infinite[1])[where]
     return bool((other & (np.abs(one) > largest * _NEAR_THE_END)).all())

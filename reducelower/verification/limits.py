@@ -29,7 +29,7 @@ from reducelower.verification.elementwise import ELEMENTWISE
 from reducelower.verification.inputs import tensor_dims
 from reducelower.verification.pairs import SMALL_CONSTANT, FreeInput, Pair
 from reducelower.verification.places import Dims
-from reducelower.verification.roles import HANDING_ON, Role, roles_of
+from reducelower.verification.roles import HANDING_ON, Role, roles_of, vectors
 
 __all__ = [
     "FED",
@@ -150,6 +150,8 @@ class Limits:
         where: inputs that are indices, axes, shapes, sizes or counts, or become such.
         divisors: inputs by which integers are divided, or what becomes an integer, so that zero is no value for them.
         roles: what inputs that say where or how many say of which value.
+        ordered: bounds of Clip, whose page leaves open what a NaN among them does.
+        vectors: inputs that have one dimension, where their rank is not known.
         held: the shapes of constants, by name.
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
@@ -173,6 +175,8 @@ class Limits:
     not_negative: set[str] = field(default_factory=set)
     divisors: set[str] = field(default_factory=set)
     roles: dict[str, Role] = field(default_factory=dict)
+    ordered: set[str] = field(default_factory=set)
+    vectors: set[str] = field(default_factory=set)
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
     open_to_special: str = ""
     rounds_to_integers: bool = False
@@ -225,6 +229,7 @@ def limits_of(pair: Pair) -> Limits:
         limits.where |= becoming(flat, WHERE) & free
         limits.divisors |= becoming(flat, _DIVISORS) & integers
         limits.roles |= roles_of(reversed(flat))
+        limits.vectors |= vectors(flat)
         for node in reversed(flat):
             _note(node, limits)
         if limits.open_to_special or limits.rounds_to_integers:
@@ -375,6 +380,8 @@ def _note(node: NodeProto, limits: Limits) -> None:
     if node.domain not in DEFAULT_DOMAINS:
         return
     limits.least = max(limits.least, _window(node))
+    if node.op_type == "Clip":
+        limits.ordered.update(node.input[1:])
     if node.op_type in _OPEN and not limits.open_to_special:
         limits.open_to_special = node.op_type
     if node.op_type == "Cast" and any(item.name == "to" and item.i in _INTEGERS for item in node.attribute):

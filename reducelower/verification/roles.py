@@ -1,4 +1,4 @@
-"""What whole numbers may say where, how many or what shape: the possible values of such inputs of a region."""
+"""What inputs may be that say where, how many or what shape: the possible values of such inputs of a region."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import Array
 from reducelower.verification.bounded import MOVING
 
-__all__ = ["HANDING_ON", "Role", "roles_of"]
+__all__ = ["HANDING_ON", "Role", "roles_of", "vectors"]
 
 HANDING_ON = MOVING | {"Cast", "Expand"}
 """What they give is what they are given, in another type or shape."""
@@ -38,13 +38,24 @@ _ROLES: Mapping[str, Mapping[int, tuple[str, str, int]]] = {
     "Pad": {1: ("pad", "", 0), 3: ("axes", "", 0)},
     "RNN": _LENGTHS,
     "Reshape": {1: ("new shape", "", 0)},
+    "Resize": {1: ("part", "", 0), 2: ("scales", "", 0), 3: ("sizes", "", 0)},
     "ReverseSequence": {1: ("count", "time_axis", 0)},
     "Slice": {1: ("end", "", 0), 2: ("end", "", 0), 3: ("axes", "", 0), 4: ("step", "", 0)},
     "SoftmaxCrossEntropyLoss": _CLASSES,
     "Squeeze": _AXES,
     "TopK": {1: ("count", "axis", -1)},
     "Trilu": {1: ("diagonal", "", -1)},
+    "Upsample": {1: ("scales", "", 0)},
 }
+_OF_CHANNELS: Mapping[str, slice] = {
+    "BatchNormalization": slice(1, 5),
+    "Conv": slice(2, 3),
+    "ConvTranspose": slice(2, 3),
+    "GroupNormalization": slice(1, 3),
+    "InstanceNormalization": slice(1, 3),
+}
+_RESIZED = {"part": 2, "scales": 1, "sizes": 1}  # numbers for each axis
+_ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))
 _DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 
 
@@ -55,7 +66,7 @@ class Role:
     Attributes:
         kind: ``index``, ``index of elements``, ``class`` (an index that does not count from the back), ``count``,
             ``pad``, ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``,
-            ``diagonal`` or ``step``.
+            ``diagonal``, ``step``, or what Resize takes: ``scales``, ``sizes`` or ``part`` (from where to where).
         data: the name of the other value.
         axis: along which of its axes.
     """
@@ -69,7 +80,7 @@ class Role:
         return shape[self.axis] if -len(shape) <= self.axis < len(shape) else 0
 
     def values(self, of: tuple[int, ...] | None, shape: tuple[int, ...], rng: np.random.Generator) -> Array | None:
-        """Possible values, as int64; None where nothing is known.
+        """Possible values, as int64 or double; None where nothing is known.
 
         Args:
             of: the shape of the other value; None where it is not known.
@@ -77,13 +88,15 @@ class Role:
             rng: for what is drawn.
         """
         if self.kind == "pad":
-            return rng.integers(-1, 3, shape)
+            return _pads(of, shape, rng)
         if self.kind == "step":
             return rng.choice(np.array([1, -1, 2, -2]), shape)
         if of is None:
             return None
         if self.kind in ("shape", "new shape"):
             return _new_shape(of, shape[0], rng, infer=self.kind == "new shape") if len(shape) == 1 else None
+        if self.kind in _RESIZED:
+            return _resized(self.kind, of, rng) if shape == (len(of) * _RESIZED[self.kind],) else None
         if self.kind == "axes":
             axes = rng.permutation(len(of))[: prod(shape)] - len(of) * rng.integers(0, 2)
             return axes.reshape(shape) if axes.size == prod(shape) else None
@@ -92,6 +105,24 @@ class Role:
         length = self.length(of)
         ends = {"count": (1, length + 1), "class": (0, length), "diagonal": (-length, length + 1)}
         return rng.integers(*ends.get(self.kind, (-length, length)), shape) if length else None
+
+
+def _resized(kind: str, of: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """How to resize a value along all axes but the first two, of which kernels take no other size."""
+    kept = np.arange(len(of)) < min(2, len(of) - 1)
+    if kind == "scales":
+        return np.where(kept, 1.0, rng.choice(np.array([0.4, 0.6, 0.75, 1.5, 1.7, 2.0, 2.6, 3.0]), len(of)))
+    if kind == "sizes":
+        return np.where(kept, of, rng.integers(1, 3 * np.array(of) + 2))
+    return np.concatenate([np.where(kept, end, rng.uniform(*ends, len(of))) for end, ends in _ENDS])
+
+
+def _pads(of: tuple[int, ...] | None, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """From -1 to 2, and most often less than the size, which a reflection needs."""
+    found = rng.integers(-1, 3, shape)
+    if of is None or shape != (2 * len(of),) or rng.random() < 0.25:
+        return found
+    return np.clip(found, -np.tile(of, 2) // 2, np.maximum(np.tile(of, 2) - 1, 0))
 
 
 def _new_shape(of: tuple[int, ...], length: int, rng: np.random.Generator, *, infer: bool) -> Array:
@@ -107,6 +138,12 @@ def _new_shape(of: tuple[int, ...], length: int, rng: np.random.Generator, *, in
     return sizes
 
 
+def vectors(nodes: Iterable[NodeProto]) -> set[str]:
+    """What has a number for each channel, which kernels take in other ranks, too, and read otherwise."""
+    known = ((node, _OF_CHANNELS.get(node.op_type)) for node in nodes if node.domain in DEFAULT_DOMAINS)
+    return {name for node, places in known if places is not None for name in node.input[places] if name}
+
+
 def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
     """By name, what the inputs of nodes say, also through what hands them on.
 
@@ -117,7 +154,8 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
     for node in nodes:
         if node.domain not in _DOMAINS:
             continue
-        for place, (kind, attribute, default) in _ROLES.get(node.op_type, {}).items():
+        known = _ROLES.get("Upsample" if node.op_type == "Resize" and len(node.input) == 2 else node.op_type, {})
+        for place, (kind, attribute, default) in known.items():
             axis = next((item.i for item in node.attribute if item.name == attribute), default)
             found.update((name, Role(kind, node.input[0], axis)) for name in node.input[place : place + 1] if name)
         if node.op_type in HANDING_ON and node.output[0] in found:

@@ -230,7 +230,7 @@ def _elsewhere(
 ) -> Iterable[tuple[Site, Pair | str]]:
     """Sites in graphs that were not aligned: of functions that nothing calls, or within larger regions."""
     claimed = {(claim.site.graph, claim.site.index) for claim in alignment.claims if claim.site is not None}
-    claimed |= {(site.graph, site.index) for site in alignment.missing}
+    claimed |= {(site.graph, site.index) for site in (*alignment.missing, *alignment.settled)}
     aligned = {level.path for level in alignment.levels}
     left = [
         site

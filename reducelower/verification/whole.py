@@ -528,7 +528,7 @@ def _both_in_reference(question: _Question, right: Run, outputs: list[OutputComp
     if wrong_in_reference(question.before.proto) or wrong_in_reference(question.after.proto):
         return outputs
     try:
-        before = _source_elsewhere(question, right, _in_reference_session(question.before))
+        before = _source_elsewhere(question, right, runtime_named("reference").load)
         after = run_result(question.after, ("reference",), before, question.clock, [])
     except CannotRunError:
         return outputs
@@ -541,9 +541,10 @@ def _both_in_reference(question: _Question, right: Run, outputs: list[OutputComp
     return again
 
 
-def _source_elsewhere(question: _Question, right: Run, session: Session) -> Run:
+def _source_elsewhere(question: _Question, right: Run, load: Callable[[Source], Session]) -> Run:
     """The source in another session, on the inputs that the result was run on."""
-    run = Run("reference", session, right.cases)
+    question.clock.check()
+    run = Run("reference", load(question.before), right.cases)
     for feeds in right.cases:
         question.clock.check()
         run.results.append(run.session.run(feeds, question.clock.left))
@@ -557,12 +558,9 @@ def _departing(question: _Question, left: Run, right: Run, outputs: list[OutputC
     """
     if wrong_in_reference(question.before.proto):
         return outputs
-    for load in (_in_reference_session, _by_bodies, _in_double):
+    for load in (runtime_named("reference").load, _by_bodies, _in_double):
         try:
-            session = load(question.before)
-            if session is None:
-                continue
-            reference = _source_elsewhere(question, right, session)
+            reference = _source_elsewhere(question, right, load)
         except CannotRunError:
             continue
         again = [
@@ -600,17 +598,18 @@ def _is_nearer(question: _Question, left: Run, right: Run, reference: Run, at: i
     return True
 
 
-def _in_reference_session(source: Source) -> Session:
-    return runtime_named("reference").load(source)
-
-
-def _by_bodies(source: Source) -> Session | None:
+def _by_bodies(source: Source) -> Session:
     body = with_bodies(source.proto)
-    return None if body is None else runtime_named("reference").load(replace(source, proto=body, data=None))
+    if body is None:
+        raise CannotRunError("none of its operators is a function")
+    return runtime_named("reference").load(replace(source, proto=body, data=None))
 
 
-def _in_double(source: Source) -> Session | None:
-    return InDouble.of(source.complete(), rounded=True)
+def _in_double(source: Source) -> Session:
+    wide = InDouble.of(source.complete(), rounded=True)
+    if wide is None:
+        raise CannotRunError("its floats are not of one type")
+    return wide
 
 
 def _against_expected(question: _Question, left: Run, right: Run) -> list[OutputComparison]:

@@ -19,6 +19,7 @@ from reducelower.verification.source import CannotRunError, Source, as_declared,
 __all__ = ["InDouble", "float_types", "with_bodies"]
 
 _FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+_KEPT = [("", "Clip")]  # whose body depends on types that are not known within another's
 _TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
 
 
@@ -134,7 +135,7 @@ def with_bodies(model: ModelProto) -> ModelProto | None:
     for node in all_nodes(stated):
         _state_defaults(node, default_opset(model))
     try:
-        return inliner.inline_selected_functions(stated, [], exclude=True, inline_schema_functions=True)
+        return inliner.inline_selected_functions(stated, _KEPT, exclude=True, inline_schema_functions=True)
     except Exception:  # bodies that depend on types that are not known, and versions of onnx without this
         return None
 

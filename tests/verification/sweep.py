@@ -7,6 +7,7 @@ inputs change places; a constant is off by one. Whether values change, both mode
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import sys
 import warnings
 from collections import Counter, defaultdict
@@ -23,12 +24,14 @@ import onnxruntime
 from onnx import AttributeProto, ModelProto, defs, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from reducelower.numerics.measure import Array
 from reducelower.verification import verify
 from tests.backend.node_cases import Case, cases
 
 __all__ = ["changed", "verdicts_of"]
 
 _MOST = 3  # cases of an operator that one change is tried on
+_SECONDS = 120
 _OPEN = frozenset(
     {"Bernoulli", "Loop", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
@@ -70,7 +73,7 @@ def changed(model: ModelProto, opset: int) -> Iterator[tuple[str, ModelProto]]:
         if name and formal.option == defs.OpSchema.FormalParameterOption.Optional:
             made = _copied(model)
             made.graph.node[0].input[at] = ""
-            while not made.graph.node[0].input[-1]:
+            while made.graph.node[0].input and not made.graph.node[0].input[-1]:
                 made.graph.node[0].input.pop()
             yield f"without {formal.name}", made
         if at and name and node.input[at - 1] and name != node.input[at - 1]:
@@ -86,14 +89,19 @@ def _constants_changed(model: ModelProto) -> Iterator[tuple[str, ModelProto]]:
         value = numpy_helper.to_array(tensor)
         if not value.size or value.dtype.kind not in "biuf":
             continue
-        for step in (1, -1) if value.dtype.kind != "b" else (1,):
+        for step in (1, -1) if value.dtype.kind != "b" else (True,):
             other = value.copy()
-            place = other.size - 1
-            with np.errstate(all="ignore"):
-                other.flat[place] = not value.flat[place] if value.dtype.kind == "b" else value.flat[place] + step
+            with np.errstate(all="ignore"):  # a step below zero is one to the largest
+                other.flat[-1:] = (
+                    other.flat[-1:] ^ True if value.dtype.kind == "b" else other.flat[-1:] + _step(value, step)
+                )
             made = _copied(model)
             made.graph.initializer[at].CopyFrom(numpy_helper.from_array(other, tensor.name))
             yield f"{tensor.name} off by {step}", made
+
+
+def _step(value: Array, step: int) -> Array:
+    return np.array(step).astype(value.dtype)
 
 
 def _beside(item: AttributeProto) -> Iterator[AttributeProto]:
@@ -145,6 +153,8 @@ def _results(model: ModelProto, inputs: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _are_same(left: Any, right: Any) -> bool:
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(_are_same, left, right))
     one, other = np.asarray(left), np.asarray(right)
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
@@ -174,6 +184,7 @@ def verdicts_of(case: Case) -> list[tuple[str, str, str]]:
 
 
 def _one(number: int) -> list[tuple[str, str, str]]:
+    faulthandler.dump_traceback_later(_SECONDS, exit=True)  # some changes make a runtime count for ever
     with np.errstate(all="ignore"):
         return verdicts_of(cases()[number])
 
