@@ -215,7 +215,7 @@ def _legalized(source: LoadedModel, settings: Settings) -> tuple[Document, Plan]
         return legalized(source.document, settings, report=True)
     if settings.target == Target():
         return _raised(source.document, settings, settings.raised or None)
-    from reducelower.recompose.plans import joined
+    from reducelower.recompose.run import joined
 
     converted, first = legalized(source.document, settings, report=True)
     raised, second = _raised_for(converted, settings, replace(settings.target, opset=first.target.opset))

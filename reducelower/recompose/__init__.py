@@ -4,9 +4,9 @@ A form is the body of a rule: of the rule books, and of `rules/forms`, which hol
 form looks like in a model is asked of the engine itself, by letting it expand one node of the operator; so the nodes
 that are found are those that `expand` would put there, names apart, whatever the opset version and element type.
 
-The way of a model: `run` (the public functions), `raiser` (graph by graph), `composing` (what to take where forms
-overlap), `finder` (an `automaton` marks, `search` looks closer), `composites` and `reductions` (is it the operator, and
-what stands in its place). Forms come from `expansions`, of rules, and from `expressions`, of what people write by hand.
+The way of a model: `run` (the public functions), `raiser` (graph by graph), `composing` (an `automaton` marks forms,
+`search` looks closer, and what to take where they overlap), `composites` and `reductions` (is it the operator, and what
+stands in its place). Forms come from `expansions`, of rules, and from `expressions`, of what people write by hand.
 """
 
 from __future__ import annotations

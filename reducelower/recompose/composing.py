@@ -1,25 +1,30 @@
-"""Finding operators that one graph spells out, and deciding which of them to put together."""
+"""Finding operators that one graph spells out, and deciding which of them to put together.
+
+An automaton tells what may be one; of all places that are alike one is searched.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 
 from onnx import NodeProto, numpy_helper
 
 from reducelower.legalization.memo.outcome import fill
+from reducelower.recompose.automaton import Automaton
+from reducelower.recompose.composites import replacement
 from reducelower.recompose.expressions import Form
-from reducelower.recompose.finder import Finder
-from reducelower.recompose.place import Answer
+from reducelower.recompose.place import Answer, Place
+from reducelower.recompose.search import Found, search
 from reducelower.recompose.surroundings import Surroundings
-from reducelower.recompose.view import OUTPUT, View
+from reducelower.recompose.view import OUTPUT, Remembered, View
 from reducelower.scope.graph import GraphScope
 from reducelower.scope.node import blank
 
-__all__ = ["Composed", "Left", "compose"]
+__all__ = ["Candidate", "Composed", "Finder", "Left", "compose"]
 
 _SHARED = frozenset({"Cast", "Identity"})
 """What stays where something else reads it as well, and is no reason to leave the rest."""
@@ -215,3 +220,48 @@ def _told(refused: Sequence[tuple[frozenset[int], Left]], gone: set[int]) -> lis
             told.append(left)
             seen |= region
     return told
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A form that was found in all places that are alike.
+
+    Attributes:
+        form: the form.
+        found: where its parts are.
+        answer: what comes in its place.
+    """
+
+    form: Form
+    found: Found
+    answer: Remembered[Answer]
+
+
+class Finder:
+    """Finds groups of forms in graphs of one opset version; its `automaton` is to mark a graph first."""
+
+    def __init__(self, groups: Sequence[Sequence[Form]], opset: int) -> None:
+        """Take the forms that are looked for; each group is looked for by itself."""
+        self.automaton = _automaton(*map(tuple, groups))
+        self._found = [Remembered(partial(_search, forms, opset)) for forms in groups]
+
+    def found_by(self, group: int, view: View) -> Sequence[Candidate]:
+        """The forms of a group that a value has, the largest first."""
+        return self._found[group].of(view)
+
+
+def _search(forms: Sequence[Form], opset: int, view: View) -> list[Candidate]:
+    made = view.made(OUTPUT)
+    end = "" if made is None else made[0].op_type
+    found = [(form, state) for form in forms if end in form.ends for state in search(form.result, view)]
+    found.sort(key=lambda pair: len(pair[1].nodes), reverse=True)
+    return [Candidate(form, state, Remembered(partial(_answer, form, state, opset))) for form, state in found]
+
+
+def _answer(form: Form, found: Found, opset: int, view: View) -> Answer:
+    return replacement(Place(form, found, view, opset))
+
+
+@lru_cache(maxsize=64)
+def _automaton(*groups: tuple[Form, ...]) -> Automaton:
+    return Automaton(groups)

@@ -13,10 +13,9 @@ from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import GraphKey, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.plan import Site
-from reducelower.recompose.composing import Composed, Left, compose
+from reducelower.recompose.composing import Composed, Finder, Left, compose
 from reducelower.recompose.expansions import Expansions, Manner
 from reducelower.recompose.expressions import Form
-from reducelower.recompose.finder import Finder
 from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.scope.dead_code import remove_unused
 from reducelower.scope.graph import GraphScope
