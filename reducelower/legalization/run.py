@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -69,8 +69,9 @@ def run(
     if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.bare)):
         problem = Refusal("graph", "", "", wrong, "inline the functions first")
     problem = problem or _left_behind(model, opset, goal) or declared_wrongly(source.bare, settings)
+    plan = Plan(opset, goal, ir_version=(old_ir, old_ir))
     if problem:
-        return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir))
+        return replace(plan, refusals=(problem,))
     assert goal.opset is not None
     sole_type = partial(sole_element_type, model.graph, draft.census, opset)
     rules = Rules(settings.rules, goal.without_types)
@@ -93,38 +94,45 @@ def run(
             legalizer.run(opset)
         finally:
             ground.let_go()
-    refusals = tuple(legalizer.refusals)
     unmended = legalizer.unmended
     notes = (
         *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
         *(f"{says} No equivalent form avoids that there." for says in unmended),
     )
-    if refusals:
-        return Plan(opset, goal, refusals=refusals, ir_version=(old_ir, old_ir), notes=notes)
+    plan = replace(plan, notes=notes)
+    if legalizer.refusals:
+        return replace(plan, refusals=tuple(legalizer.refusals))
     sites = legalizer.splice(report=report)
     for entry in imports:
         entry.version = goal.opset
-    in_doubt = memo.doubts[0] if memo.doubts and settings.validate else ""
-    hint = "state the types of what it reads and yields"
-    if not in_doubt and goal.opset < _BRANCHES_MAY_DIFFER <= opset and draft.may_hold("If"):
-        # Branches may turn out to give different shapes now that more is constant than before.
-        in_doubt, hint = "If", f"opset {_BRANCHES_MAY_DIFFER} is the oldest whose branches may give different shapes"
-    if in_doubt and (wrong := contradicts_inference(source.bare, draft.document().message)):
-        reason = f"what takes the place of a node does not fit the model: {wrong}"
-        problem = Refusal("graph", "", in_doubt, reason, hint)
-        return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
-    if goal.opset < _CASTS_TELL_TYPES <= opset and (problem := _untyped_function(draft)):
-        return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
-    model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset, legalizer.occurring.in_constants)
-    if problem := _too_new_an_ir(draft, goal):
-        return Plan(opset, goal, refusals=(problem,), ir_version=(old_ir, old_ir), notes=notes)
-    carried = legalizer.nodes - len(sites)
-    return Plan(opset, goal, tuple(sites), (), carried, (old_ir, model.ir_version), notes, unmended)
+    problem = _misfit(draft, source, opset, goal.opset, memo.doubts if settings.validate else ())
+    if not problem and goal.opset < _CASTS_TELL_TYPES <= opset:
+        problem = _untyped_function(draft)
+    if not problem:
+        model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset, legalizer.occurring.in_constants)
+        problem = _too_new_an_ir(draft, goal)
+    if problem:
+        return replace(plan, refusals=(problem,))
+    ir_version = old_ir, model.ir_version
+    return replace(
+        plan, sites=tuple(sites), carried=legalizer.nodes - len(sites), ir_version=ir_version, unmended=unmended
+    )
 
 
 def _holds_graph(source: Document) -> bool:
     # Most are told from their bytes, without parsing them.
     return (source.has_data and graph_field(source.data) is not None) or source.message.HasField("graph")
+
+
+def _misfit(draft: Draft, source: Document, opset: int, goal: int, doubts: Sequence[str]) -> Refusal | None:
+    """What strict inference objects to in the whole model, where a rewrite in doubt or a branch may be why."""
+    in_doubt, hint = next(iter(doubts), ""), "state the types of what it reads and yields"
+    if not in_doubt and goal < _BRANCHES_MAY_DIFFER <= opset and draft.may_hold("If"):
+        # Branches may turn out to give different shapes now that more is constant than before.
+        in_doubt, hint = "If", f"opset {_BRANCHES_MAY_DIFFER} is the oldest whose branches may give different shapes"
+    if not in_doubt or not (wrong := contradicts_inference(source.bare, draft.document().message)):
+        return None
+    return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {wrong}", hint)
 
 
 def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -> Hashable:
