@@ -62,6 +62,11 @@ class Features:
     index_depth: ClassVar[int] = 0
     negative_indices: ClassVar[bool] = False
     uneven: ClassVar[bool] = False
+    overhangs: ClassVar[bool] = False
+    per_channel: ClassVar[bool] = True
+    inputs: ClassVar[int] = 1
+    first_read: ClassVar[bool] = True
+    last: ClassVar[str] = ""
 
 
 @dataclass(frozen=True)

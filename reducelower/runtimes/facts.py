@@ -100,18 +100,28 @@ class When:
         rank_out: number of dimensions of the result.
         fed: whether an input after the first is one that the model is fed: of Reshape and Expand the shape.
         broadcast: whether the last input holds several values and is spread over the result, which is of another shape;
-            sizes that nothing tells are taken for equal.
+            sizes that nothing tells are taken for equal. Of Gemm one value counts as well, and of MatMul only the sizes
+            before the last two.
+        per_channel: whether the second input holds one value, or one for each entry along the second dimension of the
+            first; sizes that nothing tells are taken for that.
         no_values: whether a dimension of size 0 is reduced, so that a result is made of no values; sizes that nothing
             tells are taken for others.
         attributes: values of attributes, such as ``mode=cubic``; of each attribute that is named one of these, as the
-            node states it or by default. A name alone, such as ``reduction``, is one that the node states.
+            node states it or by default. A name alone, such as ``reduction``, is one that the node states,
+            ``!axis`` one that it does not, and ``dilations!=1`` one that it states otherwise; a list of equal numbers
+            counts as that number.
         after: operators, one of which yields the first input.
         sizes_known: whether the model tells every size of the first input.
         second_read: whether anything reads the second output.
         index_depth: how many indices name a place: the last size of the second input, 0 where nothing tells it.
         negative_indices: whether constant indices, the second input, are counted from the back anywhere.
+        inputs: how many inputs are given, counted to the last one.
+        first_read: whether anything reads the first output.
         uneven: whether Resize is given scales that make no whole number of a size; scales that nothing tells are taken
-            for others, and any fraction is uneven where sizes are not known.
+            for others, and any fraction is uneven where sizes are not known. Of other operators, whether they state
+            pads that differ between the two ends of an axis, or of Split, parts that differ in size for want of sizes.
+        overhangs: whether the last window of a pool with ceil_mode would begin beyond the data, and so is left out.
+        last: how the last input is defined, of `Definition`.
         made: whether a conversion made the node, rather than the model's author.
     """
 
@@ -138,6 +148,11 @@ class When:
     index_depth: Ranges | None = None
     negative_indices: bool | None = None
     uneven: bool | None = None
+    overhangs: bool | None = None
+    per_channel: bool | None = None
+    inputs: Ranges | None = None
+    first_read: bool | None = None
+    last: frozenset[Definition] | None = None
 
     def matches(self, features: object) -> bool:
         """Whether a node is written so; what a node says itself is asked before what has to be found out.
@@ -181,8 +196,20 @@ class When:
 
 def _is_among(found: object, wanted: object) -> bool:
     if isinstance(found, frozenset) and isinstance(wanted, frozenset):
-        return {text.partition("=")[0] for text in wanted} == {text.partition("=")[0] for text in wanted & found}
+        return {_name(text) for text in wanted} == {_name(text) for text in wanted if _is_met(text, found)}
     return found is wanted if isinstance(wanted, bool) else found in wanted  # type: ignore[operator]
+
+
+def _name(text: str) -> str:
+    return text.partition("=")[0].strip("!")
+
+
+def _is_met(text: str, found: frozenset[str]) -> bool:
+    """Whether a node is as one text about an attribute says, given its attributes and their values."""
+    if text.startswith("!"):
+        return text[1:] not in found
+    name, unequal, value = text.partition("!=")
+    return name in found and f"{name}={value}" not in found if unequal else text in found
 
 
 @dataclass(frozen=True)

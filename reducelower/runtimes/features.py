@@ -169,10 +169,15 @@ class Features:
     @property
     def broadcast(self) -> bool:
         """Whether the last operand holds several values and is spread over the result."""
-        if self._node.op_type not in BROADCASTING:
+        is_gemm, is_product = self._node.op_type == "Gemm" and len(self._node.input) > 2, self._node.op_type == "MatMul"
+        if not (is_gemm or is_product or self._node.op_type in BROADCASTING):
             return False
         own, goal = self._scope.shape(self._node.input[-1]), self._scope.shape(self._node.output[0])
-        if own is None or goal is None or all(size == 1 for size in own):
+        if own is None or goal is None:
+            return False
+        if is_product:
+            return len(own) > 1 and own[:-2] != goal[:-2]
+        if all(size == 1 for size in own) and not is_gemm:
             return False
         return len(own) != len(goal) or any(size == 1 != wanted for size, wanted in zip(own, goal, strict=True))
 
@@ -196,10 +201,7 @@ class Features:
         """Every attribute with its value, as ``name=value``, and the names of those that the node states."""
         values = default_attributes(self._node.op_type, self._scope.target_opset)
         stated = {attribute.name: value_of(self._node, attribute.name) for attribute in self._node.attribute}
-        texts = {
-            name: value.decode() if isinstance(value, bytes) else value for name, value in {**values, **stated}.items()
-        }
-        return frozenset(stated) | {f"{name}={value}" for name, value in texts.items()}
+        return frozenset(stated) | {f"{name}={_text(value)}" for name, value in {**values, **stated}.items()}
 
     @property
     def after(self) -> str:
@@ -211,6 +213,16 @@ class Features:
         """Whether every size of the first input is known."""
         shape = self._scope.shape(self._node.input[0])
         return shape is not None and None not in shape
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs are given, counted to the last one."""
+        return max((at for at, name in enumerate(self._node.input, 1) if name), default=0)
+
+    @property
+    def first_read(self) -> bool:
+        """Whether anything reads the first output."""
+        return bool(self._node.output[:1]) and bool(self._node.output[0]) and self._scope.is_read(self._node.output[0])
 
     @property
     def second_read(self) -> bool:
@@ -230,8 +242,29 @@ class Features:
         return indices is not None and bool((indices.astype(np.int64) < 0).any())
 
     @property
+    def last(self) -> str:
+        """How the last input is defined, see `facts.Definition`."""
+        return self._scope.written_as(self._node.input[-1]) if self._node.input and self._node.input[-1] else ""
+
+    @property
+    def per_channel(self) -> bool:
+        """Whether the second input holds one value, or one for each entry along the second dimension of the first."""
+        own, data = self._scope.shape(self._node.input[1]), self._scope.shape(self._node.input[0])
+        if own is None or data is None:
+            return True
+        channel = len(own) - len(data) + 1
+        return all(size == 1 or at == channel for at, size in enumerate(own))
+
+    @property
     def uneven(self) -> bool:
-        """Whether constant scales make no whole number of a size, or may not."""
+        """Whether scales make no whole number of a size, or may not, pads differ between two ends, or parts in size."""
+        if self._node.op_type == "Split":
+            shape, parts = self._scope.shape(self._node.input[0]), value_of(self._node, "num_outputs", 0)
+            size = shape[value_of(self._node, "axis", 0)] if shape else None
+            return bool(parts and size and size % parts)
+        if self._node.op_type != "Resize":
+            pads = value_of(self._node, "pads", ())
+            return list(pads[: len(pads) // 2]) != list(pads[len(pads) // 2 :])
         given = self._node.input[1:3]  # alone, or after a region of interest
         scales = self._scope.constant(given[-1]) if given and given[-1] else None
         if scales is None:
@@ -240,6 +273,23 @@ class Features:
         return any(
             not float((1 if size is None else size) * scale).is_integer()
             for size, scale in zip(sizes, scales.astype(np.float32), strict=False)
+        )
+
+    @property
+    def overhangs(self) -> bool:
+        """Whether the last window along an axis would begin beyond the data and the padding before them."""
+        kernel, shape = value_of(self._node, "kernel_shape", ()), self._scope.shape(self._node.input[0])
+        if not value_of(self._node, "ceil_mode", 0) or shape is None:
+            return False
+        ones = [1] * len(kernel)
+        strides, dilations = (value_of(self._node, name, ones) for name in ("strides", "dilations"))
+        pads = value_of(self._node, "pads", [0] * 2 * len(kernel))
+        return any(
+            size is not None
+            and -((size + before + after - (length - 1) * dilation - 1) // -stride) * stride >= size + before
+            for size, length, stride, dilation, before, after in zip(
+                shape[2:], kernel, strides, dilations, pads, pads[len(kernel) :], strict=False
+            )
         )
 
     @property
@@ -252,6 +302,13 @@ class Features:
         if self._axes is None:
             return 0
         return self.rank - len(self._axes)
+
+
+def _text(value: object) -> object:
+    """The value of an attribute as target files write it."""
+    if isinstance(value, list) and value and value.count(value[0]) == len(value):
+        return value[0]
+    return value.decode() if isinstance(value, bytes) else value
 
 
 _INLINE = "inline the function first"

@@ -10,8 +10,9 @@ from onnx import AttributeProto, NodeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.model.attributes import value_of
-from reducelower.model.schemas import schema
+from reducelower.model.schemas import default_attributes, schema
 from reducelower.runtimes.remedies import Remedy, Written
+from reducelower.runtimes.windows import WINDOWS
 from reducelower.scope.scope import Scope
 
 __all__ = ["FORMS"]
@@ -29,6 +30,9 @@ _MIRRORED: Mapping[str, str] = {
 
 _MOST_ONES = 4096
 """Elements that a constant of ones may have."""
+
+_MOST_SPREAD = 1 << 20
+"""Elements up to which a constant operand is written out once for each matrix of a stack."""
 
 _MOST_SLICES = 16
 """Indices for each of which a node is written."""
@@ -119,6 +123,16 @@ def _set_apart(node: NodeProto, scope: Scope) -> Written:
     return body.yields(node.op_type, apart, *node.input[1:], copied=node.attribute), scope.target_opset
 
 
+def _set_inputs_apart(node: NodeProto, scope: Scope) -> Written | None:
+    """Let an Identity come before what the model is fed, so that it is computed as any other value."""
+    body = Writer(node, scope)
+    operands = [
+        body.add("Identity", name, tail=f"operand_{at}") if scope.written_as(name) == "fed" else name
+        for at, name in enumerate(node.input)
+    ]
+    return (body.yields(node.op_type, *operands, copied=node.attribute), scope.target_opset) if body.nodes else None
+
+
 def _compare_to_zero(node: NodeProto, scope: Scope) -> Written | None:
     """What is cast to bool is true where it is not zero."""
     element_type = scope.needed_element_type(node.input[0])
@@ -158,11 +172,96 @@ def _leave_defaults_out(node: NodeProto, scope: Scope) -> Written | None:
     return Writer(node, scope).yields(node.op_type, *node.input, copied=kept), scope.target_opset
 
 
+def _multiply_and_add(node: NodeProto, scope: Scope) -> Written | None:
+    """Gemm as the product and sum that it stands for."""
+    element_type = scope.needed_element_type(node.input[0])
+    factors = {name: value_of(node, name, 1.0) for name in ("alpha", "beta")}
+    if element_type not in _COUNTABLE:
+        return None
+    body = Writer(node, scope)
+
+    def turned(name: str, flag: str) -> str:
+        return body.add("Transpose", name, tail=flag, perm=[1, 0]) if value_of(node, flag, 0) else name
+
+    def scaled(name: str, by: str) -> str:
+        factor = factors[by]
+        return name if factor == 1 else body.add("Mul", name, body.constant(factor, element_type, by), tail=f"by_{by}")
+
+    operands = turned(node.input[0], "transA"), turned(node.input[1], "transB")
+    product = scaled(body.add("MatMul", *operands, tail="product"), "alpha")
+    if len(node.input) < 3 or not node.input[2]:
+        return body.yields_value(product), _OPSET
+    return body.yields("Add", product, scaled(node.input[2], "beta")), _OPSET
+
+
+def _spread_operands(node: NodeProto, scope: Scope) -> Written | None:
+    """Bring both operands of a product of stacked matrices to the same stack beforehand."""
+    shapes = [scope.shape(name) for name in (*node.input, node.output[0])]
+    known = [[size for size in shape if size is not None] for shape in shapes if shape is not None and len(shape) > 1]
+    if len(known) < len(shapes) or any(
+        len(sizes) != len(shape or ()) for sizes, shape in zip(known, shapes, strict=True)
+    ):
+        return None
+    stack, body = known.pop()[:-2], Writer(node, scope)
+    operands = []
+    for name, sizes in zip(node.input, known, strict=True):
+        wanted, value = [*stack, *sizes[-2:]], scope.constant(name)
+        if sizes == wanted:
+            operands.append(name)
+        elif value is not None and prod(wanted) <= _MOST_SPREAD:
+            operands.append(scope.add_constant(np.broadcast_to(value, wanted).copy(), "spread"))
+            scope.release(name)
+        else:
+            operands.append(body.add("Expand", name, body.integers(wanted, "shape"), tail="spread"))
+    return None if operands == list(node.input) else (body.yields(node.op_type, *operands), _OPSET)
+
+
+def _turn_round(node: NodeProto, scope: Scope) -> Written | None:
+    """A recurrence from the end as one from the start, over the data and to a result that are turned round."""
+    shape = scope.shape(node.input[0])
+    if value_of(node, "direction", "forward") != "reverse" or value_of(node, "layout", 0) or any(node.input[4:5]):
+        return None
+    if shape is None or shape[0] is None:
+        return None
+    body = Writer(node, scope)
+    order = body.integers(range(shape[0] - 1, -1, -1), "order")
+    kept = [each for each in node.attribute if each.name != "direction"]
+    tails = ["steps", *(f"last_{at}" for at in range(1, len(node.output)))]
+    data = body.add("Gather", node.input[0], order, tail="turned", axis=0)
+    wanted = [tail if name else "" for tail, name in zip(tails, node.output, strict=True)]
+    made = body.add_many(node.op_type, [data, *node.input[1:]], wanted, copied=kept)
+    body.nodes[-1].output[1:] = node.output[1:]
+    if node.output[0]:
+        body.yields("Gather", made[0], order, axis=0)
+    return body.nodes, scope.target_opset
+
+
+def _count(node: NodeProto, scope: Scope) -> Written:
+    """The number of elements as the product of the sizes."""
+    body = Writer(node, scope)
+    return body.yields("ReduceProd", body.add("Shape", node.input[0]), keepdims=0), _OPSET
+
+
+def _write_defaults(node: NodeProto, scope: Scope) -> Written | None:
+    """State every attribute that has a default."""
+    stated = {each.name for each in node.attribute}
+    missing = {
+        name: value
+        for name, value in default_attributes(node.op_type, scope.target_opset).items()
+        if name not in stated
+    }
+    if not missing:
+        return None
+    made = Writer(node, scope).yields(node.op_type, *node.input, copied=node.attribute, **missing)
+    return made, scope.target_opset
+
+
 def _bytes(attribute: AttributeProto) -> bytes:
     return attribute.SerializeToString(deterministic=True)
 
 
 FORMS: Mapping[str, Mapping[str, Remedy]] = {
+    **WINDOWS,
     **{op: {"the other comparison of the operands swapped": _swap_operands} for op in _MIRRORED},
     **{op: {"Reshape in place of it": _reshape} for op in ("Squeeze", "Unsqueeze")},
     **{
@@ -170,9 +269,15 @@ FORMS: Mapping[str, Mapping[str, Remedy]] = {
         for op in _INDEXED
     },
     "Cast": {"Identity before it": _set_apart, "comparison with zero in place of it": _compare_to_zero},
+    "Concat": {"Identity before its inputs": _set_inputs_apart},
     "Expand": {"Mul by ones in place of it": _times_ones},
+    **{op: {"its data turned round": _turn_round} for op in ("GRU", "LSTM", "RNN")},
     "Gather": {"Slice and Concat in place of it": _slice_each},
+    "Gemm": {"MatMul and Add in place of it": _multiply_and_add},
     "Identity": {"Neg twice in place of it": _negate_twice},
+    "LogSoftmax": {"defaults written": _write_defaults},
+    "MatMul": {"its operands spread beforehand": _spread_operands},
+    "Size": {"the product of its sizes": _count},
     "Where": {"its branches swapped": _swap_branches, "Expand before it": _expand_operands},
 }
 """By operator, in the order in which they are tried."""

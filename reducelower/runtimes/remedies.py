@@ -314,9 +314,15 @@ _ALTERED: Mapping[str, frozenset[str]] = {
     "one axis a node": _AXES | {"axes_count", "all_axes", "rank", "rank_out"},
     "its branches swapped": frozenset({"broadcast"}),
     "Identity before it": frozenset({"after"}),
+    "Identity before its inputs": frozenset({"data", "last"}),
+    "defaults written": frozenset({"attributes"}),
     "defaults left out": frozenset({"attributes"}),
     "its indices counted from the front": frozenset({"negative_indices"}),
     "Expand before it": frozenset({"broadcast"}),
+    "its operands spread beforehand": frozenset({"broadcast"}),
+    "pads stated": frozenset({"attributes"}),
+    "Pad before it": frozenset({"attributes", "uneven"}),
+    "its data turned round": frozenset({"attributes"}),
 }
 
 

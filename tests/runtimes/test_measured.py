@@ -40,15 +40,17 @@ GENERAL = {
 
 
 BESIDES = {
+    "mnn": {"Add", "Clip", "Div", "Equal", "Greater", "Less", "Max", "Min", "Mul", "Sub"},  # of int8
+    "openvino": {"ReduceMax", "ReduceMin"},  # of no values
     "onnxruntime": {"ReduceLogSumExp"},  # larger values than the suite's, see test_shipped.py
     "onnx2torch": {"Clip", "Split"},  # wide integers, which are newer than its record, and products written out
     "onnxruntime@1.16": {"Mul"},  # met in products written out
-    "opencv": {"Cast"},  # after another node
+    "opencv": {"Cast", "ReduceMax"},  # after another node; of truth values
     "pnnx": {"Identity"},  # met in what reduces nothing
     "qnn": {"Abs", "Split"},  # met in products written out
     "rknn": {"If", "ReduceL2", "Shape", "Size"},  # met in what stands for it, at opset 7; see above
     "tinygrad": {"Size"},  # met in rules that count
-    "tract": {"If"},  # met in what axes known at run time turn into
+    "tract": {"If", "ReduceMax", "ReduceMin"},  # met in what axes known at run time turn into; of no values
     "tvm": {"If"},
 }
 """Operators of which something else than the suite tells."""
