@@ -126,7 +126,8 @@ def _is_close(got: Array, wanted: Array) -> bool:
         with np.errstate(all="ignore"):
             return bool(np.isclose(got.astype(float), wanted.astype(float), near, near, equal_nan=True).all())
     step = int(wanted.dtype in (np.int8, np.uint8))  # of a quantizer
-    return bool((np.abs(got.astype(object) - wanted.astype(object)) <= step).all())
+    with np.errstate(all="ignore"):
+        return bool((np.abs(got.astype(object) - wanted.astype(object)) <= step).all())
 
 
 @dataclass

@@ -108,8 +108,7 @@ def test_a_scalar_is_expanded_by_a_product_with_ones() -> None:
     assert operators(made) == ["Mul"]
     np.testing.assert_array_equal(run(made, x=np.array(-0.0, np.float32)), np.full((2, 3), -0.0, np.float32))
     wide = model("<int64[2] shape = {512, 512}> { z = Expand (x, shape) }", "float[512, 512] z", "float x")
-    with pytest.raises(ConversionError):
-        fitted(wide, fact("Expand", "rank = '0'"))
+    assert "Expand" not in operators(fitted(wide, fact("Expand", "rank = '0'")))
 
 
 @pytest.mark.parametrize(("indices", "axis"), [([2, 0], 0), ([-1, 1, -4], 1), ([0], 1)])

@@ -276,7 +276,12 @@ def test_for_tensorrt_axes_are_constant() -> None:
     ("target", "body", "element", "reason"),
     [
         ("tensorrt", "y = Mul(x, x)", "double", "Double is cast down to float"),
-        ("tensorrt", "b = Cast <to = 9> (one) y = Compress (x, b)", "float", "The parser does not have the operator"),
+        (
+            "tensorrt",
+            "f = Flatten (x) i = Multinomial (f) y = Cast <to = 1> (i)",
+            "float",
+            "The parser does not have the operator",
+        ),
         ("coreml", "y = ReduceSum(x)", "double", "not in double"),
         ("rknn", "y = Div(x, x)", "int32", "Integers are not divided"),
         ("qnn", "y = Abs(x)", "double", "Nothing is computed in double"),
