@@ -36,12 +36,9 @@ class Input:
 def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[str] = ()) -> list[Input]:
     """Find the model files that arguments name: files as they are, models in folders, and glob patterns.
 
-    Args:
-        arguments: files, folders (searched at every depth for ``*.onnx``) and patterns (``**`` is any depth), by
-            path or URL.
-        skip: folder to leave out, such as that of the outputs.
-        exclude: patterns of models to leave out, by their path, their path in the folder they were found by, or their
-            name; ``*`` stands for any letters, ``/`` among them.
+    Folders are searched at every depth for ``*.onnx``; in patterns ``**`` is any depth. What lies in the folder to
+    `skip`, such as that of the outputs, is left out, and so is what patterns `exclude` by path, path in the folder it
+    was found by, or name; there ``*`` stands for any letters, ``/`` among them.
 
     Raises:
         SettingError: a folder or a pattern holds no model.
@@ -79,13 +76,7 @@ def plan_outputs(
 ) -> list[Task]:
     """Say where each model's output goes.
 
-    Args:
-        models: what to convert.
-        output: the output of the only model.
-        output_dir: folder for the outputs of any number of models.
-        in_place: outputs replace their models.
-        resume: keep records in the folder, and go by those that an earlier run left there.
-        external_data: how external data comes to another folder, one of `reducelower.files.EXTERNAL_DATA_MODES`.
+    To resume means to keep records in the folder of the outputs, and to go by those that an earlier run left there.
 
     Raises:
         SettingError: there is no place, more than one, or one for two models or for the external data of two.

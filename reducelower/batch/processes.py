@@ -38,15 +38,10 @@ def run_in_processes(
 ) -> Iterator[Result]:
     """Yield the result of every job, in the order of the jobs.
 
-    A process that dies loses the job it had taken and no other. That job is run once more with nothing beside it, as
-    it may have been the lack of memory that killed it, and counts as crashed when it dies again.
-
-    Args:
-        work: what to do; it does not raise, and its results can be pickled. Where processes are spawned, so can it and
-            the jobs, once for each process.
-        jobs: what to do it with.
-        processes: how many processes work; each pays its start-up once.
-        crashed: the result for a job that killed its process.
+    A process that dies loses the job it had taken and no other. That job is run once more with nothing beside it, as it
+    may have been the lack of memory that killed it, and counts as crashed when it dies again. The work does not raise,
+    and its results can be pickled. Where processes are spawned, so can it and the jobs, once for each process, which
+    pays its start-up once.
 
     Raises:
         RuntimeError: processes end before they come as far as their first job.

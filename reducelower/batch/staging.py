@@ -109,11 +109,7 @@ def _has_weights(source: str, earlier: Record, task: Task, settings: Settings) -
 def _put_beside(made: Path, output: str, brought: Mapping[str, Sequence[Sequence[int]]], *, overwrite: bool) -> None:
     """Put the external data that came with an output where its model will be, once nothing is in the way.
 
-    Args:
-        made: the output, its data beside it.
-        output: where it goes.
-        brought: what an earlier run brought there, which may be replaced; of that too the size alone is asked for.
-        overwrite: anything else may be replaced as well.
+    What an earlier run brought there may be replaced, whose size alone is asked for.
     """
     missing: dict[str, Path] = {}
     for file in read_model(made).external:

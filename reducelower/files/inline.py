@@ -191,13 +191,8 @@ def _changed(
 ) -> list[Piece] | None:
     """The pieces of a message in which tensors are changed; None where none is, and it stays as it is.
 
-    Args:
-        window: where the message is read.
-        message: its name, where it begins and where it ends.
-        least: bytes of the smallest field that may have a tensor to change in it.
-        enters: whether such a tensor may be in a message.
-        change: what becomes of a tensor; None where it stays.
-        depth: how many messages are around it.
+    Fields of fewer bytes than `least` have no tensor to change in them, nor have messages that nobody `enters`; what
+    does not `change` stays.
     """
     name, start, end = message
     if depth > _DEEPEST:

@@ -28,8 +28,7 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
     def publish(self, *, overwrite: bool) -> None:
         """Give the file its name, all of it on disk before.
 
-        Args:
-            overwrite: replace a file of that name, keeping its permissions; otherwise such a file is an error.
+        With `overwrite`, a file of that name is replaced, whose permissions stay; otherwise it is an error.
 
         Raises:
             FileExistsError: there is a file of that name, and `overwrite` is false.

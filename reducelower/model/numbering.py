@@ -39,10 +39,7 @@ _MASKS = _masks()
 def numbered(fields: bytes, tag: int, count: int) -> tuple[list[bytes], NDArray[np.int32]] | None:
     """Number the strings of one field, as protobuf writes a repeated field of strings.
 
-    Args:
-        fields: serialized fields, those meant first.
-        tag: the byte in front of each.
-        count: how many there are.
+    The fields begin with `count` strings, each behind the same byte, the tag.
 
     Returns:
         The different strings in the order in which they come, and for each string its place among them. None where

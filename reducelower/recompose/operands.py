@@ -88,13 +88,8 @@ def sizes_of(place: Place, axes: Sequence[int]) -> list[int]:
 def vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: float, kind: int | None) -> str:
     """The value of scale or bias in the shape that the operator wants.
 
-    Args:
-        place: what was found.
-        name: the operator's name of it; where nothing was found, it is a constant of the neutral number.
-        shape: the shape that the operator wants.
-        around: how many dimensions of size one follow it in the model.
-        neutral: one or zero.
-        kind: its element type.
+    Where nothing was found it is a constant of the neutral number; `around` dimensions of size one follow it in the
+    model.
     """
     value, view = place.values.get(name), place.view
     if kind is None:

@@ -113,10 +113,7 @@ def _try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:
 def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Trial:
     """Try one rule on one element type, in a runtime or, where that has no kernel, in the one after it.
 
-    Args:
-        rule: the rule.
-        element_type: an element type that it is for.
-        runtime: ``onnxruntime`` or ``onnx.reference``. Of float16, onnxruntime computes many operators in float32.
+    Of float16, onnxruntime computes many operators in float32.
     """
     op_type = rule.function.name
     tries = _normalization_tries if op_type in NORMALIZATIONS else _reduction_tries

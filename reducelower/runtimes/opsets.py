@@ -24,13 +24,9 @@ def opset_for(
 
     A model's own opset version and the one the runtime prefers are weighed against each other, and the model keeps its
     own where that leaves no more unmended and takes no more rewrites. Only where neither will do are the others tried,
-    those near the preferred one first; where none will do, the refusals are those at the version that refuses least.
-
-    Args:
-        target: the target; without a runtime, or with an opset version, it is returned as it is.
-        source_opset: opset version of the model.
-        attempt: what would come of the model for a target with an opset version.
-        fits: whether the model can be made legal at an opset version, given what was refused at another.
+    those near the preferred one first; where none will do, the refusals are those at the version that refuses least. A
+    target without a runtime, or with an opset version, is returned as it is. `attempt` is what would come of the model
+    for a target with an opset version, `fits` whether it can be made legal at one, given what was refused at another.
 
     Raises:
         ValueError: the target asks for an opset version that the runtime does not read.

@@ -62,13 +62,8 @@ def alone(
 ) -> Alone:
     """Infer the types of nodes that stand alone.
 
-    Args:
-        nodes: the nodes.
-        added: constants and references that they read, by name.
-        opset: opset version they are written for.
-        known: what is known of what they read, and of what they compute.
-        values: the values that have numbers there.
-        stated: types of what they compute that inference may not find, serialized.
+    Nodes and what is `added` for them, constants and references by name, read what is `known`; `stated` are types of
+    what they compute that inference may not find.
 
     Returns:
         What was found; nothing where there is no telling.
