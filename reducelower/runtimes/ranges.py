@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 __all__ = ["Ranges", "Versions", "release"]
 
-_PART = re.compile(r"(\d+)?(-)?(\d+)?")
+
+def _ends(text: str, number: str, hint: str) -> Iterator[tuple[str, str]]:
+    """The first and the last of each range in a text, where it has them.
+
+    Raises:
+        ValueError: the text is no such range, of what a pattern says a number is.
+    """
+    part = re.compile(rf"({number})?(-)?({number})?")
+    for each in text.split(","):
+        match = part.fullmatch(each.strip())
+        low, dash, high = match.groups("") if match else ("", "", "")
+        if not (low or high) or (high and not dash):
+            raise ValueError(f"{text!r} is not {hint}")
+        yield low, high if dash else low
 
 
 @dataclass(frozen=True)
@@ -25,13 +38,8 @@ class Ranges:
             ValueError: the text is none of these.
         """
         pairs = []
-        for part in text.split(","):
-            match = _PART.fullmatch(part.strip())
-            first, dash, last = match.groups() if match else (None, None, None)
-            if first is None and last is None:
-                raise ValueError(f"{text!r} is not a range; write 13, 13-17, 18- or 11, 13-17")
-            low = int(first or 0)
-            high = low if dash is None else None if last is None else int(last)
+        for first, last in _ends(text, r"\d+", "a range; write 13, 13-17, 18- or 11, 13-17"):
+            low, high = int(first or 0), int(last) if last else None
             if high is not None and high < low:
                 raise ValueError(f"{text!r} ends before it starts")
             pairs.append((low, high))
@@ -72,8 +80,6 @@ class Ranges:
 
 _NUMBERS = re.compile(r"\d+(\.\d+)*")
 
-_PART = re.compile(r"(?P<low>\d[\d.]*)?(?P<dash>-)?(?P<high>\d[\d.]*)?")
-
 
 def release(version: str) -> tuple[int, ...]:
     """The numbers that a version starts with: ``1.16.3`` is (1, 16, 3), and ``0.27.0.post1`` is (0, 27, 0)."""
@@ -98,14 +104,8 @@ class Versions:
             ValueError: the text is none of these.
         """
         pairs = []
-        for part in text.split(","):
-            match = _PART.fullmatch(part.strip())
-            low, high = (release(match["low"] or ""), release(match["high"] or "")) if match else ((), ())
-            if match is None or not (low or high) or (not match["dash"] and high):
-                raise ValueError(
-                    f"{text!r} is not a range of versions; write 1.16, 1.14-1.16, 1.17- or -1.13, 1.17-1.23"
-                )
-            high = high if match["dash"] else low
+        hint = "a range of versions; write 1.16, 1.14-1.16, 1.17- or -1.13, 1.17-1.23"
+        for low, high in ((release(first), release(last)) for first, last in _ends(text, r"\d+(?:\.\d+)*", hint)):
             if high and low[: len(high)] > high:
                 raise ValueError(f"{text!r} ends before it starts")
             pairs.append((low, high))

@@ -162,6 +162,13 @@ def test_ranges_of_versions(text: str, inside: list[str], outside: list[str]) ->
     assert str(versions) == text
 
 
+@pytest.mark.parametrize("kind", [Ranges, Versions])
+@pytest.mark.parametrize("text", ["", "-", "1..2", "one", "3-2", "1 2", "1-2-3", "7,"])
+def test_what_is_no_range(kind: type[Ranges | Versions], text: str) -> None:
+    with pytest.raises(ValueError, match="is not a range|ends before it starts"):
+        kind.parse(text)
+
+
 VERSIONED = HEAD + FACT.replace("opsets =", 'versions = "0.7-0.9"\nopsets =')
 OLDER = '\n[versions]\n"0.8" = { reads = "9-13", ir_version = 7 }\n"0.6" = { reads = "9-12", prefer = 11 }\n'
 
