@@ -23,12 +23,13 @@ from reducelower.verification.conditioning import DRAWS, Move, moved_by
 from reducelower.verification.doubts import is_slight, no_evidence, wrong_in_reference
 from reducelower.verification.feeding import is_large, reads_every_row
 from reducelower.verification.judge import Sight, are_extreme, judge, judge_raised
-from reducelower.verification.limits import Limits, gives_nothing, is_ruled_out, leaves_nothing, limits_of
+from reducelower.verification.limits import Limits, limits_of
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.pairs import SMALL_CONSTANT, Pair, small_models
 from reducelower.verification.places import Dims
 from reducelower.verification.result import INFINITE, SiteStatus, SiteVerification
 from reducelower.verification.runtimes import Session, runtime_named
+from reducelower.verification.shapes import gives_nothing, is_ruled_out, leaves_nothing
 from reducelower.verification.source import CannotRunError, Source
 from reducelower.verification.steps import beside_steps
 from reducelower.verification.trials import Definition, cases, input_specs_of, reduction_of

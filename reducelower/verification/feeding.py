@@ -197,7 +197,7 @@ _PLAIN = ("random", "true")
 _OF_NOTHING = (*_PLAIN, "mixed")
 _MOVED = (*_PLAIN, "mixed", "NaN")
 _AT_OTHER_SIZES = ("random", "mixed", "wide", "negative", "off steps", "from tables")
-_VARIED = ("mixed", "halves", "infinity", "limits", "around constants")
+_VARIED = ("mixed", "halves", "infinity", "limits", "around constants", "strings of several")
 _SPECIAL = frozenset({"infinity", "NaN", "one NaN", "negative infinity"})
 
 

@@ -97,11 +97,22 @@ _made = lru_cache(maxsize=4096)(_drawn)
 def _ways(filling: Filling) -> Mapping[str, Maker]:
     if filling.element_type == TensorProto.STRING:
         made: dict[str, Maker] = {"random": lambda shape, rng: random_array(TensorProto.STRING, shape, "random", rng)}
+        pool = np.array([*filling.texts, *map(str.swapcase, filling.texts)], object)
         if filling.texts:
-            pool = np.array(filling.texts, object)
             made["strings that are held"] = lambda shape, rng: rng.choice(pool, shape)
+        made["strings of several"] = _joined(np.array([*pool, "", " ", "a", "Bc"], object))
         return made
     return by_type(filling.element_type, lambda dtype: _floats(dtype, filling), lambda dtype: _integers(dtype, filling))
+
+
+def _joined(pool: Array) -> Maker:
+    """Strings of up to thirty others, next to one another."""
+
+    def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+        made = ["".join(rng.choice(pool, rng.integers(1, 31))) for _ in range(prod(shape))]
+        return np.array(made, object).reshape(shape)
+
+    return draw
 
 
 def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
@@ -212,7 +223,8 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         return lambda shape, rng: np.array(kept, dtype)[rng.integers(0, len(kept), shape)]
 
     limits = chosen(lowest, highest, 0, 1, lowest + 1, highest - 1)
-    near = [round(constant) + step for constant in filling.constants for step in (-1, 0, 1) if abs(constant) < 2**53]
+    held = [constant for constant in filling.constants if abs(constant) < 2**53]
+    near = [round(constant) + step for constant in held for step in (-1, 0, 1)]
     return {
         "random": drawn(0, 9),
         "mixed": chosen(*range(-4, 5), 100, -100, *near),
@@ -220,7 +232,8 @@ def _integers(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "negative": drawn(-9, -1) if info.min else drawn(0, 9),
         "zeros": chosen(0),
         "ones": chosen(1),
-        **({"around constants": chosen(*near)} if near else {}),
+        **({"around constants": chosen(*near), "constants": chosen(*map(round, held))} if near else {}),
+        **({"from tables": chosen(*map(round, filling.tables))} if filling.tables else {}),
         **({f"at {constant:g}": chosen(round(constant)) for constant in filling.constants[:4]} if near else {}),
         **({f"above {constant:g}": chosen(round(constant) + 1) for constant in filling.constants[:4]} if near else {}),
         **({f"below {constant:g}": chosen(round(constant) - 1) for constant in filling.constants[:4]} if near else {}),

@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
 from onnx import (
-    AttributeProto,
-    GraphProto,
-    ModelProto,
     NodeProto,
     TensorProto,
-    ValueInfoProto,
-    helper,
-    numpy_helper,
-    shape_inference,
 )
 
-from reducelower.model.graph import all_nodes, subgraphs, walk
-from reducelower.model.inference import skeleton
-from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.numerics.measure import Array, exact_numbers
 from reducelower.verification.bounded import MOVING
 from reducelower.verification.elementwise import ELEMENTWISE
-from reducelower.verification.inputs import tensor_dims
-from reducelower.verification.pairs import SMALL_CONSTANT, FreeInput, Pair
-from reducelower.verification.places import Dims
+from reducelower.verification.held import FEW, constants_of, held_in, tables_of, texts_of
+from reducelower.verification.pairs import Pair
 from reducelower.verification.roles import HANDING_ON, Role, roles_of, vectors
+from reducelower.verification.shapes import window
 
 __all__ = [
     "FED",
     "WHERE",
     "Limits",
     "becoming",
-    "dims_on",
-    "gives_nothing",
-    "is_ruled_out",
-    "leaves_nothing",
     "limits_of",
-    "may_have",
     "takes_any",
     "takes_empty",
 ]
@@ -71,14 +54,6 @@ WHERE: Mapping[str, frozenset[int]] = {
 
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}
-
-# Their kernels in onnxruntime 1.31 end the process on data of some ranks that their pages, and inference, rule out.
-_ENDING = frozenset(
-    {
-        "AffineGrid", "Conv", "ConvInteger", "DFT", "GridSample", "MaxRoiPool", "Multinomial", "QLinearConv",
-        "ReverseSequence", "RoiAlign", "STFT",
-    }
-)  # fmt: skip
 
 # They say of a value how large it is, whatever is in it.
 _OF_SHAPE = frozenset({"Shape", "Size"})
@@ -120,8 +95,8 @@ _MOVES = MOVING | {"Concat", "Constant", "DepthToSpace", "Expand", "Shape", "Siz
 _STEPS = frozenset(
     {
         "ArgMax", "ArgMin", "Ceil", "DynamicQuantizeLinear", "Equal", "Floor", "Greater", "GreaterOrEqual", "Hardmax",
-        "Less", "LessOrEqual", "Mod", "NonMaxSuppression", "QuantizeLinear", "Round", "TopK", "TreeEnsemble",
-        "TreeEnsembleClassifier", "TreeEnsembleRegressor",
+        "Less", "LessOrEqual", "Mod", "NonMaxSuppression", "QuantizeLinear", "Round", "TfIdfVectorizer", "TopK",
+        "TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor",
     }
 )  # fmt: skip
 
@@ -132,13 +107,10 @@ _INTEGERS = frozenset(
 )
 
 
-_SPATIAL = 2  # the first axis that a window moves along
-_FEW = 8
 FED = 7
 """The largest size that is fed to every region."""
 _OF_SIZE = 20_000
 _MOST_BOUNDS = 4
-_OF_TABLE = 256  # numbers
 
 
 @dataclass
@@ -157,7 +129,7 @@ class Limits:
         rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
         constants: the numbers that either side holds, to try values on either side of.
         tables: where values are compared, some of the numbers in large constants.
-        texts: the strings that either side holds, and what is left of patterns without their signs.
+        texts: the strings that either side holds, and what they match where they are patterns.
         takes_empty: whether empty tensors may be fed.
         takes_any: whether data may have any rank, where none is known, and a replacement has to take what is empty.
         least: the smallest size that is fed; a window over less yields nothing, which ends onnxruntime 1.31 in some of
@@ -240,16 +212,16 @@ def limits_of(pair: Pair) -> Limits:
     both = list(walk([*pair.nodes, *pair.replacement]))
     limits.takes_empty = takes_empty(both)
     limits.takes_any = takes_any(both)
-    found = list(_held(pair))
+    found = list(held_in(pair))
     held = [value for value in found if value.dtype.kind in "iuf"]
-    limits.texts = _texts(value for value in found if value.dtype.kind in "OSUT")
-    limits.constants = _constants(held)
+    limits.texts = texts_of(value for value in found if value.dtype.kind in "OSUT")
+    limits.constants = constants_of(held)
     if limits.has_steps:
-        limits.tables = _tables(held)
+        limits.tables = tables_of(held)
     limits.is_carried = pair.is_carried
     limits.only_moves = all(node.op_type in _MOVES for node in both)
     whole = {
-        item for value in held if value.dtype.kind in "iu" and value.size <= _FEW for item in value.ravel().tolist()
+        item for value in held if value.dtype.kind in "iu" and value.size <= FEW for item in value.ravel().tolist()
     }
     limits.sizes = frozenset(whole | {size for value in found for size in value.shape})
     limits.bounds = _bounds(whole | _positions(both))
@@ -277,109 +249,11 @@ def takes_any(nodes: Iterable[NodeProto]) -> bool:
     return all(node.op_type in _TAKES_ANY and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
-def leaves_nothing(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
-    """Whether a window of a model looks at nothing on inputs of these shapes, so that its result has no elements.
-
-    Some of onnxruntime's kernels end the process on such values. A batch of none is none of a window's.
-    """
-    seen = {name for node in all_nodes(model) if _window(node) > 1 for name in node.output}
-    if not seen:
-        return False
-    graph = _inferred(model, feeds)
-    return graph is not None and any(
-        value.name in seen and _is_empty(value, _SPATIAL) for value in (*graph.value_info, *graph.output)
-    )
-
-
-def gives_nothing(model: ModelProto, inputs: Iterable[FreeInput]) -> bool:
-    """Whether none of the results of a model has elements, at the sizes that are declared for its inputs."""
-    graph = _inferred(model, {item.name: item.dims for item in inputs})
-    return graph is not None and all(map(_is_empty, graph.output))
-
-
-def may_have(known: Dims | None, shape: tuple[int, ...]) -> bool:
-    """Whether a value of which this much is known may have a shape."""
-    return known is None or (len(known) == len(shape) and _fits(known, shape, len(known)))
-
-
-def dims_on(model: ModelProto, feeds: Mapping[str, Any], at: int) -> Dims | None:
-    """What inference tells of the shape of an output, by its number, on inputs of these shapes."""
-    graph = _inferred(model, feeds)
-    return None if graph is None else tensor_dims(graph.output[at].type.tensor_type)
-
-
-def _inferred(model: ModelProto, given: Mapping[str, Any]) -> GraphProto | None:
-    try:
-        return infer_shapes(_as_fed(model, given), data_prop=True).graph
-    except shape_inference.InferenceError:
-        return None
-
-
-def _is_empty(value: ValueInfoProto, first: int = 0) -> bool:
-    """Whether a value has no elements along an axis from a first one on."""
-    return any(dim.HasField("dim_value") and dim.dim_value <= 0 for dim in value.type.tensor_type.shape.dim[first:])
-
-
-def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
-    """Whether inputs have shapes that a model does not take, of which no kernel says so.
-
-    Some end the process on ranks that are none of theirs, and of what has no elements, some do not ask whether it fits.
-    """
-    is_empty = any(isinstance(value, np.ndarray) and not value.size for value in feeds.values())
-    if not is_empty and not any(node.op_type in _ENDING or _batches(node) for node in all_nodes(model)):
-        return False
-    try:
-        graph = infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True).graph
-    except shape_inference.InferenceError:
-        return True
-    values = (*graph.value_info, *graph.input, *graph.output)
-    known = {value.name: tensor_dims(value.type.tensor_type) or () for value in values}
-    known |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    return not all(
-        _fits(known.get(node.input[0], ()), known.get(node.input[1], ()), _batches(node))
-        for node in graph.node
-        if _batches(node)
-    )
-
-
-def _batches(node: NodeProto) -> int:
-    """How many sizes of data and indices have to agree: onnxruntime 1.31 reads beside the data where they do not."""
-    return next((item.i for item in node.attribute if node.op_type == "GatherND" and item.name == "batch_dims"), 0)
-
-
-def _fits(one: Dims, other: Dims, count: int) -> bool:
-    """Whether as many leading sizes are the same, as far as they are known."""
-    sizes = zip(one[:count], other[:count], strict=False)
-    return all(left == right for left, right in sizes if isinstance(left, int) and isinstance(right, int))
-
-
-def _as_fed(model: ModelProto, given: Mapping[str, Any]) -> ModelProto:
-    """A model without weights whose inputs have these shapes, or those of arrays, and that states no other shapes.
-
-    Small whole numbers are given as they are, since they may be shapes.
-    """
-    bare = skeleton(model)
-    for node in walk(bare.graph.node):  # of what is inside, types do not matter
-        for _, _, graph in subgraphs(node):
-            del graph.value_info[:]
-    for value in (*bare.graph.value_info, *bare.graph.output):
-        if value.type.HasField("tensor_type"):
-            value.type.tensor_type.ClearField("shape")
-    for value in bare.graph.input:
-        fed = given.get(value.name)
-        dims = fed.shape if isinstance(fed, np.ndarray) else fed
-        if isinstance(dims, tuple):
-            value.type.CopyFrom(helper.make_tensor_type_proto(value.type.tensor_type.elem_type, dims))
-        if isinstance(fed, np.ndarray) and fed.dtype == np.int64 and fed.size <= SMALL_CONSTANT:
-            bare.graph.initializer.append(numpy_helper.from_array(fed, value.name))  # a shape, or an axis
-    return bare
-
-
 def _note(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= node.op_type in _STEPS
     if node.domain not in DEFAULT_DOMAINS:
         return
-    limits.least = max(limits.least, _window(node))
+    limits.least = max(limits.least, window(node))
     if node.op_type == "Clip":
         limits.ordered.update(node.input[1:])
     if node.op_type in _OPEN and not limits.open_to_special:
@@ -389,14 +263,6 @@ def _note(node: NodeProto, limits: Limits) -> None:
     if node.op_type in ("CastLike", "QLinearConv", "QLinearMatMul"):
         limits.rounds_to_integers = True
     limits.has_steps |= limits.rounds_to_integers
-
-
-def _window(node: NodeProto) -> int:
-    """How far the window of a node reaches along any axis, as far as its attributes say; 1 for a node without one."""
-    said = {item.name: list(item.ints) for item in node.attribute if item.name in ("kernel_shape", "dilations")}
-    kernel = said.get("kernel_shape", [])
-    dilations = said.get("dilations") or [1] * len(kernel)
-    return max(((size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=False)), default=1)
 
 
 def becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) -> set[str]:
@@ -433,42 +299,3 @@ def _through(node: NodeProto, inner: Sequence[str], found: set[str]) -> None:
     outer = list(node.input)[2:] if node.op_type == "Loop" else list(node.input)
     formal = inner[2:] if node.op_type == "Loop" else inner
     found.update(given for given, name in zip(outer, formal, strict=False) if name in found and given)
-
-
-def _held(pair: Pair) -> Iterator[Array]:
-    """What either side holds: constants, and numeric attributes of nodes."""
-    for constants in pair.constants:
-        yield from constants.values()
-    for node in walk([*pair.nodes, *pair.replacement]):
-        for attribute in node.attribute:
-            if attribute.ref_attr_name:
-                continue
-            if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
-                yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), np.float64))
-            elif attribute.type == AttributeProto.INTS and attribute.name.startswith("keys"):
-                yield np.array(attribute.ints, np.int64)
-            elif attribute.type in (AttributeProto.STRING, AttributeProto.STRINGS):
-                yield np.atleast_1d(np.array(helper.get_attribute_value(attribute), object))
-            elif attribute.type == AttributeProto.TENSOR and attribute.t.data_location != TensorProto.EXTERNAL:
-                yield numpy_helper.to_array(attribute.t)
-
-
-def _texts(held: Iterable[Array]) -> tuple[str, ...]:
-    """Some of the strings among constants and attributes, as they are and as letters and digits alone."""
-    found = [item for value in held for item in exact_numbers(value.ravel()[:_OF_TABLE]).tolist()]
-    plain = ("".join(filter(str.isalnum, item)) for item in found)
-    return tuple(dict.fromkeys([*found, *plain]))[:_OF_TABLE]
-
-
-def _constants(held: Sequence[Array]) -> tuple[float, ...]:
-    """The smallest numbers among small constants."""
-    found = dict.fromkeys(float(item) for value in held if value.size <= _FEW for item in value.ravel().tolist())
-    finite = [value for value in found if value == value and abs(value) < 1e300]
-    return tuple(sorted(finite, key=abs)[:_FEW])
-
-
-def _tables(held: Sequence[Array]) -> tuple[float, ...]:
-    """Some of the numbers in large constants, which say where the data lies that they are about."""
-    found = [value.ravel()[:: value.size // _OF_TABLE + 1].astype(np.float64) for value in held if value.size > _FEW]
-    drawn = np.concatenate([*found, np.zeros(0)])
-    return tuple(drawn[np.isfinite(drawn)][:: drawn.size // _OF_TABLE + 1].tolist())

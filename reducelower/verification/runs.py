@@ -15,8 +15,9 @@ from reducelower.model.graph import all_nodes
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding import without_elements
 from reducelower.verification.inputs import STRATEGIES, InputSpec, bindings, input_specs, make_feeds
-from reducelower.verification.limits import is_ruled_out, leaves_nothing, takes_any
+from reducelower.verification.limits import takes_any
 from reducelower.verification.runtimes import Session, runtime_named
+from reducelower.verification.shapes import is_ruled_out, leaves_nothing
 from reducelower.verification.source import CannotRunError, OutOfTimeError, Source
 
 __all__ = ["Clock", "Request", "Run", "run_result", "run_source"]

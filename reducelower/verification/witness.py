@@ -13,10 +13,10 @@ from reducelower.numerics.measure import Array, element_type_of, is_float, measu
 from reducelower.numerics.tolerance import tolerance_for
 from reducelower.verification.doubts import wrong_in_reference
 from reducelower.verification.judge import are_extreme
-from reducelower.verification.limits import dims_on, may_have
 from reducelower.verification.places import Dims
 from reducelower.verification.providers import CPU
 from reducelower.verification.runtimes import OnnxRuntime, ReferenceRuntime, Runtime, Session
+from reducelower.verification.shapes import dims_on, may_have
 from reducelower.verification.source import CannotRunError, Source
 from reducelower.verification.wider import InDouble, with_bodies
 

@@ -160,8 +160,9 @@ def _are_same(left: Any, right: Any) -> bool:
         return False
     if one.dtype.kind in "OSUb":
         return bool((one == other).all())
-    wide = [item.astype(np.complex128 if item.dtype.kind == "c" else np.float64) for item in (one, other)]
-    return bool(np.allclose(*wide, rtol=1e-2 if one.dtype.itemsize < 4 else 1e-4, atol=1e-6, equal_nan=True))
+    wide = np.complex128 if one.dtype.kind == "c" else np.float64
+    share = 1e-2 if one.dtype.itemsize < 4 else 1e-4
+    return bool(np.allclose(one.astype(wide), other.astype(wide), rtol=share, atol=1e-6, equal_nan=True))
 
 
 def verdicts_of(case: Case) -> list[tuple[str, str, str]]:
