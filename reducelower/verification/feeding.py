@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise, permutations
+from itertools import chain, islice, pairwise
 from math import isqrt, prod
 from typing import Any
 
@@ -211,8 +211,7 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
             yield from without_elements(sizes)
         if at == 3:
             break
-    if like := _like_the_others(specs):
-        yield sizes | like
+    yield from (sizes | like for like in _like_the_others(specs))
     many = dict.fromkeys(sizes, max(2, round(_MANY ** (1 / max(len(sizes), 1)))))
     if sizes and limits.has_steps and _count(specs, many) <= _LARGE:
         yield many
@@ -275,15 +274,17 @@ def _held(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits) 
         yield from ({**dict.fromkeys(sizes, 1), name: size} for name in sizes)
 
 
-def _like_the_others(specs: Sequence[InputSpec]) -> dict[str, int]:
-    """For free sizes, what another input of as many dimensions declares along the same axis."""
-    found: dict[str, int] = {}
-    for spec, other in permutations(specs, 2):
-        if len(spec.dims or ()) == len(other.dims or ()):
-            for at, (dim, declared) in enumerate(zip(spec.dims or (), other.dims or (), strict=True)):
-                if not isinstance(dim, int) and isinstance(declared, int):
-                    found[dim or f"axis {at}"] = declared
-    return found
+def _like_the_others(specs: Sequence[InputSpec]) -> Iterator[dict[str, int]]:
+    """For free sizes, what each other input of as many dimensions declares along the same axes."""
+    for other in specs:
+        found: dict[str, int] = {}
+        for spec in specs:
+            if len(spec.dims or ()) == len(other.dims or ()):
+                for at, (dim, declared) in enumerate(zip(spec.dims or (), other.dims or (), strict=True)):
+                    if not isinstance(dim, int) and isinstance(declared, int):
+                        found[dim or f"axis {at}"] = declared
+        if found:
+            yield found
 
 
 def _count(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> int:

@@ -37,7 +37,7 @@ class Filling:
         divides: whether integers are divided in the region.
         nonzero: whether this input is never zero.
         not_negative: whether it is never below zero.
-        may_overflow: whether integers are fed that overflow when they are added.
+        may_overflow: whether integers are fed that overflow when they are added, and doubles beyond what floats hold.
     """
 
     element_type: int
@@ -116,7 +116,9 @@ def _joined(pool: Array) -> Maker:
 
 
 def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
-    subnormal, eps, largest = smallest_and_eps(dtype)
+    # Of two runtimes, one may compute in single precision within double.
+    narrow = dtype.itemsize == 8 and not filling.may_overflow
+    subnormal, eps, largest = smallest_and_eps(np.dtype(np.float32) if narrow else dtype)
     tiny = subnormal / eps
 
     def made(draw: Callable[[tuple[int, ...], np.random.Generator], Any]) -> Maker:

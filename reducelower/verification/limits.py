@@ -183,7 +183,7 @@ class Limits:
         if self.open_to_special:
             found.append(f"NaN and infinities were not fed: {self.open_to_special} leaves open what they do.")
         if self.rounds_to_integers:
-            found.append("Floats beyond the range of integers were not fed: Cast leaves open what they become.")
+            found.append("Floats beyond the range of integers were not fed, into which they are cast or rounded.")
         return tuple(found)
 
 
@@ -260,7 +260,7 @@ def _note(node: NodeProto, limits: Limits) -> None:
         limits.open_to_special = node.op_type
     if node.op_type == "Cast" and any(item.name == "to" and item.i in _INTEGERS for item in node.attribute):
         limits.rounds_to_integers = True
-    if node.op_type in ("CastLike", "QLinearConv", "QLinearMatMul"):
+    if node.op_type in ("CastLike", "GridSample", "QLinearConv", "QLinearMatMul"):
         limits.rounds_to_integers = True
     limits.has_steps |= limits.rounds_to_integers
 

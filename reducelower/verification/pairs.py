@@ -16,6 +16,7 @@ from onnx import (
     TensorProto,
     TypeProto,
     helper,
+    inliner,
     numpy_helper,
     shape_inference,
 )
@@ -217,7 +218,9 @@ def _complete(
 
 
 def keyed(pair: Pair) -> Pair:
-    """The pair with its key, and without sizes that mean nothing to it."""
+    """The pair with its key, without calls of functions, and without sizes that mean nothing to it."""
+    pair.nodes = _opened(pair, pair.nodes, pair.before, pair.constants[0])
+    pair.replacement = _opened(pair, pair.replacement, pair.after, pair.constants[1])
     if is_elementwise([*pair.nodes, *pair.replacement]):
         held = {size for constants in pair.constants for value in constants.values() for size in value.shape}
         pair.inputs = [replace(item, dims=by_axis(item.dims, held)) for item in pair.inputs]
@@ -227,6 +230,17 @@ def keyed(pair: Pair) -> Pair:
         pair.ranks = tuple(None if shape is None else len(shape) for shape in shapes)
     pair.key, pair.sizes = _key_of(pair)
     return pair
+
+
+def _opened(pair: Pair, nodes: list[NodeProto], place: Place, constants: dict[str, Array]) -> list[NodeProto]:
+    """Nodes with the bodies of the functions that they call, which tell what may be fed."""
+    called = {(item.domain, item.name) for item in place.model.functions}
+    if not any((node.domain, node.op_type) in called for node in walk(nodes)):
+        return nodes
+    try:
+        return list(inliner.inline_local_functions(_model(pair, nodes, place, constants, {})).graph.node)
+    except Exception:  # a body for another opset version than its caller's
+        return nodes
 
 
 def _by_letters(inputs: list[FreeInput], nodes: Sequence[NodeProto]) -> list[FreeInput]:

@@ -11,6 +11,7 @@ from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, nump
 from reducelower.model.graph import all_nodes, subgraphs, walk
 from reducelower.model.inference import skeleton
 from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.inputs import tensor_dims
 from reducelower.verification.pairs import SMALL_CONSTANT, FreeInput
 from reducelower.verification.places import Dims
@@ -25,6 +26,7 @@ _ENDING = frozenset(
     }
 )  # fmt: skip
 
+_ALL = 64  # sizes, and more than there are
 _SPATIAL = 2  # the first axis that a window moves along
 
 
@@ -77,7 +79,7 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     Some end the process on ranks that are none of theirs, and of what has no elements, some do not ask whether it fits.
     """
     is_empty = any(isinstance(value, np.ndarray) and not value.size for value in feeds.values())
-    if not is_empty and not any(node.op_type in _ENDING or _batches(node) for node in all_nodes(model)):
+    if not is_empty and not any(node.op_type in _ENDING or _agreeing(node) for node in all_nodes(model)):
         return False
     try:
         graph = infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True).graph
@@ -86,16 +88,19 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     values = (*graph.value_info, *graph.input, *graph.output)
     known = {value.name: tensor_dims(value.type.tensor_type) or () for value in values}
     known |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    agreeing = ((node, *places) for node in graph.node for places in _agreeing(node))
     return not all(
-        _fits(known.get(node.input[0], ()), known.get(node.input[1], ()), _batches(node))
-        for node in graph.node
-        if _batches(node)
+        _fits(known.get(node.input[one], ()), known.get(node.input[other], ()), count)
+        for node, one, other, count in agreeing
     )
 
 
-def _batches(node: NodeProto) -> int:
-    """How many sizes of data and indices have to agree: onnxruntime 1.31 reads beside the data where they do not."""
-    return next((item.i for item in node.attribute if node.op_type == "GatherND" and item.name == "batch_dims"), 0)
+def _agreeing(node: NodeProto) -> list[tuple[int, int, int]]:
+    """Which inputs agree in how many leading sizes: onnxruntime 1.31 reads beside them where they do not."""
+    if node.op_type in ("Scatter", "ScatterElements") and node.domain in DEFAULT_DOMAINS:
+        return [(1, 2, _ALL)]
+    batches = (item.i for item in node.attribute if node.op_type == "GatherND" and item.name == "batch_dims")
+    return [(0, 1, count) for count in batches if count]
 
 
 def _fits(one: Dims, other: Dims, count: int) -> bool:
