@@ -444,6 +444,9 @@ def _run(setup: _Setup, before: ModelProto, after: ModelProto, runtimes: tuple[S
             if not limits.takes_any and any(np.size(value) == 0 for value in case.feeds.values()):
                 tally.notes.setdefault(f"Of values without elements, the replacement fails: {error.reason}.")
                 continue
+            if witness.refuses(case.feeds):
+                tally.refused.append(f"onnx.reference does not take the inputs, of which {error.reason}")
+                continue
             tally.cases += 1
             if witness.runs(case.feeds, expected):
                 departure = f"the runtime fails on the replacement, which onnx.reference runs: {error.reason}"

@@ -35,7 +35,7 @@ from reducelower.verification.source import CannotRunError, OutOfTimeError, Sour
 from reducelower.verification.testdata import TestDataSet
 from reducelower.verification.unsteady import inner_values
 from reducelower.verification.wider import InDouble, with_bodies
-from reducelower.verification.witness import sides_with
+from reducelower.verification.witness import Witness, sides_with
 
 __all__ = ["compare_models", "verify"]
 
@@ -292,6 +292,9 @@ def _verify_in(question: _Question) -> Verification:
         if error.unsupported:
             return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(reason,))
         elsewhere = _in_reference(question, left, error.reason) if question.holds else None
+        if elsewhere is None and question.holds and _refuses(question, left):
+            reason += "; nor does onnx.reference run the source on these inputs"
+            return Verification("not shown", False, reason=reason, notes=tuple(notes), unseen=(_what_to_do(reason),))
         if elsewhere is None:
             return Verification("different", False, reason=reason, notes=tuple(notes))
         right = elsewhere
@@ -309,6 +312,12 @@ def _in_reference(question: _Question, left: Run, reason: str) -> Run | None:
     question.departs.extend(question.output_names)
     question.notes.append(f"The runtime fails on the converted model, which onnx.reference runs: {reason}.")
     return found
+
+
+def _refuses(question: _Question, left: Run) -> bool:
+    """Whether the reference evaluator finds the inputs wrong on which onnxruntime ran the source, in all sets."""
+    witness = Witness(question.before.proto, question.after.proto, left.runtime, left.runtime)
+    return all(map(witness.refuses, left.cases))
 
 
 def _searched(question: _Question, left: Run, right: Run, outputs: list[OutputComparison]) -> list[OutputComparison]:

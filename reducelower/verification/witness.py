@@ -166,6 +166,13 @@ class Witness:
             for one, other in zip(expected, given, strict=True)
         )
 
+    def refuses(self, feeds: Mapping[str, Any]) -> bool:
+        """Whether the evaluator has the operators of the source, and finds inputs wrong that onnxruntime takes."""
+        try:
+            return self._are_native and self._specified is not None and not self._specified.run(feeds)
+        except CannotRunError as error:
+            return not error.unsupported
+
     def exact(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int) -> Array | None:
         """An output of the source, computed in double; None where it cannot be had, or is no evidence.
 

@@ -224,3 +224,28 @@ def test_sums_of_integers_beyond_what_a_double_holds_may_be_off() -> None:
     assert not truth.is_near(near + near // 10**9).any()
     largest = evaluate(Reduction("ReduceMax", (1,), True, False), data)
     assert not largest.is_near(data.max(axis=1, keepdims=True) - 1).any()
+
+
+def test_a_negative_padding_that_no_page_defines_is_no_difference() -> None:
+    """A window of one at every third place leaves less than nothing to pad, which onnxruntime has one kernel for."""
+    node = 'AveragePool <kernel_shape = [1, 1], strides = [3, 1], auto_pad = "SAME_UPPER", ceil_mode = 1>'
+    given = model(f"g (float[1, 3, 2, 2] x) => (float[1, 3, 1, 2] y) {{ y = {node} (x) }}", 18)
+    assert verify(given, convert_version(given, 7)).verdict != "different"
+
+
+def test_indices_and_updates_that_do_not_agree_are_not_fed() -> None:
+    node = 'ScatterElements <axis = 1, reduction = "%s"> (x, i, u)'
+    text = "g (float[2, 5] x, int64[A, B] i, float[2, 4] u) => (float[2, 5] y) { y = %s }"
+    given = model(text % node % "add", 16)
+    found = verify(given, convert_version(given, 13))
+    assert [site.status for site in found.sites] == ["equal"]
+    assert verify(given, model(text % node % "mul", 16)).verdict == "different"
+
+
+def test_the_scale_of_a_quantizer_in_a_function_is_never_zero() -> None:
+    text = "g (float[4] x, float[1] s) => (int8[4] y) { q = local.f (x, s)  y = Identity (q) }"
+    body = '<opset_import: ["": %d], domain: "local"> f (a, b) => (c) { z = Constant <value = int8 {3}> ()  %s }'
+    scaled = "s = Squeeze (b)  c = QuantizeLinear (a, s, z)"
+    other = "s = ReduceSum <keepdims = 0> (b)  c = QuantizeLinear (a, s, z)"
+    found = verify(model(text, 13, functions=body % (13, scaled)), model(text, 13, functions=body % (13, other)))
+    assert found.verdict == "equivalent"
