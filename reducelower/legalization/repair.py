@@ -223,27 +223,21 @@ def _order(nodes: Collection[NodeProto]) -> list[int] | None:
     reads = [sorted({makers[name] for name in read_from_outside(node) if name in makers}) for node in nodes]
     if all(index > maker for index, before in enumerate(reads) for maker in before):
         return None
-    order: list[int] = []
-    # 1 while what a node reads from is being placed, 2 when it stands itself.
-    states = [0] * len(reads)
+    order: dict[int, None] = {}
+    begun: set[int] = set()
     for first in range(len(reads)):
         pending = [first]
         while pending:
             index = pending[-1]
-            missing = [maker for maker in reads[index] if states[maker] != 2] if states[index] != 2 else []
-            if missing and states[index] == 0:
-                states[index] = 1
-                if any(states[maker] == 1 for maker in missing):
-                    return None
-                pending += reversed(missing)
+            missing = [] if index in order else [maker for maker in reads[index] if maker not in order]
+            if not missing:
+                order[pending.pop()] = None
                 continue
-            if missing:
+            begun.add(index)
+            if not begun.isdisjoint(missing):
                 return None
-            pending.pop()
-            if states[index] != 2:
-                states[index] = 2
-                order.append(index)
-    return order
+            pending += reversed(missing)
+    return [*order]
 
 
 # Stated types

@@ -104,9 +104,7 @@ def complete(model: ModelProto, of_call: OfCall, *, is_inferred: bool = False, o
     """
     if _is_complete(model.graph):
         return
-    imports = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in model.opset_import}
-    local = {(function.domain, function.name) for function in model.functions}
-    _Completion(model, imports, local, of_call, is_inferred, objects).graph(model.graph, {}, {})
+    _Completion(model, of_call, is_inferred, objects).graph(model.graph, {}, {})
 
 
 def state_ranks(model: ModelProto, inferred: ModelProto) -> None:
@@ -150,26 +148,18 @@ def _tensor(element_type: int, rank: int | None) -> TypeProto:
 
 
 class _Completion:
-    """One walk over one model."""
+    """One walk over one model; see `complete`."""
 
-    def __init__(
-        self,
-        model: ModelProto,
-        imports: Mapping[str, int],
-        local: set[tuple[str, str]],
-        of_call: OfCall,
-        is_inferred: bool,
-        objects: bool,
-    ) -> None:
-        self._imports = imports
+    def __init__(self, model: ModelProto, of_call: OfCall, is_inferred: bool, objects: bool) -> None:
+        self._of_call = of_call
         self._is_inferred = is_inferred
+        self._objects = objects
+        self._opset_imports = list(model.opset_import)
+        self._imports = {one.domain if one.domain != "ai.onnx" else "": one.version for one in self._opset_imports}
+        self._ir_version = model.ir_version
+        self._local = {(function.domain, function.name) for function in model.functions}
         self._names: set[str] = set()
         self._around: Mapping[str, TensorProto] = {}
-        self._opset_imports = list(model.opset_import)
-        self._ir_version = model.ir_version
-        self._local = local
-        self._of_call = of_call
-        self._objects = objects
 
     def graph(
         self,

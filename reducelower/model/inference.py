@@ -23,8 +23,9 @@ from onnx import (
 from reducelower.model import onnx_inference
 from reducelower.model.calls import attributes_of_call, bind, called_function
 from reducelower.model.declared import declare
+from reducelower.model.element_types import only_element_type
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
-from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, taken_types
+from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.text import one_line
 from reducelower.model.value_info import is_known, tensor_type, without_made_up_symbols
 
@@ -289,25 +290,19 @@ def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[tuple[
     """Positions of functions so that each stands before those it calls."""
     order: list[int] = []
     seen: set[int] = set()
+
+    def put_behind_callees(number: int) -> None:
+        if number in seen:
+            return
+        seen.add(number)
+        for called in map(called_function, walk(functions[number].node)):
+            if called in positions:
+                put_behind_callees(positions[called])
+        order.append(number)
+
     for number in range(len(functions)):
-        _put_behind_callees(number, functions, positions, seen, order)
+        put_behind_callees(number)
     return order[::-1]
-
-
-def _put_behind_callees(
-    number: int,
-    functions: Sequence[FunctionProto],
-    positions: Mapping[tuple[str, str, str], int],
-    seen: set[int],
-    order: list[int],
-) -> None:
-    if number in seen:
-        return
-    seen.add(number)
-    for called in map(called_function, walk(functions[number].node)):
-        if called in positions:
-            _put_behind_callees(positions[called], functions, positions, seen, order)
-    order.append(number)
 
 
 def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], model: ModelProto) -> GraphProto:
@@ -398,12 +393,6 @@ def _has_open_size(value: ValueInfoProto) -> bool:
 def infer_shapes(model: ModelProto, *, lenient: bool) -> tuple[ModelProto, bool]:
     """What onnx's inference finds, or the model as it is where that gives up, and whether it went through."""
     _ease(model.graph, set())
-    inferred = _with_shapes(model, lenient=lenient)
-    return (model, False) if inferred is None else (inferred, True)
-
-
-def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto | None:
-    """The types that onnx's inference finds; None where it gives up."""
     try:
         inferred = onnx_inference.infer_shapes(model, strict_mode=not lenient)
     except Exception:  # it has several kinds of its own, the checker's among them
@@ -413,8 +402,8 @@ def _with_shapes(model: ModelProto, *, lenient: bool) -> ModelProto | None:
         try:
             inferred = onnx_inference.infer_shapes(model)
         except Exception:
-            return None
-    return _with_data(model, inferred)
+            return model, False
+    return _with_data(model, inferred), True
 
 
 def _with_data(model: ModelProto, inferred: ModelProto) -> ModelProto:
@@ -485,11 +474,8 @@ def _state_outputs(node: NodeProto, graph: GraphProto) -> None:
         return
     found = defs.get_schema(node.op_type, node.domain)
     for name, formal in zip(node.output, found.outputs, strict=False):
-        taken = taken_types(found, formal)
-        if name and len(taken) == 1:
-            (only,) = taken
-            if only.startswith("tensor("):
-                graph.value_info.add(name=name).type.tensor_type.elem_type = parse_element_type(only)
+        if name and (only := only_element_type(found, formal)):
+            graph.value_info.add(name=name).type.tensor_type.elem_type = only
 
 
 def _keeps_rank_only(node: NodeProto, constants: set[str]) -> bool:

@@ -59,3 +59,19 @@ def test_ranks_are_known_behind_calls_inside_of_functions(opset: int) -> None:
     for found, given in zip(run(older, feeds), feeds.values(), strict=True):
         powers = np.exp(given - given.mean(1, keepdims=True))
         np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("opset", [11, 17])
+def test_the_part_of_a_shape_that_an_attribute_bounds_is_what_each_call_says(opset: int) -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 18, "local" : 1]>
+        g (float[1,2,3] x) => (float[1,2,1,3] y, float[1,2,1,1,3] z) {
+            y = local.F <start: int = 1, end: int = 2> (x) z = local.F <start: int = 1, end: int = 3> (x)
+        }
+        <domain: "local", opset_import: ["" : 18]>
+        F <start, end> (x) => (y) { s = Shape <start: int = @start, end: int = @end> (x) y = Unsqueeze (x, s) }"""
+    )
+    older = reducelower.convert_version(model, opset)
+    checker.check_model(older, full_check=True)
+    data = np.arange(6, dtype=np.float32).reshape(1, 2, 3)
+    assert [found.shape for found in run(older, {"x": data})] == [(1, 2, 1, 3), (1, 2, 1, 1, 3)]
