@@ -84,7 +84,7 @@ without. None was made worse.
 |---|--:|--:|--:|---|
 | `--for mnn` | 215 / 39 / 92 | 263 / 6 / 39 | 38 | {_TIES}; {_STEP} |
 | `--for opencv` | 272 / 16 / 58 | 295 / 0 / 46 | 5 | |
-| `--for opencv@4.14` | 154 / 19 / 173 | 160 / 4 / 109 | 73 | 3 depthwise Conv of one row; 1 Gemm of a computed bias |
+| `--for opencv@4.14` | 154 / 19 / 173 | 160 / 4 / 109 | 73 | 3 Conv along one axis, padded at one end more than at the other, and 1 Gemm of a computed bias: told since |
 | `--for openvino` | 318 / 17 / 11 | 326 / 10 / 10 | 0 | {_TIES}; {_STEP}; 4 LSTM of onnxruntime's own |
 | `--for tract` | 250 / 3 / 93 | 252 / 1 / 93 | 0 | {_STEP} |
 """

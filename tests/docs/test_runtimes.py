@@ -70,7 +70,7 @@ def test_the_usual_form_is_told_by_opset_version() -> None:
 
 
 def test_the_worst_of_any_form_is_told() -> None:
-    # openvino.toml: of ReduceProd only an input with an empty name is refused; maxima of integers are coarse as well.
+    # openvino.toml: of ReduceProd only an input with an empty name is refused; sums of integers are coarse as well.
     assert row("Any form", "openvino")["Prod"] == "–"
-    assert row("Any form", "openvino")["Max"] == "∞"
+    assert row("Any form", "openvino")["Sum"] == "∞"
     assert row("Any form", "openvino")["L1"] == "✗"

@@ -1,0 +1,150 @@
+"""Convolutions, pools, products and recurrences that a runtime gets wrong are written otherwise, with the same numbers.
+
+The numbers are those of onnxruntime's kernels for what is replaced.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reducelower import Target, check
+from tests.runtimes.test_forms import fact, fitted, model, operators, run
+from tests.runtimes.toaster import runtime
+
+POOL = "z = MaxPool <kernel_shape = [{}], strides = [2], ceil_mode = 1> (x)"
+DILATED = "z = MaxPool <kernel_shape = [2,2]{}> (x)"
+SAME = "attributes = ['auto_pad=SAME_UPPER', 'auto_pad=SAME_LOWER']"
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(("size", "kernel", "stride"), [(9, 3, 3), (10, 3, 2), (9, 4, 1), (10, 2, 2), (5, 4, 3)])
+@pytest.mark.parametrize("op_type", ["Conv", "ConvTranspose", "MaxPool", "AveragePool"])
+def test_auto_pad_becomes_the_pads_it_stands_for(
+    op_type: str, size: int, kernel: int, stride: int, auto_pad: str
+) -> None:
+    written = f"kernel_shape = [{kernel}, {kernel}], strides = [{stride}, {stride}], auto_pad = '{auto_pad}'"
+    is_weighted = op_type.startswith("Conv")
+    inputs = f"float[1,2,{size},{size}] x" + f", float[2,2,{kernel},{kernel}] w" * is_weighted
+    source = model(
+        f"{{ z = {op_type} <{written}> (x{', w' * is_weighted}) }}".replace("'", '"'), "float[a,b,c,d] z", inputs
+    )
+    if op_type == "ConvTranspose" and stride > kernel:
+        return  # The page of the operator does not say what then.
+    made = fitted(source, fact(op_type, SAME))
+    (node,) = made.graph.node
+    assert {"pads"} <= {attribute.name for attribute in node.attribute} >= {"strides"}
+    fed = {"x": numbers(1, 2, size, size), **({"w": numbers(2, 2, kernel, kernel)} if is_weighted else {})}
+    np.testing.assert_allclose(run(made, **fed), run(source, **fed), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("node", "weights"),
+    [
+        ("Conv <kernel_shape = [3], pads = [2, 0]> (x, w)", ", float[4,4,3] w"),
+        ("Conv <kernel_shape = [3], pads = [0, 1], group = 4> (x, w)", ", float[4,1,3] w"),
+        ("MaxPool <kernel_shape = [3], pads = [2, 0]> (x)", ""),
+        ("AveragePool <kernel_shape = [3], pads = [0, 2], count_include_pad = 1> (x)", ""),
+    ],
+)
+@pytest.mark.parametrize("opset", [9, 13, 18])
+def test_uneven_pads_are_put_round_the_data_beforehand(node: str, weights: str, opset: int) -> None:
+    source = model(f"{{ z = {node} }}", "float[a,b,c] z", f"float[1,4,7] x{weights}", opset)
+    made = fitted(source, fact(node.partition(" ")[0], "uneven = true"))
+    assert "Pad" in operators(made)
+    fed = {"x": numbers(1, 4, 7), **({"w": numbers(4, int(weights[10]), 3)} if weights else {})}
+    np.testing.assert_allclose(run(made, **fed), run(source, **fed), rtol=1e-5, atol=1e-5)
+
+
+def test_pads_that_do_not_count_are_not_put_round_the_data() -> None:
+    source = model("{ z = AveragePool <kernel_shape = [3], pads = [0, 2]> (x) }", "float[1,4,7] z", "float[1,4,7] x")
+    plan = check(source, target=Target(13, runtime=runtime(fact("AveragePool", "uneven = true"))))
+    assert [refusal.operator for refusal in plan.refusals] == ["AveragePool"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "one", "other", "third"),
+    [
+        ("alpha = 1.0", "4,5", "5,3", "3"),
+        ("transA = 1, alpha = 0.5", "5,4", "5,3", "4,1"),
+        ("transB = 1, beta = 2.0", "4,5", "3,5", ""),
+    ],
+)
+def test_gemm_becomes_a_product_and_a_sum(attributes: str, one: str, other: str, third: str) -> None:
+    source = model(f"{{ z = Gemm <{attributes}> (a, b, c) }}", "float[4,3] z", f"float[{one}] a, float[{other}] b, "
+                   f"float{third and f'[{third}]'} c")  # fmt: skip
+    made = fitted(source, fact("Gemm", "last = ['fed'], broadcast = true"))
+    assert {"MatMul", "Add"} <= set(operators(made))
+    fed = {
+        name: numbers(*map(int, filter(None, shape.split(","))))
+        for name, shape in (("a", one), ("b", other), ("c", third))
+    }
+    np.testing.assert_allclose(run(made, **fed), run(source, **fed), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("first", "second"), [("2,2,4,3", "2,3,5"), ("2,1,4,3", "1,2,3,5"), ("4,3", "2,2,3,5")])
+def test_operands_of_a_product_are_spread_beforehand(first: str, second: str) -> None:
+    source = model("{ z = MatMul (x, y) }", "float[2,2,4,5] z", f"float[{first}] x, float[{second}] y")
+    made = fitted(source, fact("MatMul", "broadcast = true"))
+    assert ("Expand" in operators(made)) == (first != "4,3")
+    fed = {name: numbers(*map(int, shape.split(","))) for name, shape in (("x", first), ("y", second))}
+    np.testing.assert_allclose(run(made, **fed), run(source, **fed), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("op_type", "gates", "results"), [("LSTM", 4, "y, h, c"), ("GRU", 3, "y, h"), ("RNN", 1, "y")])
+def test_a_recurrence_from_the_end_goes_over_data_that_are_turned_round(op_type: str, gates: int, results: str) -> None:
+    body = f'{{ {results} = {op_type} <direction = "reverse", hidden_size = 2> (x, w, r) }}'
+    inputs = f"float[5,1,3] x, float[1,{2 * gates},3] w, float[1,{2 * gates},2] r"
+    fed = {"x": numbers(5, 1, 3), "w": numbers(1, 2 * gates, 3), "r": numbers(1, 2 * gates, 2)}
+    for value, rank in zip(results.split(", "), (4, 3, 3), strict=False):
+        source = model(body, f"float[{', '.join('abcd'[:rank])}] {value}", inputs, 14)
+        made = fitted(source, fact(op_type, "attributes = ['direction=reverse']"))
+        assert operators(made).count(op_type) == 1
+        np.testing.assert_allclose(run(made, **fed), run(source, **fed), rtol=1e-5, atol=1e-5)
+
+
+def test_a_size_is_the_product_of_sizes() -> None:
+    made = fitted(model("{ z = Size (x) }", "int64 z"), fact("Size"))
+    assert operators(made) == ["Shape", "ReduceProd"]
+    assert run(made, x=numbers(3, 4)) == 12
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "when", "is_true"),
+    [
+        (POOL.format(1), "float[1,1,2] x", "overhangs = true", True),
+        (POOL.format(3), "float[1,1,6] x", "overhangs = true", False),
+        ("z = PRelu (x, y)", "float[2,3,4] x, float[3,1] y", "per_channel = false", False),
+        ("z = PRelu (x, y)", "float[2,3,4] x, float[4] y", "per_channel = false", True),
+        ("z = Softmax (x)", "float[2,3] x", "attributes = ['!axis']", True),
+        ("z = Softmax <axis = -1> (x)", "float[2,3] x", "attributes = ['!axis']", False),
+        (DILATED.format(", dilations = [2,2]"), "float[1,1,5,5] x", "attributes = ['dilations!=1']", True),
+        (DILATED.format(", dilations = [1,1]"), "float[1,1,5,5] x", "attributes = ['dilations!=1']", False),
+        (DILATED.format(""), "float[1,1,5,5] x", "attributes = ['dilations!=1']", False),
+        ("z = Clip (x,, y)", "float[2] x, float y", "inputs = '3'", True),
+        ("z = Clip (x, y)", "float[2] x, float y", "inputs = '3'", False),
+        ("z, i = TopK <axis = 0> (x, y)", "float[2] x, int64[1] y", "first_read = false", False),
+        ("i, z = TopK <axis = 0> (x, y)", "float[2] x, int64[1] y", "first_read = false", True),
+        ("z, i = Split <num_outputs = 2, axis = 0> (x)", "float[5] x", "uneven = true", True),
+        ("z, i = Split <num_outputs = 2, axis = 0> (x)", "float[6] x", "uneven = true", False),
+        ("z = Add (x, y)", "float[2] x, float[2] y", "last = ['initializer']", False),
+        ("z = Add (y, x)", "float[2] x, float[2] y", "last = ['fed']", True),
+    ],
+)  # fmt: skip
+def test_what_facts_ask_for(body: str, inputs: str, when: str, is_true: bool) -> None:
+    op_type = body.partition("= ")[2].partition(" ")[0]
+    kind = "int64" if "i, z" in body else "float"
+    source = model(f"{{ {body} }}", f"{kind}{_shape(inputs)} z", inputs, 18)
+    told = "\n".join([f"operators = ['{op_type}']", "is = 'overflows'", f"when = {{ {when} }}"])
+    plan = check(source, target=Target(18, runtime=runtime(told)))
+    assert bool(plan.unmended or plan.sites) == is_true
+
+
+def _shape(inputs: str) -> str:
+    """A shape of named sizes with as many dimensions as the data."""
+    count = inputs.partition("]")[0].count(",") + 1
+    return f"[{', '.join('abcdefg'[:count])}]"
