@@ -15,7 +15,6 @@ from onnx import GraphProto, ModelProto, NodeProto, helper
 
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.slices import places
 from reducelower.scope.values import value_key
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from reducelower.model.numbers import Array
     from reducelower.scope.scope import Foldable
 
-__all__ = ["LARGEST", "Folding"]
+__all__ = ["LARGEST", "Folding", "places"]
 
 LARGEST = 65_536
 """How many elements a computed constant may have at most."""
@@ -192,6 +191,20 @@ def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:
     if node.op_type == "Tile" and data is not None:
         total *= data.size
     return 0 <= total <= LARGEST
+
+
+def places(start: int, end: int, step: int, size: int) -> range:
+    """The places that Slice takes along an axis of a size, with negative bounds counted from its end.
+
+    Going backward, a start before the first element is that element; numpy takes none then, and so does onnx's own
+    reference evaluator.
+
+    Source: https://onnx.ai/onnx/operators/onnx__Slice.html (13), "clamped"; onnxruntime does so in every version.
+    """
+    start, end = (bound + size if bound < 0 else bound for bound in (start, end))
+    if step > 0:
+        return range(min(max(start, 0), size), min(max(end, 0), size), step)
+    return range(min(max(start, 0), size - 1), min(max(end, -1), size - 1), step)
 
 
 def _sliced(node: NodeProto, inputs: list[Array | None]) -> Array | None:
