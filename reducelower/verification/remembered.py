@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.tolerance import Tolerance
-from reducelower.verification.check import check, describe
+from reducelower.verification.check import check
 from reducelower.verification.pairs import Pair
 from reducelower.verification.providers import chosen_provider
 from reducelower.verification.result import SiteVerification
+from reducelower.verification.tally import describe
 
 __all__ = ["Checker", "forget"]
 

@@ -165,10 +165,18 @@ def _are_same(left: Any, right: Any) -> bool:
     return bool(np.allclose(one.astype(wide), other.astype(wide), rtol=share, atol=1e-6, equal_nan=True))
 
 
-def verdicts_of(case: Case) -> list[tuple[str, str, str]]:
+def _symbolic(model: ModelProto) -> ModelProto:
+    """The model with a symbol for each size of its inputs, the same for sizes that are."""
+    for value in model.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            dim.dim_param = f"d{dim.dim_value}"
+    return model
+
+
+def verdicts_of(case: Case, *, symbolic: bool = False) -> list[tuple[str, str, str]]:
     """For every change that changes values: what was changed, the verdict, and why."""
     warnings.simplefilter("ignore")
-    source = _free(case.model)
+    source = _symbolic(_free(case.model)) if symbolic else _free(case.model)
     inputs = dict(zip((value.name for value in source.graph.input), case.inputs, strict=False))
     before = _results(source, inputs)
     found: list[tuple[str, str, str]] = []
@@ -184,10 +192,10 @@ def verdicts_of(case: Case) -> list[tuple[str, str, str]]:
     return found
 
 
-def _one(number: int) -> list[tuple[str, str, str]]:
+def _one(number: int, symbolic: bool) -> list[tuple[str, str, str]]:
     faulthandler.dump_traceback_later(_SECONDS, exit=True)  # some changes make a runtime count for ever
     with np.errstate(all="ignore"):
-        return verdicts_of(cases()[number])
+        return verdicts_of(cases()[number], symbolic=symbolic)
 
 
 def main() -> int:
@@ -195,6 +203,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ops", default="", help="comma-separated operators; all where none is named")
     parser.add_argument("--all", action="store_true", help="every case of an operator, not some")
+    parser.add_argument("--symbolic", action="store_true", help="with symbols for the sizes of inputs")
     options = parser.parse_args()
     wanted = set(filter(None, options.ops.split(",")))
     tried: Counter[str] = Counter()
@@ -208,7 +217,7 @@ def main() -> int:
         if tried[key] > _MOST * 4 and not options.all:
             continue
         try:
-            found = pool.submit(_one, number).result()
+            found = pool.submit(_one, number, options.symbolic).result()
         except BrokenProcessPool:
             print(f"died: {case.name}", flush=True)
             pool = ProcessPoolExecutor(1, get_context("spawn"))

@@ -1,0 +1,217 @@
+"""Judges what the two sides of a region gave of one set of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from reducelower.model.graph import walk
+from reducelower.numerics.measure import Array, element_type_of, identical, is_float, smallest_and_eps
+from reducelower.numerics.tolerance import Tolerance, tolerance_for
+from reducelower.verification.battery import Case
+from reducelower.verification.bounded import RANDOM
+from reducelower.verification.compare import compare_outputs
+from reducelower.verification.conditioning import DRAWS, Move, moved_by
+from reducelower.verification.doubts import is_slight
+from reducelower.verification.judge import Sight, are_extreme, judge, judge_raised
+from reducelower.verification.limits import Limits
+from reducelower.verification.oracle import Reduction, evaluate
+from reducelower.verification.pairs import Pair
+from reducelower.verification.places import Dims
+from reducelower.verification.result import INFINITE
+from reducelower.verification.runtimes import Session
+from reducelower.verification.tally import Tally, magnitude
+from reducelower.verification.unsteady import Unsteady
+from reducelower.verification.witness import Witness
+
+__all__ = ["Seen", "Setup", "judge_case"]
+
+_OF_RANGE = ("improved", "overflow", "loses range")
+_BY_DEFINITION = "the rounding of a computation by its definition"
+_ORDINARY = 100.0  # magnitude of inputs
+_MOST_BY_ROUNDING = 1e-3  # share of the largest magnitude
+_MIXING = frozenset({"DFT", "GridSample", "Resize", "RoiAlign", "STFT", "Upsample"})
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the runs of one check have in common."""
+
+    pair: Pair
+    seed: int
+    tolerances: Mapping[str, Tolerance] | None
+    static: bool
+    limits: Limits
+    others: Sequence[Sequence[Dims | None]] = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One run of both sides, and whom to ask where they differ."""
+
+    case: Case
+    reduction: Reduction | None
+    source: Session
+    expected: Sequence[Any]
+    results: Sequence[Any]
+    witness: Witness
+    unsteady: Unsteady
+    are_apart: bool
+
+
+def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
+    """Compare every result of both sides on one set of inputs, and note what came of it.
+
+    Where they differ, the runtime may be at fault, or the source lose what the replacement holds (`Witness`).
+    """
+    worst, overflowed = 0, False
+    pair, case = setup.pair, seen.case
+    moves: dict[int, Mapping[str, Move]] = {}
+    for at, (before, after) in enumerate(zip(seen.expected, seen.results, strict=True)):
+        if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
+            _judge_parts(tally, setup, case, before, after)
+            continue
+        if identical(before, after):
+            tally.values += before.size
+            tally.identical += before.size
+            tally.kept.append(case)
+            continue
+        tally.turns_zeros |= _turns_zeros(before, after)
+        truth = None
+        if seen.reduction is not None:
+            data = case.feeds.get(pair.node.input[0], pair.constants[0].get(pair.node.input[0]))
+            given = element_type_of(before) in (setup.tolerances or {})  # the caller's bounds go before the formula
+            if data is not None and not given:
+                truth = evaluate(seen.reduction, data)
+
+        def move(draws: int, number: int = at) -> Move | None:
+            if draws not in moves:
+                moves[draws] = moved_by(seen.source, case.feeds, seen.expected, [setup.seed, number], draws)
+            return _rounding(moves[draws].get(str(number)), seen.expected[number], case)
+
+        def inside(number: int = at) -> Move | None:
+            found = seen.unsteady.moves(case.feeds, seen.expected).get(str(number))
+            # Only elements that move themselves: values that lie on a step would excuse all that are beside one.
+            return _rounding(found and replace(found, flipped=0.0), seen.expected[number], case)
+
+        compare = judge_raised if pair.is_raised else judge
+        tolerance = tolerance_for(element_type_of(before), setup.tolerances)
+
+        between = partial(_mixed, pair, before, case)
+        is_extreme = are_extreme(case.feeds.values(), before.dtype)
+        moved = partial(move, 1), partial(move, DRAWS), inside, between  # the cheapest first
+        sight = Sight(case.is_special, is_extreme, moved)
+        found = compare(before, after, truth, tolerance, sight)
+        status, reason = found.status, found.reason
+        if _is_carried(pair) and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
+            status, reason = "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
+        elif status == "different" and _is_random(pair, case):
+            status, reason = "not run", "it draws random numbers, different ones each time"
+        elif status == "different" and pair.is_reduction and _is_carried(pair) and _drops_nan(seen, before, after):
+            status, reason = "departs", f"the runtime computes the operator otherwise of NaN: {reason}"
+        elif status in ("different", "loses range") and truth is None:
+            loss = ""
+            if found.elements is not None:
+                differing = (case.feeds, before, after, at, found.elements)
+                loss = seen.witness.own_loss(*differing) or seen.witness.as_specified(*differing)
+            if loss:
+                status, reason = "overflow", loss
+            elif departure := seen.witness.departure(
+                case.feeds, before, after, at, found.elements, pair.before.shape(pair.outputs[at])
+            ):
+                status, reason = "departs", departure
+            elif status == "different" and _is_exact(seen, before, after, at, tolerance, sight):
+                status, reason = "departs", f"the source in double is what the replacement gives: {reason}"
+        if status == "different" and seen.are_apart and is_slight(before, after):
+            status, reason = "not run", f"it ran in two runtimes, which may differ as much: {reason}"
+        if status != "equal" and tolerance.absolute and magnitude(case) > _ORDINARY:
+            continue  # an absolute bound is meant for the scale of the caller's outputs
+        tally.note(status, reason, case)
+        overflowed |= status in _OF_RANGE and is_float(before) and bool((np.isinf(before) | np.isinf(after)).any())
+        (tally.lost if status == "loses range" else tally.kept).append(case)
+        tally.values += before.size
+        tally.max_absolute = max(tally.max_absolute, found.max_absolute)
+        tally.max_relative = max(tally.max_relative, found.max_relative)
+        if found.ulps.any():
+            tally.limits[str(tolerance) if truth is None else _BY_DEFINITION] = None
+        if found.ulps.size:
+            tally.ulps.append(found.ulps)
+            worst = max(worst, int(found.ulps.max()))
+    tally.case_ulps.append(INFINITE if overflowed else worst)
+
+
+def _is_exact(seen: Seen, before: Array, after: Array, at: int, tolerance: Tolerance, sight: Sight) -> bool:
+    """Whether the replacement is what the source is in double, as far as rounding lets it, where a runtime is not."""
+    exact = seen.witness.exact(seen.case.feeds, before, after, at)
+    with np.errstate(all="ignore"):
+        rounded = None if exact is None else exact.astype(before.dtype)
+    return rounded is not None and judge(rounded, after, None, tolerance, sight).status == "equal"
+
+
+def _turns_zeros(before: Array, after: Array) -> bool:
+    """Whether zeros of one sign stand where those of the other stood."""
+    if not is_float(before) or before.dtype != after.dtype or before.shape != after.shape:
+        return False
+    return bool(((before == 0) & (after == 0) & (np.signbit(before) != np.signbit(after))).any())
+
+
+def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
+    """What of a move rounding explains: small against the inputs or the result. A larger one is a jump, as of an If."""
+    if move is None or not is_float(value):
+        return move
+    finite = np.abs(np.where(np.isfinite(value), value, 0).astype(np.float64))
+    most = _MOST_BY_ROUNDING * max(magnitude(case), float(finite.max(initial=0)))
+    return replace(move, reach=np.minimum(move.reach, most))
+
+
+def _mixed(pair: Pair, value: Array, case: Case) -> Move | None:
+    """What rounded weights do: a value is taken from beside its place, or a wave adds up to zero, over any values.
+
+    No change of the inputs shows that where a coordinate falls on a value, so that its neighbours have no weight, and
+    where values are the same all along a wave.
+    """
+    if not is_float(value) or not any(node.op_type in _MIXING for node in walk(pair.nodes)):
+        return None
+    _, eps, _ = smallest_and_eps(value.dtype)
+    return Move(np.full(value.shape, eps * magnitude(case)), flipped=0.0)
+
+
+def _is_carried(pair: Pair) -> bool:
+    """Whether the operator stayed, and what it loses is the doing of the runtime's newer version of it."""
+    return len(pair.nodes) == len(pair.replacement) == 1 and pair.node.op_type == pair.replacement[0].op_type
+
+
+def _drops_nan(seen: Seen, before: Array, after: Array) -> bool:
+    """Whether the sides ran in two runtimes and differ in nothing but where NaN comes out."""
+    if not seen.are_apart or not is_float(before) or before.shape != after.shape:
+        return False
+    is_nan = np.isnan(before) | np.isnan(after)
+    return identical(np.where(is_nan, 0, before), np.where(is_nan, 0, after))
+
+
+def _overflows_elsewhere(case: Case, before: Array, after: Array, elements: Array | None) -> bool:
+    """Whether finite inputs overflow on both sides, and what differs does so on one of them, or as another sign."""
+    if case.is_special or elements is None or not is_float(before) or before.shape != after.shape:
+        return False
+    infinite = ~np.isfinite(before), ~np.isfinite(after)
+    return all(map(np.any, infinite)) and bool((infinite[0] | infinite[1])[elements].all())
+
+
+def _is_random(pair: Pair, case: Case) -> bool:
+    """Whether the source draws numbers; a Dropout only where it is told that it is training."""
+    drawing = [node for node in walk(pair.nodes) if node.op_type in RANDOM]
+    told = (node.input[2] if node.op_type == "Dropout" and len(node.input) > 2 else "" for node in drawing)
+    values = (case.feeds.get(name, pair.constants[0].get(name)) for name in told if name)
+    return any(node.op_type != "Dropout" for node in drawing) or any(value is None or np.any(value) for value in values)
+
+
+def _judge_parts(tally: Tally, setup: Setup, case: Case, before: Any, after: Any) -> None:
+    """Compare sequences, maps and optional values part by part."""
+    for item in compare_outputs(("value",), [before], [after], runtime="", tolerances=setup.tolerances):
+        if item.verdict == "different":
+            tally.note("different", f"{item.name}: {item.reason}", case)
+        tally.values += int(np.prod(item.shape_before, dtype=np.int64))
