@@ -9,6 +9,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from reducelower.model.graph import all_nodes
 from reducelower.model.inference import Inference
 from reducelower.numerics.measure import element_type_of, identical, measure
 from reducelower.numerics.tolerance import tolerance_for
@@ -162,7 +163,7 @@ def _unsteady(question: Question, left: Run, *, inside: bool) -> Session | None:
         body = with_bodies(model)
         if body is None:
             return None
-        known = {name for node in model.graph.node for name in node.output}
+        known = {name for node in all_nodes(model) for name in node.output}
         place = Place(body, body.graph, Inference(lambda: body))
         named = [(place, name) for level, name in values if level.holder is model.graph]
         model, values = body, [*named, *inner_values(body, known)]

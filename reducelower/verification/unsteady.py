@@ -7,7 +7,7 @@ from typing import Any
 
 from onnx import ModelProto
 
-from reducelower.model.graph import walk
+from reducelower.model.graph import subgraphs, walk
 from reducelower.model.inference import Inference
 from reducelower.verification.conditioning import DRAWS, Move, disturbed_inside, widened_all
 from reducelower.verification.limits import WHERE, becoming
@@ -20,14 +20,19 @@ __all__ = ["Unsteady", "inner_values"]
 
 
 def inner_values(model: ModelProto, known: Collection[str] = ()) -> list[tuple[Place, str]]:
-    """What the main graph of a model computes, but for what becomes a size or a count and for values that are known.
+    """What the graphs of a model compute, but for what becomes a size or a count and for values that are known.
 
     Nor constants: a power of three that is moved has no value for what is negative.
     """
-    place = Place(model, model.graph, Inference(lambda: model))
     sizes = becoming(list(walk(model.graph.node)), WHERE)
     apart = {*sizes, *known}
-    return [(place, name) for name in place.positions if name not in apart and not place.is_fixed(name)]
+    places = [Place(model, model.graph, Inference(lambda: model))]
+    for place in places:  # with those inside, which are added on the way
+        nodes = enumerate(place.holder.node)
+        places += [place.inside(graph, at, number) for at, node in nodes for number, _, graph in subgraphs(node)]
+    return [
+        (place, name) for place in places for name in place.positions if name not in apart and not place.is_fixed(name)
+    ]
 
 
 class Unsteady:

@@ -19,7 +19,7 @@ from reducelower.verification.source import CannotRunError, Source, as_declared,
 __all__ = ["InDouble", "float_types", "with_bodies"]
 
 _FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
-_KEPT = [("", "Clip")]  # whose body depends on types that are not known within another's
+_KEPT = [("", "Clip"), ("", "Range")]  # whose bodies depend on types that are not known within another
 _TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
 
 
