@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from reducelower.verification.places import Dims
 __all__ = ["Case", "Maker", "by_type", "numbers", "reduction_cases", "sprinkled"]
 
 _MAXIMUM = 2_000_000  # elements of one input
+_MANY = 200_000  # elements of one input whose sizes are free
 
 Maker = Callable[[tuple[int, ...], np.random.Generator], Array]
 
@@ -202,6 +203,15 @@ def _range(dtype: np.dtype[Any], count: int, op_type: str) -> tuple[int, int]:
     return (0 if info.min == 0 or op_type not in limits else -high), high
 
 
+def _few(sizes: Sequence[int], reduced: Collection[int]) -> tuple[int, ...]:
+    """Sizes of which some are 1, those that are reduced last, so that there are not many elements at any rank."""
+    kept, count = list(sizes), 1
+    for at in sorted(range(len(kept)), key=lambda at: at not in reduced):
+        kept[at] = kept[at] if count * kept[at] <= _MANY else 1
+        count *= kept[at]
+    return tuple(kept)
+
+
 def _shapes(rank: int, axes: tuple[int, ...], static: Dims | None) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Shapes of one rank, the one for all kinds of values first."""
     if static is not None:
@@ -212,17 +222,17 @@ def _shapes(rank: int, axes: tuple[int, ...], static: Dims | None) -> Iterator[t
         return
     base = (3, 4, 5, 2, 3, 2)
     reduced = {axis % rank for axis in axes} if rank else set()
-    main = tuple(base[at % 6] for at in range(rank))
+    main = _few([base[at % 6] for at in range(rank)], reduced)
     yield "main", main
     if not rank:
         return
     yield "size 1", (1,) * rank
-    yield "other sizes", tuple(base[(at + 2) % 6] + 4 for at in range(rank))
+    yield "other sizes", _few([base[(at + 2) % 6] + 4 for at in range(rank)], reduced)
     if reduced:
         yield "size 1 along reduced axes", tuple(1 if at in reduced else size for at, size in enumerate(main))
         yield "size 0 along reduced axes", tuple(0 if at in reduced else size for at, size in enumerate(main))
         first = min(reduced)
-        yield "many values", tuple(67 if at == first else min(size, 3) for at, size in enumerate(main))
+        yield "many values", _few([67 if at == first else min(size, 3) for at, size in enumerate(main)], reduced)
     kept = [at for at in range(rank) if at not in reduced]
     if kept:
         yield "size 0 along kept axes", tuple(0 if at == kept[0] else size for at, size in enumerate(main))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +36,8 @@ _COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
 # convolutions and poolings on unnamed sizes.
 _LADDER: tuple[tuple[int, int] | None, ...] = (None, (1, 1), (2, 2), (2, 16), (60, 60), (1, 64), (1, 224))
 _DISTINCT = (3, 2, 5, 4, 7, 6, 9, 8)
+_MOST = 20_000_000
+"""Elements of one input of free sizes; 10 times those of the sizes that are declared, where that is more."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +129,29 @@ def bindings(specs: Sequence[InputSpec], dims: Mapping[str, int] | None = None) 
     if not free:
         yield fixed
         return
+    smallest = fixed | dict.fromkeys(free, 1)
+    most = max(_MOST, 10 * _elements(specs, smallest))
     for step in _LADDER:
         if step is None:
-            yield fixed | {symbol: _DISTINCT[at % len(_DISTINCT)] for at, symbol in enumerate(free)}
+            sizes = dict(smallest)
+            for at, symbol in enumerate(free):
+                sizes[symbol] = _DISTINCT[at % len(_DISTINCT)]
+                if _elements(specs, sizes) > most:
+                    sizes[symbol] = 1
+            yield sizes
         else:
-            yield fixed | {symbol: step[0] if symbol in batch else step[1] for symbol in free}
+            sizes = fixed | {symbol: step[0] if symbol in batch else step[1] for symbol in free}
+            if _elements(specs, sizes) <= most:
+                yield sizes
+
+
+def _elements(specs: Sequence[InputSpec], sizes: Mapping[str, int]) -> int:
+    """How many elements the largest input has."""
+    return max(prod(_shape(spec, sizes)) for spec in specs)
+
+
+def _shape(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(dim if isinstance(dim, int) else sizes[_symbol(dim, axis)] for axis, dim in enumerate(_dims(spec)))
 
 
 def make_feeds(
@@ -139,10 +160,7 @@ def make_feeds(
     """One array per input."""
     feeds = {}
     for spec in specs:
-        shape = tuple(
-            dim if isinstance(dim, int) else sizes[_symbol(dim, axis)] for axis, dim in enumerate(_dims(spec))
-        )
-        feeds[spec.name] = random_array(spec.element_type, shape, values, rng)
+        feeds[spec.name] = random_array(spec.element_type, _shape(spec, sizes), values, rng)
     return feeds
 
 

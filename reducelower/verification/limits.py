@@ -109,7 +109,7 @@ _INTEGERS = frozenset(
 
 FED = 7
 """The largest size that is fed to every region."""
-_OF_SIZE = 20_000
+_OF_SIZE = 140_000
 _MOST_BOUNDS = 4
 
 

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from onnx import TensorProto
 
+from reducelower.verification.battery import reduction_cases
 from reducelower.verification.inputs import InputSpec, bindings, input_specs, make_feeds, random_array
+from reducelower.verification.oracle import Reduction
 
 from .models import model
 
@@ -30,6 +34,27 @@ def test_the_first_binding_tells_symbols_apart_and_another_is_all_ones() -> None
 def test_fixed_sizes_hold_in_every_binding() -> None:
     assert {sizes["seq"] for sizes in bindings(SPECS, {"seq": 7})} == {7}
     assert list(bindings((InputSpec("a", 1, (2,)),))) == [{}]
+
+
+@pytest.mark.parametrize("rank", [5, 6, 12, 24, 60])
+def test_no_input_of_free_sizes_is_beyond_memory(rank: int) -> None:
+    """60 along each of five axes were 3 GB; of data of sixteen, no sizes could be fed."""
+    spec = InputSpec("a", TensorProto.FLOAT, tuple(f"d{axis}" for axis in range(rank)))
+    sizes = list(bindings((spec,)))
+    assert dict.fromkeys(sizes[0], 1) in sizes
+    assert len(set(sizes[0].values())) > 3
+    assert all(math.prod(each.values()) <= 20_000_000 for each in sizes)
+
+
+@pytest.mark.parametrize("rank", [6, 10, 16, 60])
+def test_a_reduction_is_fed_few_elements_at_any_rank(rank: int) -> None:
+    """Ten axes were fed 300 million; those that are reduced keep their sizes longest."""
+    data = InputSpec("x", TensorProto.FLOAT, None)
+    shapes = {
+        case.feeds["x"].shape for case in reduction_cases(data, Reduction("ReduceSum", (-1,), True, False), rank, 0)
+    }
+    assert all(len(shape) == rank and math.prod(shape) <= 200_000 for shape in shapes)
+    assert {0, 1, 67} < {shape[-1] for shape in shapes}
 
 
 def test_the_same_seed_gives_the_same_values() -> None:
