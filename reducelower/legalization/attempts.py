@@ -107,16 +107,18 @@ def _without_stale(source: Document, target: Target, settings: Settings, *, repo
     try:
         return _attempt(source, target, settings, report=report)
     except ContradictionError:
+        from reducelower.legalization.checking import objection
         from reducelower.legalization.repair import drop_stale, inferred_afresh, mends_more
 
         found = inferred_afresh(source.message)
         mended = drop_stale(source.message, found)
-        if not mended.done:
-            if mends_more(source.message, found):
-                raise
-            # What inference objects to is not what is stated; the model is taken as it is.
-            return _attempt(source, target, settings, report=report, lenient=True)
-        draft, plan = _attempt(source.with_message(mended.model), target, settings, report=report)
+        # The checker takes one rank for an output of an If and of its branches, though the one it takes has another.
+        is_valid = not objection(source.bare)
+        if not mended.done and not is_valid and mends_more(source.message, found):
+            raise
+        # Without anything to drop, what inference objects to is not what is stated; the model is taken as it is.
+        stated = source.with_message(mended.model) if mended.done else source
+        draft, plan = _attempt(stated, target, settings, report=report, lenient=is_valid or not mended.done)
         return draft, replace(plan, notes=(*mended.done, *plan.notes))
 
 

@@ -1,6 +1,7 @@
 """What comes of models of many exporters at many opset versions, as a table: `python -m tests.exporters.corpus`.
 
-It takes torch, transformers and onnxruntime's quantizer, and some ten minutes. The table in docs/support.md is its.
+It takes torch, transformers and onnxruntime's quantizer, and some ten minutes. The tables in docs/support.md are its;
+`python -m tests.exporters.corpus networks` makes those of one part alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ import reducelower
 from reducelower.errors import ConversionError
 
 from .layers import LAYERS
+from .networks import NETWORKS
 from .test_quantized import quantized
 from .test_transformers import MODELS, exported, run, torch
 
@@ -61,14 +65,25 @@ class Source:
     is_exact: bool = False
 
 
-def sources(folder: Path) -> Iterator[Source]:
-    """Every model that can be made here."""
+def _transformers(folder: Path) -> Iterator[Source]:
     for name in MODELS:
         for opset in (*TRACED[1:], *DYNAMO):
             yield from _tried(_transformer, name, opset, folder)
+
+
+def _layers(folder: Path) -> Iterator[Source]:
     for name in LAYERS:
         for opset in (*TRACED, *DYNAMO):
             yield from _tried(_layer, name, opset, folder)
+
+
+def _networks(folder: Path) -> Iterator[Source]:
+    for name, network in NETWORKS.items():
+        for opset in network.opsets:
+            yield from _tried(_network, name, opset, folder)
+
+
+def _processed(folder: Path) -> Iterator[Source]:
     for name in FUSED:
         yield from _tried(_fused, name, 14, folder)
     for kind in QUANTIZED:
@@ -77,9 +92,18 @@ def sources(folder: Path) -> Iterator[Source]:
                 yield from _tried(_quantized, kind, opset, folder)
 
 
+PARTS: Mapping[str, Callable[[Path], Iterator[Source]]] = {
+    "transformers": _transformers,
+    "layers": _layers,
+    "networks": _networks,
+    "processed": _processed,
+}
+"""The models that can be made here."""
+
+
 def _tried(make: Callable[[str, int, Path], Source], name: str, opset: int, folder: Path) -> Iterator[Source]:
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stdout(StringIO()):  # an export that fails prints its graph
             warnings.simplefilter("ignore")
             source = make(name, opset, folder)
         checker.check_model(source.model, full_check=True)
@@ -107,6 +131,21 @@ def _layer(name: str, opset: int, folder: Path) -> Source:
     torch.onnx.export(module.eval(), (given,), path, opset_version=opset, dynamo=opset in DYNAMO, **storage)
     model = onnx.load(path)
     return Source(_written_by(opset), f"{name} {opset}", model, {model.graph.input[0].name: given.numpy()})
+
+
+def _network(name: str, opset: int, folder: Path) -> Source:
+    torch.manual_seed(0)
+    network, path = NETWORKS[name], folder / "network.onnx"
+    module, given = network.make().eval(), network.inputs()
+    is_dynamo = opset >= DYNAMO[0] and not network.is_scripted
+    storage: dict[str, Any] = {"external_data": False, "verbose": False} if is_dynamo else {}
+    written = torch.jit.script(module) if network.is_scripted else module
+    with torch.no_grad():
+        torch.onnx.export(written, given, path, opset_version=opset, dynamo=is_dynamo, **storage)
+    model = onnx.load(path)
+    way = "scripting" if network.is_scripted else "dynamo" if is_dynamo else "tracing"
+    feeds = {value.name: one.numpy() for value, one in zip(model.graph.input, given, strict=True)}
+    return Source(f"networks, torch {torch.__version__.split('+')[0]} by {way}", f"{name} {opset}", model, feeds)
 
 
 def _fused(name: str, opset: int, folder: Path) -> Source:
@@ -148,12 +187,13 @@ def outcome(source: Source, target: int, expected: list[Any]) -> str:
 def main() -> int:
     """Print the table, and beneath it what is not right."""
     parser = argparse.ArgumentParser(prog="python -m tests.exporters.corpus", description=(__doc__ or "").split(":")[0])
-    parser.parse_args()
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to make; all of it if nothing is said")
+    parts = parser.parse_args().parts or PARTS
     right, tried = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
     kinds = Counter[str]()
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
-        for source in sources(Path(folder)):
+        for source in (source for part in parts for source in PARTS[part](Path(folder))):
             kinds[source.kind] += 1
             expected = run(source.model, source.feeds)
             for target in TARGETS:
