@@ -21,16 +21,7 @@ from reducelower.options import Book, IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import Rules
 
-__all__ = [
-    "Legalized",
-    "check",
-    "convert_bytes",
-    "convert_version",
-    "expand",
-    "expand_bytes",
-    "legalize",
-    "legalized",
-]
+__all__ = ["Legalized", "check", "convert_bytes", "convert_version", "expand", "expand_bytes", "legalize", "legalized"]
 
 
 @dataclass(frozen=True)

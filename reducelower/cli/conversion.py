@@ -24,10 +24,7 @@ ConversionCommand: TypeAlias = Literal["convert", "expand", "raise", "repair"]
 
 
 def convert_all(
-    command: ConversionCommand,
-    models: Sequence[str],
-    settings: Settings,
-    options: Mapping[str, Any],
+    command: ConversionCommand, models: Sequence[str], settings: Settings, options: Mapping[str, Any]
 ) -> int:
     """Convert every model that the command line names, report, and return the exit status."""
     if settings.backup and not settings.in_place:

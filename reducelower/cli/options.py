@@ -284,12 +284,7 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
         metavar="R",
         help="Largest relative error of a float, of its own magnitude; beside the ULP that --tolerance sets.",
     ),
-    click.option(
-        "--atol",
-        type=Number(min=0, finite=True),
-        metavar="A",
-        help="Largest absolute error of a float.",
-    ),
+    click.option("--atol", type=Number(min=0, finite=True), metavar="A", help="Largest absolute error of a float."),
     click.option(
         "--verify-budget",
         "budget",

@@ -161,11 +161,7 @@ def _default_opset(holder: ir.Graph | ir.Function) -> int | None:
 
 
 def _append(
-    op: Any,
-    made: NodeProto,
-    values: dict[str, ir.Value | None],
-    types: Mapping[str, ValueInfoProto],
-    reduced: str,
+    op: Any, made: NodeProto, values: dict[str, ir.Value | None], types: Mapping[str, ValueInfoProto], reduced: str
 ) -> None:
     """Write a node of the expansion with the builder of the rewriter.
 

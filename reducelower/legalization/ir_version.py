@@ -6,17 +6,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from operator import attrgetter
 
-from onnx import (
-    AttributeProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    TypeProto,
-    ValueInfoProto,
-    defs,
-    helper,
-)
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, defs, helper
 
 from reducelower.model.census import Census, Stated
 from reducelower.model.nodelist import NodeList, ParsedNodes

@@ -10,16 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from onnx import (
-    IR_VERSION,
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TypeProto,
-    ValueInfoProto,
-    helper,
-)
+from onnx import IR_VERSION, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from reducelower.arguments import check_arguments
 from reducelower.legalization.checking import objection

@@ -281,11 +281,7 @@ class _Completion:
         return found
 
     def _outputs(
-        self,
-        node: NodeProto,
-        types: Types,
-        constants: Mapping[str, TensorProto],
-        inner: list[list[TypeProto | None]],
+        self, node: NodeProto, types: Types, constants: Mapping[str, TensorProto], inner: list[list[TypeProto | None]]
     ) -> list[tuple[str, TypeProto]]:
         if (node.domain, node.op_type) in self._local:
             yielded = self._of_call(node, [types.get(name) for name in node.input])

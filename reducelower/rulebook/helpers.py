@@ -120,11 +120,7 @@ class _Body:
         self._taken.update(name for node in function.node for name in node.output)
 
     def inlined(
-        self,
-        source: Source,
-        names: Mapping[str, str],
-        attributes: Mapping[str, AttributeProto],
-        stack: tuple[str, ...],
+        self, source: Source, names: Mapping[str, str], attributes: Mapping[str, AttributeProto], stack: tuple[str, ...]
     ) -> Iterator[NodeProto]:
         """The nodes of a function, helpers written out.
 

@@ -166,12 +166,7 @@ def _row(random: np.random.Generator, number: int, length: int, element_type: in
 
 
 def _call(
-    op_type: str,
-    attributes: Mapping[str, Any],
-    data: Array,
-    random: np.random.Generator,
-    *,
-    by_row: bool = False,
+    op_type: str, attributes: Mapping[str, Any], data: Array, random: np.random.Generator, *, by_row: bool = False
 ) -> Call:
     schema = defs.get_schema(op_type)
     filled = {

@@ -73,10 +73,7 @@ def simplified(
 
 
 def value_of_constants(
-    node: NodeProto,
-    attributes: Mapping[str, AttributeProto],
-    constants: Mapping[str, Array],
-    types: Mapping[str, Type],
+    node: NodeProto, attributes: Mapping[str, AttributeProto], constants: Mapping[str, Array], types: Mapping[str, Type]
 ) -> Array | None:
     """What a node yields, where that is known now: a Constant, or what little a body computes from such."""
     if node.domain not in DEFAULT_DOMAINS:
