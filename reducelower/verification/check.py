@@ -152,7 +152,7 @@ def _check(
     return tally
 
 
-def _by_node(setup: _Setup, before: ModelProto, after: ModelProto, found: _Tally) -> _Tally:
+def _by_node(setup: Setup, before: ModelProto, after: ModelProto, found: Tally) -> Tally:
     """Where onnxruntime may hold more than float16 between nodes, run the replacement where each result is rounded."""
     if not found.cases or found.status in _WORST:
         return found
