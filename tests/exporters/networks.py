@@ -143,13 +143,13 @@ class Steps(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cell = nn.GRUCell(4, 5)
+        self.mix = nn.Linear(9, 5)
 
     def forward(self, x, steps: torch.Tensor):
         hidden = torch.zeros(x.size(1), 5)
         found: list[torch.Tensor] = []
         for step in range(int(steps)):
-            hidden = self.cell(x[step], hidden)
+            hidden = torch.tanh(self.mix(torch.cat([x[step], hidden], 1)))
             found.append(hidden)
         return torch.stack(found, 1), torch.cat(found, 1), found[-1], len(found)
 
@@ -214,7 +214,7 @@ def _rendered(self: Any, origin: Any, direction: Any) -> Any:
     waves = [wave(points * 2**octave) for octave in range(2) for wave in (torch.sin, torch.cos)]
     raw = self.field(torch.cat([points, *waves], -1))
     opaque = 1 - torch.exp(-raw[..., 3].relu() * 0.4)
-    clear = torch.cumprod(torch.cat([torch.ones_like(opaque[:, :1]), 1 - opaque + 1e-10], 1), 1)[:, :-1]
+    clear = torch.exp(torch.log(1 - opaque + 1e-10).cumsum(1))
     return ((opaque * clear)[..., None] * raw[..., :3].sigmoid()).sum(1), (opaque * clear * depth).sum(1)
 
 
@@ -290,6 +290,7 @@ NETWORKS: Mapping[str, Network] = {
     "deformable sampling": Network(
         lambda: Function(_sampled),
         lambda: (_data(1, 30, 2, 4), torch.rand(1, 5, 2, 2, 3, 2), torch.rand(1, 5, 2, 2, 3)),
+        (17, 18, 23),
     ),
     "matched points": Network(lambda: Function(_matched), lambda: (_data(1, 4, 6), _data(1, 4, 6))),
     "coloured segmentation": Network(lambda: Function(_coloured), lambda: (_data(1, 3, 6, 7),)),
@@ -300,7 +301,6 @@ NETWORKS: Mapping[str, Network] = {
     "radiance field": Network(
         lambda: Function(_rendered, field=nn.Sequential(nn.Linear(15, 16), nn.Softplus(), nn.Linear(16, 4))),
         lambda: (_data(4, 3), _data(4, 3)),
-        (18, 23),
     ),
     "graph attention": Network(
         lambda: Function(_attended, project=nn.Linear(6, 4), weight=nn.Parameter(_data(4))),
@@ -310,6 +310,7 @@ NETWORKS: Mapping[str, Network] = {
     "transformer over a table": Network(
         lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, **_MIX), 2, enable_nested_tensor=False),
         lambda: (_data(4, 6, 8),),
+        (18, 23),
     ),
     "crossed features": Network(
         lambda: Function(
