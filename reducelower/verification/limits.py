@@ -206,6 +206,8 @@ def limits_of(pair: Pair) -> Limits:
             _note(node, limits)
         if limits.open_to_special or limits.rounds_to_integers:
             limits.divisors |= _divisors(flat) & free
+    whole = {name for name, role in limits.roles.items() if role.kind == "whole number"}
+    limits.where |= whole & free - integers
     limits.divisors -= limits.where
     limits.not_negative = {item.name for item in pair.inputs if item.is_not_negative}
     limits.held = {name: value.shape for constants in pair.constants for name, value in constants.items()}
@@ -220,11 +222,11 @@ def limits_of(pair: Pair) -> Limits:
         limits.tables = tables_of(held)
     limits.is_carried = pair.is_carried
     limits.only_moves = all(node.op_type in _MOVES for node in both)
-    whole = {
+    numbers = {
         item for value in held if value.dtype.kind in "iu" and value.size <= FEW for item in value.ravel().tolist()
     }
-    limits.sizes = frozenset(whole | {size for value in found for size in value.shape})
-    limits.bounds = _bounds(whole | _positions(both))
+    limits.sizes = frozenset(numbers | {size for value in found for size in value.shape})
+    limits.bounds = _bounds(numbers | _positions(both))
     return limits
 
 

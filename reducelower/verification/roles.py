@@ -35,6 +35,7 @@ _ROLES: Mapping[str, Mapping[int, tuple[str, str, int]]] = {
     "GatherElements": {1: ("index of elements", "axis", 0)},
     "LSTM": _LENGTHS,
     "NegativeLogLikelihoodLoss": _CLASSES,
+    "OneHot": {0: ("whole number", "", 0)},
     "Pad": {1: ("pad", "", 0), 3: ("axes", "", 0)},
     "RNN": _LENGTHS,
     "Reshape": {1: ("new shape", "", 0)},
@@ -66,7 +67,8 @@ class Role:
     Attributes:
         kind: ``index``, ``index of elements``, ``class`` (an index that does not count from the back), ``count``,
             ``pad``, ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``,
-            ``diagonal``, ``step``, or what Resize takes: ``scales``, ``sizes`` or ``part`` (from where to where).
+            ``diagonal``, ``step``, ``whole number`` (which floats may be too), or what Resize takes: ``scales``,
+            ``sizes`` or ``part`` (from where to where).
         data: the name of the other value.
         axis: along which of its axes.
     """
@@ -89,6 +91,8 @@ class Role:
         """
         if self.kind == "pad":
             return _pads(of, shape, rng)
+        if self.kind == "whole number":
+            return rng.integers(-9, 10, shape)
         if self.kind == "step":
             return rng.choice(np.array([1, -1, 2, -2]), shape)
         if of is None:

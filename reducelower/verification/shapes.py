@@ -27,6 +27,12 @@ _ENDING = frozenset(
 )  # fmt: skip
 
 _ALL = 64  # sizes, and more than there are
+_BUT_ONE = -1
+_AGREEING = {
+    "Attention": [(0, 1, 1), (1, 2, _BUT_ONE)],  # batches; heads and lengths of keys and values
+    "Scatter": [(1, 2, _ALL)],
+    "ScatterElements": [(1, 2, _ALL)],
+}
 _SPATIAL = 2  # the first axis that a window moves along
 
 
@@ -97,8 +103,8 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
 
 def _agreeing(node: NodeProto) -> list[tuple[int, int, int]]:
     """Which inputs agree in how many leading sizes: onnxruntime 1.31 reads beside them where they do not."""
-    if node.op_type in ("Scatter", "ScatterElements") and node.domain in DEFAULT_DOMAINS:
-        return [(1, 2, _ALL)]
+    if node.domain in DEFAULT_DOMAINS and node.op_type in _AGREEING:
+        return _AGREEING[node.op_type]
     batches = (item.i for item in node.attribute if node.op_type == "GatherND" and item.name == "batch_dims")
     return [(0, 1, count) for count in batches if count]
 
