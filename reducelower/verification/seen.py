@@ -126,6 +126,13 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
                 status, reason = "departs", departure
             elif status == "different" and _is_exact(seen, before, after, at, tolerance, sight):
                 status, reason = "departs", f"the source in double is what the replacement gives: {reason}"
+        if (
+            status == "different"
+            and seen.are_apart
+            and case.is_special
+            and _is_not_finite(before, after, found.elements)
+        ):
+            status, reason = "departs", f"of infinities, two runtimes compute one or another: {reason}"
         if status == "different" and seen.are_apart and is_slight(before, after):
             status, reason = "not run", f"it ran in two runtimes, which may differ as much: {reason}"
         if status != "equal" and tolerance.absolute and magnitude(case) > _ORDINARY:
@@ -191,6 +198,13 @@ def _drops_nan(seen: Seen, before: Array, after: Array) -> bool:
         return False
     is_nan = np.isnan(before) | np.isnan(after)
     return identical(np.where(is_nan, 0, before), np.where(is_nan, 0, after))
+
+
+def _is_not_finite(before: Array, after: Array, elements: Array | None) -> bool:
+    """Whether no value that differs is finite on either side."""
+    if elements is None or not is_float(before):
+        return False
+    return not (np.isfinite(before[elements]) | np.isfinite(after[elements])).any()
 
 
 def _overflows_elsewhere(case: Case, before: Array, after: Array, elements: Array | None) -> bool:

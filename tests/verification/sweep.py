@@ -193,9 +193,10 @@ def verdicts_of(case: Case, *, symbolic: bool = False) -> list[tuple[str, str, s
 
 
 def _one(number: int, symbolic: bool) -> list[tuple[str, str, str]]:
+    case = cases()[number]
     faulthandler.dump_traceback_later(_SECONDS, exit=True)  # some changes make a runtime count for ever
     with np.errstate(all="ignore"):
-        return verdicts_of(cases()[number], symbolic=symbolic)
+        return verdicts_of(case, symbolic=symbolic)
 
 
 def main() -> int:
