@@ -262,7 +262,7 @@ def _note(node: NodeProto, limits: Limits) -> None:
         limits.open_to_special = node.op_type
     if node.op_type == "Cast" and any(item.name == "to" and item.i in _INTEGERS for item in node.attribute):
         limits.rounds_to_integers = True
-    if node.op_type in ("CastLike", "GridSample", "QLinearConv", "QLinearMatMul"):
+    if node.op_type in ("CastLike", "GridSample", "QLinearConv", "QLinearMatMul", "RoiAlign"):
         limits.rounds_to_integers = True
     limits.has_steps |= limits.rounds_to_integers
 
