@@ -191,6 +191,12 @@ class Settler:
     def _replace_absent(self, node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], str]:
         from reducelower.adapters import decompose
 
+        known = self.target.runtime and self.target.runtime.against(f"{node.op_type} by other operators", node.op_type)
+        if known:
+            raise RefusedError(
+                f"on {self.target.runtime}, what can stand for it comes out no better: {known.says}",
+                f"keep to an opset version that has {node.op_type}",
+            )
         # They are written for an opset version that may not take all the types which the operator takes at its own.
         mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
         if self._expressing.count(node.op_type) == _OFTEN:

@@ -36,10 +36,18 @@ def given_axes(node: NodeProto, scope: Scope) -> tuple[int, ...]:
         return tuple(value_of(node, "axes"))
     if len(node.input) < 2 or not node.input[1]:
         return ()
+    if _holds_none(node.input[1], scope):
+        return ()
     value = scope.constant(node.input[1])
     if value is None:
         raise RefusedError("its axes are known at run time only", "make them constant")
     return tuple(int(axis) for axis in value.reshape(-1))
+
+
+def _holds_none(name: str, scope: Scope) -> bool:
+    """Whether a list is empty, be it that its shape says so of one that the model is fed."""
+    value = scope.constant(name)
+    return scope.shape(name) == (0,) if value is None else not value.size
 
 
 class Features:
@@ -72,8 +80,7 @@ class Features:
         name = self._axes_input
         if not name:
             return "omitted" if len(self._node.input) > 1 else "absent"
-        value = self._scope.constant(name)
-        if value is not None and not value.size:
+        if _holds_none(name, self._scope):
             return "empty"
         found = self._scope.written_as(name)
         return "dynamic" if found == "fed" else found

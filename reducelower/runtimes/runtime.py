@@ -48,6 +48,10 @@ class Runtime:
         """The facts that may be true of nodes of an operator at an opset version."""
         return tuple(fact for fact in self.facts if fact.concerns(op_type, opset))
 
+    def against(self, way: str, op_type: str) -> Fact | None:
+        """The fact by which a way to write an operator otherwise comes out no better, if there is one."""
+        return next((fact for fact in self.facts if way in fact.not_by and op_type in fact.operators), None)
+
     def misshapes(self, ranks: Iterable[int | None]) -> tuple[str, ...]:
         """What comes in another shape of outputs of these ranks, as sentences.
 

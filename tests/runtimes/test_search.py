@@ -546,3 +546,22 @@ def test_axes_known_at_run_time_only_matter_where_all_else_of_a_fact_is_true() -
     many = "operators = ['Reduce*']\nis = 'wrong'\nwhen = {{ axes_count = '3-', rank = '{}' }}"
     plans = [check(source, target=Target(runtime=runtime(many.format(rank)))) for rank in ("5-", "3-")]
     assert [bool(plan.sites or plan.refusals) for plan in plans] == [False, True]
+
+
+def test_what_comes_out_no_better_is_not_taken_where_the_operator_is_absent_either() -> None:
+    hard = "operators = ['HardSwish']\nis = 'absent'{}"
+    source = model("y = HardSwish (x)", rank_out=3, opset=14)
+    others = fit(source, runtime(hard.format("")))
+    assert "HardSwish" not in [node.op_type for node in others.graph.node]
+    with pytest.raises(ConversionError, match=r"comes out no better|it is absent"):
+        legalize(source, Target(13, runtime=runtime(hard.format("\nnot_by = ['HardSwish by other operators']"))))
+
+
+def test_axes_that_are_fed_and_hold_none_are_left_out() -> None:
+    source = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        g (float[2,3] x, int64[0] axes) => (float[1,1] y) { y = ReduceSum (x, axes) }
+    """)
+    dynamic = "operators = ['Reduce*']\nis = 'refused'\nwhen = { axes = ['dynamic', 'empty'] }"
+    (node,) = fit(source, runtime(dynamic)).graph.node
+    assert (node.op_type, list(node.input)) == ("ReduceSum", ["x"])
