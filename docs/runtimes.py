@@ -95,8 +95,8 @@ without. None was made worse.
 _NODES = """\
 ## Other operators
 
-onnx's own node tests of a single node, as they are and with all inputs but the first as initializers, on 2026-11-23. What
-comes out wrong is told, and replaced or refused where it can be (`python -m tests.conformance.operators`).
+onnx's own node tests of a single node, as they are and with all inputs but the first as initializers, on 2026-11-23.
+What comes out wrong is told, and replaced or refused where it can be (`python -m tests.conformance.operators`).
 
 | take | models | right / wrong / refused | after `--for` | refused by reducelower |
 |---|--:|--:|--:|--:|

@@ -50,7 +50,8 @@ class Runtime:
 
     def against(self, way: str, op_type: str) -> Fact | None:
         """The fact by which a way to write an operator otherwise comes out no better, if there is one."""
-        return next((fact for fact in self.facts if way in fact.not_by and op_type in fact.operators), None)
+        failing = (fact for fact in self.facts if op_type in fact.operators and fact.outcome != "overflows")
+        return next((fact for fact in failing if way in fact.not_by), None)
 
     def misshapes(self, ranks: Iterable[int | None]) -> tuple[str, ...]:
         """What comes in another shape of outputs of these ranks, as sentences.
