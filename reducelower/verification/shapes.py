@@ -30,6 +30,7 @@ _ALL = 64  # sizes, and more than there are
 _BUT_ONE = -1
 _AGREEING = {
     "Attention": [(0, 1, 1), (1, 2, _BUT_ONE)],  # batches; heads and lengths of keys and values
+    "LinearAttention": [(0, 1, 1), (1, 2, 1)],
     "Scatter": [(1, 2, _ALL)],
     "ScatterElements": [(1, 2, _ALL)],
 }

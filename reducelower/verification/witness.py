@@ -111,11 +111,8 @@ class Witness:
         if known is None and stated is not None:
             known = (None,) * len(stated)  # the sizes may be others than the declared ones
         where, shape, given = "source", left.shape, [left, truth]
-        if (
-            not right.size
-            and may_have(known, left.shape)
-            and not may_have(dims_on(self._result, feeds, at), right.shape)
-        ):
+        there = _run(self._replaced, feeds) if self._are_native and not right.size else None
+        if there is not None and np.shape(there[at]) == left.shape:
             where, shape = "replacement", right.shape
         elif may_have(known, left.shape) or not may_have(known, right.shape):
             given = [truth]
