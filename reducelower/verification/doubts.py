@@ -50,6 +50,7 @@ _UNREAD_IN_REFERENCE: Mapping[str, Mapping[str, Any]] = {
         "clip": None,
         "input_forget": 0,
     },
+    "LpNormalization": {"p": 2},
     "LpPool": {"ceil_mode": 0},
     "MaxPool": {"storage_order": 0},
     "RNN": {"clip": None},
