@@ -106,8 +106,8 @@ What comes out wrong is told, and replaced or refused where it can be (`python -
 | `--for openvino` | the first 1532 | 1300 / 84 / 148 | 1402 / 21 / 70 | 2 | 39 | 4 |
 | `--for tract` | 1840 | 1313 / 36 / 491 | 1433 / 16 / 256 | 16 | 135 | 0 |
 
-Of those wrong and not told, onnxruntime 1.31 gives the same for four on OpenCV 5, for six on MNN and for eight on
-OpenVINO; nine on OpenVINO are of opset 28, which it does not read, and are brought down. Made worse are a DFT whose axis is fed
+Of those wrong and not told, onnxruntime 1.31 gives the same for four on OpenCV 5, six on MNN and eight on OpenVINO;
+nine on OpenVINO are of opset 28, which it does not read, and are brought down. Made worse are a DFT whose axis is fed
 and happens to be the second, shifts that overflow, a GRU in both directions with constant weights, and a maximum in
 ScatterElements.
 """
