@@ -234,9 +234,10 @@ def keyed(pair: Pair) -> Pair:
 
 def _opened(pair: Pair, nodes: list[NodeProto], place: Place, constants: dict[str, Array]) -> list[NodeProto]:
     """Nodes with the bodies of the functions that they call, which tell what may be fed."""
-    called = {(item.domain, item.name) for item in place.model.functions}
-    if not any((node.domain, node.op_type) in called for node in walk(nodes)):
-        return nodes
+    functions = {(item.domain, item.name): item for item in place.model.functions}
+    called = [functions[kind] for node in walk(nodes) if (kind := (node.domain, node.op_type)) in functions]
+    if not called or any(item.attribute or item.attribute_proto for item in functions.values()):
+        return nodes  # what attributes say of a call, its body does not
     try:
         return list(inliner.inline_local_functions(_model(pair, nodes, place, constants, {})).graph.node)
     except Exception:  # a body for another opset version than its caller's
