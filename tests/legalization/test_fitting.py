@@ -72,11 +72,11 @@ def test_none_fits_where_an_operator_has_to_go_that_no_rule_replaces() -> None:
 
 
 def ranked_otherwise(opset: int) -> ModelProto:
-    """A model that states another rank of an inner value than it has; Mish came with opset 18, Erf with 9."""
+    """A model that states another rank of an inner value than it has; Mish came with opset 18, NonZero with 9."""
     model = onnx.parser.parse_model(
         f"""<ir_version: 8, opset_import: ["" : {opset}]>
-        g (float[2,3,4] x, int64[k] axes) => (float[2,3,4] e, float[a,b,c] z)
-        {{ y = Neg(x)  m = Mish(y)  e = Erf(m)  z = ReduceMax<keepdims = 1>(m, axes) }}"""
+        g (float[2,3,4] x, int64[k] axes) => (int64[3,n] indices, float[a,b,c] z)
+        {{ y = Neg(x)  m = Mish(y)  indices = NonZero(m)  z = ReduceMax<keepdims = 1>(m, axes) }}"""
     )
     model.graph.value_info.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 3, 4, 5]))
     return model
