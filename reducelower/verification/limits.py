@@ -183,7 +183,7 @@ class Limits:
         if self.open_to_special:
             found.append(f"NaN and infinities were not fed: {self.open_to_special} leaves open what they do.")
         if self.rounds_to_integers:
-            found.append("Floats beyond the range of integers were not fed, into which they are cast or rounded.")
+            found.append("NaN and floats beyond the range of integers were not fed, to which they are cast or rounded.")
         return tuple(found)
 
 
