@@ -23,6 +23,7 @@ __all__ = ["Accepts", "fed", "is_large", "reads_every_row", "without_elements"]
 
 _LARGE = 20_000  # elements; above, each kind of value costs more than it is likely to show
 _MAXIMUM = 1_000_000
+_MOST_AROUND = 4_000_000  # either side of a size that is held, for one kind of values
 _MANY = 1000  # values along all free dimensions
 _SOME = 48  # elements, so that every value of a kind is likely to be among them
 _FEW_ELEMENTS = 8  # for which kinds of several values are drawn again
@@ -104,7 +105,9 @@ def _fed(
         sizes = {name: max(size, limits.least) if size else 0 for name, size in given.items()}
         shapes = {spec.name: _shape(spec, sizes) for spec in specs}
         count = _count(specs, sizes)
-        if count > (max(first, _LARGE) if tried and position < len(ordinary) else most):
+        is_around = len(ordinary) <= position < len(around)
+        bound = max(first, _LARGE) if tried and position < len(ordinary) else most
+        if count > (max(bound, _MOST_AROUND) if is_around else bound):
             continue
         feeder = _Feeder(specs, limits, fillings, shapes, (seed, position))
         fitting = feeder.fitting(accepts)
@@ -250,7 +253,9 @@ def _around(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits
         if _count(specs, everywhere) <= _MAXIMUM // 4:
             yield everywhere
         else:
-            yield from ({**dict.fromkeys(sizes, 2), name: size} for name in sizes)
+            for name in sizes:
+                beside_two, beside_one = ({**dict.fromkeys(sizes, other), name: size} for other in (2, 1))
+                yield beside_two if _count(specs, beside_two) <= _MAXIMUM else beside_one
 
 
 def _held(specs: Sequence[InputSpec], sizes: Mapping[str, int], limits: Limits) -> Iterator[dict[str, int]]:

@@ -71,6 +71,11 @@ def test_the_end_of_a_slice_beyond_the_sizes_is_seen(end: int, other: int) -> No
     assert verify(model(SLICED.format(end)), model(SLICED.format(other))).verdict == "different"
 
 
+def test_the_end_of_a_slice_is_seen_beside_large_sizes() -> None:
+    text = SLICED.replace("float[N, 4] x", "float[N, K, 768] x").replace("float[M, 4] y", "float[M, K, 768] y")
+    assert verify(model(text.format(2000)), model(text.format(2001))).verdict == "different"
+
+
 def test_the_same_end_beyond_the_sizes_is_the_same() -> None:
     twice = SLICED.replace("y = Slice (x, s, e, a)", "t = Slice (x, s, e, a)  y = Slice (t, s, e, a)")
     assert verify(model(SLICED.format(50)), model(twice.format(50))).verdict == "equivalent"
