@@ -34,7 +34,6 @@ from reducelower.scope.values import Values
 
 __all__ = ["declared_wrongly", "folder_of", "ground_of", "run"]
 
-_BRANCHES_MAY_DIFFER = 11
 _CASTS_TELL_TYPES = 6
 
 
@@ -127,9 +126,12 @@ def _holds_graph(source: Document) -> bool:
 def _misfit(draft: Draft, source: Document, opset: int, goal: int, doubts: Sequence[str]) -> Refusal | None:
     """What strict inference objects to in the whole model, where a rewrite in doubt or a branch may be why."""
     in_doubt, hint = next(iter(doubts), ""), "state the types of what it reads and yields"
-    if not in_doubt and goal < _BRANCHES_MAY_DIFFER <= opset and draft.may_hold("If"):
-        # Branches may turn out to give different shapes now that more is constant than before.
-        in_doubt, hint = "If", f"opset {_BRANCHES_MAY_DIFFER} is the oldest whose branches may give different shapes"
+    if not in_doubt and draft.may_hold("If"):
+        from reducelower.legalization.unlike_branches import SINCE
+
+        if goal < SINCE <= opset:
+            # Branches may turn out to give different shapes now that more is constant than before.
+            in_doubt, hint = "If", f"opset {SINCE} is the oldest whose branches may give different shapes"
     if not in_doubt or not (wrong := contradicts_inference(source.bare, draft.document().message)):
         return None
     return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {wrong}", hint)

@@ -26,7 +26,7 @@ from reducelower.model.attributes import value_of
 from reducelower.model.build import copy_marks, make_node
 from reducelower.model.graph import all_nodes, read_outside_nodes
 from reducelower.model.names import Names
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.scope.values import tensor_of
 
 __all__ = ["SINCE", "may_be_replaced", "take_apart"]
@@ -83,7 +83,7 @@ class _TakingApart:
     def __init__(self, model: ModelProto) -> None:
         self._model = model
         self._names = Names(lambda: model, None)
-        self._opset = max(entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS)
+        self._opset = opset_of(model)
         self._constants: dict[str, np.ndarray] = {}
         self._known: dict[str, _Sequence] = {}
         self._nodes: list[NodeProto] = []

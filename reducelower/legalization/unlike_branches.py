@@ -20,15 +20,15 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.value_info import may_be_of_one_shape, sizes
 
-__all__ = ["may_be_unlike", "run_unlike_branches_in_loops"]
+__all__ = ["SINCE", "may_be_unlike", "run_unlike_branches_in_loops"]
 
-_SINCE = 11
+SINCE = 11
 """The opset version since which branches may give different shapes."""
 
 
 def may_be_unlike(model: ModelProto, opset: int) -> bool:
     """Whether branches have to give one shape at an opset version, and a model has any."""
-    return opset < _SINCE and any(node.op_type == "If" for node in all_nodes(model))
+    return opset < SINCE and any(node.op_type == "If" for node in all_nodes(model))
 
 
 def run_unlike_branches_in_loops(model: ModelProto) -> Mended | None:
@@ -42,7 +42,7 @@ def run_unlike_branches_in_loops(model: ModelProto) -> Mended | None:
     """
     work = _Rewriting(model)
     work.rewrite(model.graph, infer(skeleton(model)).graph)
-    said = f"branches of different shapes, which If takes since opset {_SINCE}, run in Loops"
+    said = f"branches of different shapes, which If takes since opset {SINCE}, run in Loops"
     return Mended(said, tuple(map(tuple, work.origins)), frozenset()) if work.has_found else None
 
 

@@ -105,9 +105,13 @@ def _fed(
         sizes = {name: max(size, limits.least) if size else 0 for name, size in given.items()}
         shapes = {spec.name: _shape(spec, sizes) for spec in specs}
         count = _count(specs, sizes)
-        is_around = len(ordinary) <= position < len(around)
-        bound = max(first, _LARGE) if tried and position < len(ordinary) else most
-        if count > (max(bound, _MOST_AROUND) if is_around else bound):
+        if len(ordinary) <= position < len(around):
+            bound = max(most, _MOST_AROUND)
+        elif position < len(ordinary) and tried:
+            bound = max(first, _LARGE)
+        else:
+            bound = most
+        if count > bound:
             continue
         feeder = _Feeder(specs, limits, fillings, shapes, (seed, position))
         fitting = feeder.fitting(accepts)

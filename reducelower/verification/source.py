@@ -16,7 +16,7 @@ from reducelower.errors import UnreadableModelError
 from reducelower.files.external import external_tensors
 from reducelower.model.document import Document
 from reducelower.model.graph import all_nodes
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import opset_of
 from reducelower.numerics.measure import Array
 from reducelower.verification.weights import apart, is_held, restored
 
@@ -151,7 +151,7 @@ class Source:
 
 def default_opset(model: ModelProto) -> int:
     """Opset version of the default domain; 1 when the model does not import it, as ONNX has it."""
-    return next((item.version for item in model.opset_import if item.domain in DEFAULT_DOMAINS), 1)
+    return opset_of(model, default=1)
 
 
 def as_declared(value: Any, element_type: int) -> Any:
