@@ -19,7 +19,7 @@ from reducelower.legalization.memo.memory import kept
 from reducelower.model.census import Stated, graph_field
 from reducelower.model.declared import objection
 from reducelower.model.document import Document
-from reducelower.model.graph import all_nodes
+from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inference import infer_strictly, skeleton
 from reducelower.model.names import Names
 from reducelower.model.onnx_inference import infer_shapes
@@ -126,12 +126,9 @@ def _holds_graph(source: Document) -> bool:
 def _misfit(draft: Draft, source: Document, opset: int, goal: int, doubts: Sequence[str]) -> Refusal | None:
     """What strict inference objects to in the whole model, where a rewrite in doubt or a branch may be why."""
     in_doubt, hint = next(iter(doubts), ""), "state the types of what it reads and yields"
-    if not in_doubt and draft.may_hold("If"):
-        from reducelower.legalization.unlike_branches import SINCE
-
-        if goal < SINCE <= opset:
-            # Branches may turn out to give different shapes now that more is constant than before.
-            in_doubt, hint = "If", f"opset {SINCE} is the oldest whose branches may give different shapes"
+    if not in_doubt and goal < UNLIKE_BRANCHES_SINCE <= opset and draft.may_hold("If"):
+        # Branches may turn out to give different shapes now that more is constant than before.
+        in_doubt, hint = "If", f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
     if not in_doubt or not (wrong := contradicts_inference(source.bare, draft.document().message)):
         return None
     return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {wrong}", hint)

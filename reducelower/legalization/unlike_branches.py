@@ -14,21 +14,18 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, help
 
 from reducelower.legalization.mended_source import Mended
 from reducelower.model.build import copy_marks, make_node
-from reducelower.model.graph import all_nodes, subgraphs
+from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes, subgraphs
 from reducelower.model.inference import infer, skeleton
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.value_info import may_be_of_one_shape, sizes
 
-__all__ = ["SINCE", "may_be_unlike", "run_unlike_branches_in_loops"]
-
-SINCE = 11
-"""The opset version since which branches may give different shapes."""
+__all__ = ["may_be_unlike", "run_unlike_branches_in_loops"]
 
 
 def may_be_unlike(model: ModelProto, opset: int) -> bool:
     """Whether branches have to give one shape at an opset version, and a model has any."""
-    return opset < SINCE and any(node.op_type == "If" for node in all_nodes(model))
+    return opset < UNLIKE_BRANCHES_SINCE and any(node.op_type == "If" for node in all_nodes(model))
 
 
 def run_unlike_branches_in_loops(model: ModelProto) -> Mended | None:
@@ -42,7 +39,7 @@ def run_unlike_branches_in_loops(model: ModelProto) -> Mended | None:
     """
     work = _Rewriting(model)
     work.rewrite(model.graph, infer(skeleton(model)).graph)
-    said = f"branches of different shapes, which If takes since opset {SINCE}, run in Loops"
+    said = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"
     return Mended(said, tuple(map(tuple, work.origins)), frozenset()) if work.has_found else None
 
 

@@ -11,6 +11,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 
 __all__ = [
     "HOLDING_GRAPHS",
+    "UNLIKE_BRANCHES_SINCE",
     "all_nodes",
     "bodies",
     "function_path",
@@ -28,6 +29,9 @@ __all__ = [
 
 HOLDING_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """Operators of the default domain that have graphs among their attributes."""
+
+UNLIKE_BRANCHES_SINCE = 11
+"""The opset version since which the branches of an If may give different shapes."""
 
 
 def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:

@@ -129,6 +129,12 @@ class GraphScope:
         self.path = path
         self.parent = parent
         self.key = key
+        self.is_graph = isinstance(holder, GraphProto)
+        """Whether this is a graph, which can state types; a function body cannot."""
+        self.is_function: bool = isinstance(holder, FunctionProto) if parent is None else parent.is_function
+        """Whether this is the body of a model-local function, or a subgraph inside one."""
+        self.writes_initializers = self.is_graph and ground.initializers_stand_alone and not self.is_function
+        """Whether constants that are added become initializers rather than Constant nodes."""
         self.added_nodes: list[NodeProto] = []
         self.released: set[str] = set()
         """Names of constants that some node ceased to read."""
@@ -150,23 +156,13 @@ class GraphScope:
         # Not kept: what holds on to itself, and with it to the weights, waits for the garbage collector.
         return self if self.parent is None else self.parent.root
 
-    @property
-    def is_function(self) -> bool:
-        """Whether this is the body of a model-local function, or a subgraph inside one."""
-        return isinstance(self.root.holder, FunctionProto)
-
-    @property
-    def is_graph(self) -> bool:
-        """Whether this is a graph, which can state types; a function body cannot."""
-        return isinstance(self.holder, GraphProto)
-
     # Where a value is defined
 
     def home(self, name: str) -> GraphScope:
         """The scope that defines a value: this one or one around it."""
-        scope, parent = self, self.parent
-        while parent is not None and name not in scope._defined:
-            scope, parent = parent, parent.parent
+        scope = self
+        while scope.parent is not None and name not in scope._defined:
+            scope = scope.parent
         return scope
 
     @cached_property
@@ -410,11 +406,6 @@ class GraphScope:
         return self.ground.source.has_run or self.states_type(name)
 
     # Questions about the place
-
-    @property
-    def writes_initializers(self) -> bool:
-        """Whether constants that are added become initializers rather than Constant nodes."""
-        return self.is_graph and self.ground.initializers_stand_alone and not self.is_function
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of a node of this graph, by its number among them."""

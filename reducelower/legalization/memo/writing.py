@@ -181,8 +181,9 @@ class Writing:
     def _inferred(self, read: ReadNode, is_known: Callable[[str], bool]) -> Mapping[str, bytes]:
         """The types of new values, where those of all that they are computed from are known; else nothing."""
         outcome, graph = self.outcome, self._graph
-        if not all(is_known(read.names[number].decode()) for number in outcome.reads):
-            return _NOTHING
+        for number in outcome.reads:
+            if not is_known(read.names[number].decode()):
+                return _NOTHING
         operands = [name.decode() for name in read.names[: self._name_at]]
         given = tuple([graph.described(name) if is_known(name) else None for name in operands])
         if any(given[number] is None for number in outcome.reads):
