@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,12 +17,12 @@ from reducelower.verification.bounded import RANDOM
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import DRAWS, Move, moved_by
 from reducelower.verification.doubts import is_slight
-from reducelower.verification.judge import Sight, are_extreme, judge, judge_raised
+from reducelower.verification.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.limits import Limits
-from reducelower.verification.oracle import Reduction, evaluate
+from reducelower.verification.oracle import Reduction, Truth, evaluate
 from reducelower.verification.pairs import Pair
 from reducelower.verification.places import Dims
-from reducelower.verification.result import INFINITE
+from reducelower.verification.result import INFINITE, SiteStatus
 from reducelower.verification.runtimes import Session
 from reducelower.verification.tally import Tally, magnitude
 from reducelower.verification.unsteady import Unsteady
@@ -70,7 +70,8 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
     """
     worst, overflowed = 0, False
     pair, case = setup.pair, seen.case
-    moves: dict[int, Mapping[str, Move]] = {}
+    moves = _Moves(setup, seen)
+    compare = judge_raised if pair.is_raised else judge
     for at, (before, after) in enumerate(zip(seen.expected, seen.results, strict=True)):
         if not (isinstance(before, np.ndarray) and isinstance(after, np.ndarray)):
             _judge_parts(tally, setup, case, before, after)
@@ -81,60 +82,13 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
             tally.kept.append(case)
             continue
         tally.turns_zeros |= _turns_zeros(before, after)
-        truth = None
-        if seen.reduction is not None:
-            data = case.feeds.get(pair.node.input[0], pair.constants[0].get(pair.node.input[0]))
-            given = element_type_of(before) in (setup.tolerances or {})  # the caller's bounds go before the formula
-            if data is not None and not given:
-                truth = evaluate(seen.reduction, data)
-
-        def move(draws: int, number: int = at) -> Move | None:
-            if draws not in moves:
-                moves[draws] = moved_by(seen.source, case.feeds, seen.expected, [setup.seed, number], draws)
-            return _rounding(moves[draws].get(str(number)), seen.expected[number], case)
-
-        def inside(number: int = at) -> Move | None:
-            found = seen.unsteady.moves(case.feeds, seen.expected).get(str(number))
-            # Only elements that move themselves: values that lie on a step would excuse all that are beside one.
-            return _rounding(found and replace(found, flipped=0.0), seen.expected[number], case)
-
-        compare = judge_raised if pair.is_raised else judge
+        truth = _truth(setup, seen, before)
         tolerance = tolerance_for(element_type_of(before), setup.tolerances)
-
-        between = partial(_mixed, pair, before, case)
-        is_extreme = are_extreme(case.feeds.values(), before.dtype)
-        moved = partial(move, 1), partial(move, DRAWS), inside, between  # the cheapest first
-        sight = Sight(case.is_special, is_extreme, moved)
+        sight = Sight(case.is_special, are_extreme(case.feeds.values(), before.dtype), moves.of(at))
         found = compare(before, after, truth, tolerance, sight)
-        status, reason = found.status, found.reason
-        if _is_carried(pair) and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
-            status, reason = "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
-        elif status == "different" and _is_random(pair, case):
-            status, reason = "not run", "it draws random numbers, different ones each time"
-        elif status == "different" and pair.is_reduction and _is_carried(pair) and _drops_nan(seen, before, after):
-            status, reason = "departs", f"the runtime computes the operator otherwise of NaN: {reason}"
-        elif status in ("different", "loses range") and truth is None:
-            loss = ""
-            if found.elements is not None:
-                differing = (case.feeds, before, after, at, found.elements)
-                loss = seen.witness.own_loss(*differing) or seen.witness.as_specified(*differing)
-            if loss:
-                status, reason = "overflow", loss
-            elif departure := seen.witness.departure(
-                case.feeds, before, after, at, found.elements, pair.before.shape(pair.outputs[at])
-            ):
-                status, reason = "departs", departure
-            elif status == "different" and _is_exact(seen, before, after, at, tolerance, sight):
-                status, reason = "departs", f"the source in double is what the replacement gives: {reason}"
-        if (
-            status == "different"
-            and seen.are_apart
-            and case.is_special
-            and _is_not_finite(before, after, found.elements)
-        ):
-            status, reason = "departs", f"of infinities, two runtimes compute one or another: {reason}"
-        if status == "different" and seen.are_apart and is_slight(before, after):
-            status, reason = "not run", f"it ran in two runtimes, which may differ as much: {reason}"
+        status, reason = _whose_doing(pair, seen, at, found, truth, partial(judge, tolerance=tolerance, sight=sight))
+        if status == "different" and seen.are_apart:
+            status, reason = _between_runtimes(case, before, after, found)
         if status != "equal" and tolerance.absolute and magnitude(case) > _ORDINARY:
             continue  # an absolute bound is meant for the scale of the caller's outputs
         tally.note(status, reason, case)
@@ -151,12 +105,94 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
     tally.case_ulps.append(INFINITE if overflowed else worst)
 
 
-def _is_exact(seen: Seen, before: Array, after: Array, at: int, tolerance: Tolerance, sight: Sight) -> bool:
+def _truth(setup: Setup, seen: Seen, before: Array) -> Truth | None:
+    """What a reduction gives by its formula; None where there is none, or the caller said how far sides may differ."""
+    if seen.reduction is None or element_type_of(before) in (setup.tolerances or {}):
+        return None
+    name = setup.pair.node.input[0]
+    data = seen.case.feeds.get(name, setup.pair.constants[0].get(name))
+    return None if data is None else evaluate(seen.reduction, data)
+
+
+def _whose_doing(
+    pair: Pair, seen: Seen, at: int, found: Judgement, truth: Truth | None, judged: Callable[..., Judgement]
+) -> tuple[SiteStatus, str]:
+    """The verdict on one result, once it is known whether a difference is the doing of the runtime or of the source.
+
+    Args:
+        pair: the region.
+        seen: the run.
+        at: the number of the result.
+        found: how both sides compare.
+        truth: what the source gives by its formula, where that is known.
+        judged: compares what the source ought to give with what the replacement gives.
+    """
+    status, reason, case = found.status, found.reason, seen.case
+    before, after, carried = seen.expected[at], seen.results[at], _is_carried(pair)
+    if carried and (status == "loses range" or _overflows_elsewhere(case, before, after, found.elements)):
+        return "departs", f"the runtime computes the newer version of the operator otherwise: {reason}"
+    if status == "different" and _is_random(pair, case):
+        return "not run", "it draws random numbers, different ones each time"
+    if status == "different" and pair.is_reduction and carried and _drops_nan(seen, before, after):
+        return "departs", f"the runtime computes the operator otherwise of NaN: {reason}"
+    if status not in ("different", "loses range") or truth is not None:
+        return status, reason
+    witness, differing = seen.witness, (case.feeds, before, after, at)
+    if found.elements is not None:
+        loss = witness.own_loss(*differing, found.elements) or witness.as_specified(*differing, found.elements)
+        if loss:
+            return "overflow", loss
+    if departure := witness.departure(*differing, found.elements, pair.before.shape(pair.outputs[at])):
+        return "departs", departure
+    if status == "different" and _is_exact(witness.exact(*differing), before, after, judged):
+        return "departs", f"the source in double is what the replacement gives: {reason}"
+    return status, reason
+
+
+def _between_runtimes(case: Case, before: Array, after: Array, found: Judgement) -> tuple[SiteStatus, str]:
+    """The verdict on a difference where the sides ran in two runtimes."""
+    if case.is_special and _is_not_finite(before, after, found.elements):
+        return "departs", f"of infinities, two runtimes compute one or another: {found.reason}"
+    if is_slight(before, after):
+        return "not run", f"it ran in two runtimes, which may differ as much: {found.reason}"
+    return found.status, found.reason
+
+
+class _Moves:
+    """How far rounding moves each result of one run, worked out once it is asked for."""
+
+    def __init__(self, setup: Setup, seen: Seen) -> None:
+        self._setup = setup
+        self._seen = seen
+        self._drawn: dict[int, Mapping[str, Move]] = {}
+
+    def of(self, at: int) -> tuple[Callable[[], Move | None], ...]:
+        """Ways to find out how far one result moves, the cheapest first."""
+        when_inputs_do, seen = partial(self._when_inputs_do, at), self._seen
+        mixed = partial(_mixed, self._setup.pair, seen.expected[at], seen.case)
+        return partial(when_inputs_do, 1), partial(when_inputs_do, DRAWS), partial(self._inside, at), mixed
+
+    def _when_inputs_do(self, at: int, draws: int) -> Move | None:
+        seen = self._seen
+        if draws not in self._drawn:
+            seed = [self._setup.seed, at]
+            self._drawn[draws] = moved_by(seen.source, seen.case.feeds, seen.expected, seed, draws)
+        return _rounding(self._drawn[draws].get(str(at)), seen.expected[at], seen.case)
+
+    def _inside(self, at: int) -> Move | None:
+        seen = self._seen
+        found = seen.unsteady.moves(seen.case.feeds, seen.expected).get(str(at))
+        # Only elements that move themselves: values that lie on a step would excuse all that are beside one.
+        return _rounding(found and replace(found, flipped=0.0), seen.expected[at], seen.case)
+
+
+def _is_exact(exact: Array | None, before: Array, after: Array, judged: Callable[..., Judgement]) -> bool:
     """Whether the replacement is what the source is in double, as far as rounding lets it, where a runtime is not."""
-    exact = seen.witness.exact(seen.case.feeds, before, after, at)
+    if exact is None:
+        return False
     with np.errstate(all="ignore"):
-        rounded = None if exact is None else exact.astype(before.dtype)
-    return rounded is not None and judge(rounded, after, None, tolerance, sight).status == "equal"
+        rounded = exact.astype(before.dtype)
+    return judged(rounded, after, None).status == "equal"
 
 
 def _turns_zeros(before: Array, after: Array) -> bool:
