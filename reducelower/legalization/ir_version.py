@@ -41,14 +41,8 @@ _TYPE_VERSIONS = {
 }
 
 
-def needed_ir_version(
-    model: ModelProto,
-    nodes: NodeList,
-    census: Census | None,
-    stated: Stated | None = None,
-    in_constants: Collection[int] | None = None,
-) -> int:
-    """The oldest IR version whose readers understand a model, apart from its operators.
+def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None, stated: Stated | None = None) -> int:
+    """The oldest IR version whose readers understand a model, apart from its operators and their constants.
 
     Metadata and the types that functions state of values came with IR version 10; a reader that does not know them
     skips them, so they need no newer one.
@@ -59,7 +53,6 @@ def needed_ir_version(
         census: the census of the model as it was before conversion, where there is one. Rewrites add nothing that
             needs a newer IR version than what they replace.
         stated: what the main graph stated and states, where that is known in short.
-        in_constants: the element types of the tensors of Constant nodes, where they are known.
     """
     needed = _outside_nodes(model.graph, None if stated is None else stated.element_types)
     if model.functions:
@@ -74,9 +67,8 @@ def needed_ir_version(
         return max(needed, _nodes(nodes), *(_nodes(function.node) for function in model.functions))
     if census.has_overloads:
         needed = max(needed, 10)
-    holding = set(filter(_may_hold, census.operators))
-    if in_constants is not None and _TYPE_VERSIONS.keys().isdisjoint(in_constants):
-        holding.discard("Constant")
+    # No opset version has a Constant of a type that came with a newer IR version than it did.
+    holding = set(filter(_may_hold, census.operators)) - {"Constant"}
     if holding:
         needed = max(needed, _nodes(node for _, node in nodes.of(_may_hold)))
     return max([needed, *(_nodes(function.node) for function in model.functions)])

@@ -94,8 +94,6 @@ class Occurring:
 
     def __init__(self) -> None:
         self.foreign: set[tuple[str, str]] = set()
-        self.in_constants: set[int] = set()
-        """The element types of what Constant nodes yield."""
         self._types: set[str] = set()
         self._nodes: list[NodeList] = []
 
@@ -103,7 +101,7 @@ class Occurring:
         """Take in what a Constant node yields."""
         sparse = (attribute.sparse_tensor.values.data_type for attribute in node.attribute)
         if found := element_type_of_constant(node) or next(sparse, 0):
-            self.in_constants.add(found)
+            self._types.add(f"tensor({element_type_name(found)})")
 
     def note_scopes(self, scopes: Iterable[GraphScope]) -> None:
         """Take in what graphs and function bodies state and hold."""
@@ -131,7 +129,6 @@ class Occurring:
 
         The answer may hold types that do not occur, never the other way round.
         """
-        self._types.update(f"tensor({element_type_name(found)})" for found in self.in_constants)
         choosing: set[str] = set()
         for op_type, opset in operators:
             produced = _produced(op_type, opset, "")

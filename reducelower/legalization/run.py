@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -108,7 +108,7 @@ def run(
     if not problem and goal.opset < _CASTS_TELL_TYPES <= opset:
         problem = _untyped_function(draft)
     if not problem:
-        model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset, legalizer.occurring.in_constants)
+        model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset)
         problem = _too_new_an_ir(draft, goal)
     if problem:
         return replace(plan, refusals=(problem,))
@@ -271,7 +271,7 @@ def _new_ir_at_most(asked: IrVersion, old: int) -> int:
     return max(old, 4) if asked == "auto" else int(asked)
 
 
-def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int, in_constants: Collection[int]) -> int:
+def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int) -> int:
     old = draft.model.ir_version
     if asked == "keep":
         return old
@@ -283,6 +283,6 @@ def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int, 
     # Of a model that stays at its opset version nothing tells that older readers are meant.
     least = old if goal_opset == source_opset else usual
     if least < old or old < 4:
-        needed = needed_ir_version(draft.model, draft.nodes, draft.census, draft.stated, in_constants)
+        needed = needed_ir_version(draft.model, draft.nodes, draft.census, draft.stated)
         return max(least, min(needed, max(old, 4)))
     return old

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, TypeProto, checker, helper, numpy_helper, parser
+from onnx import ModelProto, TensorProto, TypeProto, checker, defs, helper, numpy_helper, parser
 
 import reducelower
 from reducelower import ConversionError
@@ -288,6 +288,21 @@ def test_ir_version_stays_as_high_as_stated_types_need(where: str, value_type: T
     model.ir_version = 10
     getattr(model.graph, where).add(name="more").type.CopyFrom(value_type)
     assert reducelower.convert_version(model, 11).ir_version == expected
+
+
+@pytest.mark.parametrize(("name", "version"), [
+    ("FLOAT8E4M3FN", 9), ("FLOAT8E5M2FNUZ", 9), ("INT4", 10), ("UINT4", 10), ("FLOAT4E2M1", 11), ("INT2", 13),
+])  # fmt: skip
+def test_opset_versions_whose_constants_take_a_type_come_with_its_ir_version(name: str, version: int) -> None:
+    kind = f"tensor({name.lower()})"
+    taking = [
+        found.since_version
+        for found in defs.get_all_schemas_with_history()
+        if (found.domain, found.name) == ("", "Constant") and kind in found.outputs[0].types
+    ]
+    if not taking:
+        pytest.skip("the installed onnx does not have the type")
+    assert helper.find_min_ir_version_for([helper.make_opsetid("", min(taking))]) >= version
 
 
 @pytest.mark.parametrize("where", ["graph", "node", "input", "output", "value_info", "initializer", "function"])
