@@ -11,6 +11,7 @@ from onnx import AttributeProto, NodeProto, TensorProto
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.model.attributes import value_of
 from reducelower.model.schemas import default_attributes, schema
+from reducelower.runtimes.recurrences import RECURRENCES
 from reducelower.runtimes.remedies import Remedy, Written
 from reducelower.runtimes.windows import WINDOWS
 from reducelower.scope.scope import Scope
@@ -216,26 +217,6 @@ def _spread_operands(node: NodeProto, scope: Scope) -> Written | None:
     return None if operands == list(node.input) else (body.yields(node.op_type, *operands), _OPSET)
 
 
-def _turn_round(node: NodeProto, scope: Scope) -> Written | None:
-    """A recurrence from the end as one from the start, over the data and to a result that are turned round."""
-    shape = scope.shape(node.input[0])
-    if value_of(node, "direction", "forward") != "reverse" or value_of(node, "layout", 0) or any(node.input[4:5]):
-        return None
-    if shape is None or shape[0] is None:
-        return None
-    body = Writer(node, scope)
-    order = body.integers(range(shape[0] - 1, -1, -1), "order")
-    kept = [each for each in node.attribute if each.name != "direction"]
-    tails = ["steps", *(f"last_{at}" for at in range(1, len(node.output)))]
-    data = body.add("Gather", node.input[0], order, tail="turned", axis=0)
-    wanted = [tail if name else "" for tail, name in zip(tails, node.output, strict=True)]
-    made = body.add_many(node.op_type, [data, *node.input[1:]], wanted, copied=kept)
-    body.nodes[-1].output[1:] = node.output[1:]
-    if node.output[0]:
-        body.yields("Gather", made[0], order, axis=0)
-    return body.nodes, scope.target_opset
-
-
 def _count(node: NodeProto, scope: Scope) -> Written:
     """The number of elements as the product of the sizes."""
     body = Writer(node, scope)
@@ -271,7 +252,7 @@ FORMS: Mapping[str, Mapping[str, Remedy]] = {
     "Cast": {"Identity before it": _set_apart, "comparison with zero in place of it": _compare_to_zero},
     "Concat": {"Identity before its inputs": _set_inputs_apart},
     "Expand": {"Mul by ones in place of it": _times_ones},
-    **{op: {"its data turned round": _turn_round} for op in ("GRU", "LSTM", "RNN")},
+    **RECURRENCES,
     "Gather": {"Slice and Concat in place of it": _slice_each},
     "Gemm": {"MatMul and Add in place of it": _multiply_and_add},
     "Identity": {"Neg twice in place of it": _negate_twice},

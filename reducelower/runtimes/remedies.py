@@ -322,7 +322,9 @@ _ALTERED: Mapping[str, frozenset[str]] = {
     "its operands spread beforehand": frozenset({"broadcast"}),
     "pads stated": frozenset({"attributes"}),
     "Pad before it": frozenset({"attributes", "uneven"}),
-    "its data turned round": frozenset({"attributes"}),
+    "its data turned round": frozenset({"attributes", "first_read"}),  # the last of its steps takes a forward one
+    "each direction by itself": frozenset({"attributes", "first_read"}),
+    "the last of its steps": frozenset({"first_read"}),
 }
 
 

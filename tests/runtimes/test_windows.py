@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
-from reducelower import Target, check
+from reducelower import ConversionError, Target, check
 from tests.runtimes.test_forms import fact, fitted, model, operators, run
 from tests.runtimes.toaster import runtime
 
@@ -105,6 +106,44 @@ def test_a_recurrence_from_the_end_goes_over_data_that_are_turned_round(op_type:
         made = fitted(source, fact(op_type, "attributes = ['direction=reverse']"))
         assert operators(made).count(op_type) == 1
         np.testing.assert_allclose(run(made, **fed), run(source, **fed), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("op_type", "gates", "more"), [("LSTM", 4, ", c"), ("GRU", 3, ""), ("RNN", 1, "")])
+@pytest.mark.parametrize("weights", ["fed", "constant"])
+def test_a_recurrence_in_both_directions_is_one_in_each(op_type: str, gates: int, more: str, weights: str) -> None:
+    activations = ["Tanh"] if gates == 1 else ["HardSigmoid", *["Tanh"] * (gates // 2)]
+    stated = ", ".join(f'"{each}"' for each in [*activations, "Sigmoid", *activations[1:]])
+    body = f'y, h{more} = {op_type} <direction = "bidirectional", hidden_size = 2, activations = [{stated}]>'
+    shapes = {"x": (5, 1, 3), "w": (2, 2 * gates, 3), "r": (2, 2 * gates, 2), "b": (2, 4 * gates), "f": (2, 1, 2)}
+    fed = {name: numbers(*shape) for name, shape in shapes.items()}
+    inputs = ", ".join(f"float{list(shape)} {name}" for name, shape in shapes.items())
+    for value, rank in zip(f"y, h{more}".split(", "), (4, 3, 3), strict=False):
+        source = model(f"{{ {body} (x, w, r, b,, f) }}", f"float[{', '.join('abcd'[:rank])}] {value}", inputs, 14)
+        if weights == "constant":
+            del source.graph.input[1:]
+            source.graph.initializer.extend(numpy_helper.from_array(fed[name], name) for name in list(shapes)[1:])
+        made = fitted(source, fact(op_type, "attributes = ['direction=bidirectional']"))
+        assert operators(made).count(op_type) == 2
+        assert ("Slice" in operators(made)) == (weights == "fed")
+        given = {each.name: fed[each.name] for each in source.graph.input}
+        np.testing.assert_allclose(run(made, **given), run(source, **given), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("steps", ["5", "n"])
+def test_what_the_last_step_yields_is_taken_out_of_all(direction: str, steps: str) -> None:
+    both = 1 + (direction == "bidirectional")
+    body = f'{{ , h = GRU <direction = "{direction}", hidden_size = 2> (x, w, r) }}'
+    inputs = f"float[{steps},1,3] x, float[{both},6,3] w, float[{both},6,2] r"
+    fed = {"x": numbers(5, 1, 3), "w": numbers(both, 6, 3), "r": numbers(both, 6, 2)}
+    source = model(body, "float[a,b,c] h", inputs, 14)
+    if direction != "forward" and steps == "n":
+        with pytest.raises(ConversionError, match="GRU"):
+            fitted(source, fact("GRU", "first_read = false"))
+        return
+    made = fitted(source, fact("GRU", "first_read = false"))
+    assert all(node.output[0] for node in made.graph.node)
+    np.testing.assert_allclose(run(made, **fed), run(source, **fed), rtol=1e-5, atol=1e-5)
 
 
 def test_a_size_is_the_product_of_sizes() -> None:
