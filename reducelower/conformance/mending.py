@@ -188,11 +188,7 @@ def _corrected(runtime: Runtime, changes: Sequence[Change]) -> tuple[Fact, ...]:
 
 def _reason(runtime: Runtime, site: Site, features: Features) -> Fact | None:
     """The fact that a site was rewritten for; where axes came to be written otherwise, one that says the same."""
-    said = [
-        fact
-        for fact in runtime.facts
-        if fact.says == site.because and replace(fact, opsets=None).concerns(site.op_type, 0)
-    ]
+    said = [fact for fact in runtime.facts if fact.says == site.because and fact.is_about(site.op_type)]
     return next((fact for fact in said if fact.when.matches(features)), said[0] if said else None)
 
 

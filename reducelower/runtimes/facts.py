@@ -269,9 +269,13 @@ class Fact:
         return ANY_OPERATOR in self.operators and asked <= {"data", "element_types", "output_types", "rank", "rank_out"}
 
     def concerns(self, op_type: str, opset: int) -> bool:
-        """Whether nodes of an operator at an opset version may be affected; what is misshapen is so as an output."""
-        if self.outcome == "misshapen" or (self.opsets is not None and opset not in self.opsets):
+        """Whether nodes of an operator at an opset version may be affected."""
+        return self.is_about(op_type) and (self.opsets is None or opset in self.opsets)
+
+    def is_about(self, op_type: str) -> bool:
+        """Whether nodes of an operator may be affected; what is misshapen is so as an output."""
+        if self.outcome == "misshapen":
             return False
-        if op_type in self.operators:
-            return True
-        return any(name.endswith(ANY_OPERATOR) and op_type.startswith(name[:-1]) for name in self.operators)
+        return op_type in self.operators or any(
+            name.endswith(ANY_OPERATOR) and op_type.startswith(name[:-1]) for name in self.operators
+        )

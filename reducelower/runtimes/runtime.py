@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 from reducelower.errors import TargetError
 from reducelower.model.schemas import latest_opset
@@ -46,7 +46,13 @@ class Runtime:
 
     def facts_about(self, op_type: str, opset: int) -> tuple[Fact, ...]:
         """The facts that may be true of nodes of an operator at an opset version."""
-        return tuple(fact for fact in self.facts if fact.concerns(op_type, opset))
+        if op_type not in self._about:  # a search for a form asks for the same few at many opset versions
+            self._about[op_type] = [fact for fact in self.facts if fact.is_about(op_type)]
+        return tuple(fact for fact in self._about[op_type] if fact.concerns(op_type, opset))
+
+    @cached_property
+    def _about(self) -> dict[str, list[Fact]]:
+        return {}
 
     def against(self, way: str, op_type: str) -> Fact | None:
         """The fact by which a way to write an operator otherwise comes out no better, if there is one."""
