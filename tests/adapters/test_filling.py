@@ -32,7 +32,7 @@ def test_expand_below_8(sizes: list[int], ranked: list[str]) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("shape", [(7,), (2, 3), (2, 1, 4), (0, 3)])
+@pytest.mark.parametrize("shape", [(7,), (2, 3), (2, 1, 4), (0, 3), (3, 0)])
 def test_non_zero(shape: tuple[int, ...], target: int) -> None:
     data = np.random.default_rng(1).integers(-1, 2, shape)
     for given in (data, data.astype(np.float32), data > 0):

@@ -86,13 +86,19 @@ def _non_zero(node: NodeProto, scope: Scope) -> list[NodeProto]:
         # How often the elements behind this axis fit, without how often those of the axis before do.
         quotient = body.add("Div", places, steps, tail=f"quotient_{axis}") if axis < rank - 1 else places
         rows.insert(0, quotient)
-        extent = body.add("Gather", sizes, body.number(axis), tail=f"size_{axis}", axis=0)
+        extent = _at_least_one(body, body.add("Gather", sizes, body.number(axis), tail=f"size_{axis}", axis=0))
         if before:
             rows[1] = body.add(
                 "Sub", rows[1], body.add("Mul", quotient, before, tail="passed"), tail=f"along_{axis + 1}"
             )
         steps, before = body.add("Mul", steps, extent, tail=f"steps_{axis}"), extent
     return body.yields("Concat", *rows, axis=0)
+
+
+def _at_least_one(body: Writer, size: str) -> str:
+    """A size to divide by: where it is zero there are no places, but kernels object to the zero all the same."""
+    is_none = body.add("Cast", body.add("Equal", size, body.number(0), tail="is_none"), tail="one_for_none", to=_INT64)
+    return body.add("Add", size, is_none, tail="steps_along")
 
 
 def _places(body: Writer, size: str, counts: str) -> str:
