@@ -52,7 +52,7 @@ _UNREAD_IN_REFERENCE: Mapping[str, Mapping[str, Any]] = {
     },
     "LpNormalization": {"p": 2},
     "LpPool": {"ceil_mode": 0},
-    "MaxPool": {"storage_order": 0},
+    "MaxPool": {"storage_order": 0, "auto_pad": b"NOTSET"},
     "RNN": {"clip": None},
     "TopK": {"sorted": 1},
     "TreeEnsemble": {"post_transform": 0},

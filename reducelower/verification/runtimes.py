@@ -180,13 +180,13 @@ class ReferenceRuntime:
 
     def load(self, source: Source) -> Session:
         """Load with external data, which the evaluator cannot find by itself."""
-        from onnx.reference import ReferenceEvaluator
+        from reducelower.verification.evaluator import Evaluator
 
         model = plainly_spelled(source.complete())
         declared = [value.type.tensor_type.elem_type for value in model.graph.output]
         try:
             with _quiet():
-                return _ReferenceSession(ReferenceEvaluator(model), declared, default_opset(model) < _OLDEST)
+                return _ReferenceSession(Evaluator(model), declared, default_opset(model) < _OLDEST)
         except Exception as error:  # the evaluator raises whatever its operators raise
             raise _reference_error(error) from error
 

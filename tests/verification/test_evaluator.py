@@ -1,0 +1,41 @@
+"""What onnx's reference evaluator gets wrong, and the witness gets right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from reducelower.verification import verify
+from reducelower.verification.evaluator import Evaluator
+
+from .models import model
+
+POWER = "g (float[N, 4] x) => (float[N, 4] y) <float h = {0.5}>"
+GATHERED = "g (complex64[A, B] x, int64[C, D] i) => (complex64[C, D] y) { y = GatherElements <axis = 0> (x, i) }"
+WINDOW = "y = MaxPool <kernel_shape = [2, 2], pads = [1, 0, 1, 0]> (x)"
+POOLED = "g (float[1, 1, 3, 6] x) => (float[A, B, C, D] y) { %s }"
+FUNCTION = f'<opset_import: ["": 18], domain: "local"> Pool (x) => (y) {{ {WINDOW} }}'
+
+
+def test_a_power_of_one_half_is_no_root_of_minus_infinity() -> None:
+    (found,) = Evaluator(model(f"{POWER} {{ y = Pow (x, h) }}")).run(None, {"x": np.array([[-np.inf, 4]], np.float32)})
+    np.testing.assert_array_equal(found, [[np.inf, 2]])
+    root, power = model(f"{POWER} {{ y = Sqrt (x) }}"), model(f"{POWER} {{ y = Pow (x, h) }}")
+    assert verify(root, power).verdict == "different"
+    assert verify(power, root).verdict == "different"
+
+
+def test_elements_of_more_than_32_rows_are_gathered() -> None:
+    data = np.arange(80, dtype=np.complex64).reshape(40, 2) * (1 + 2j)
+    indices = np.array([[39, 0], [-1, 33]])
+    (found,) = Evaluator(model(GATHERED)).run(None, {"x": data, "i": indices})
+    np.testing.assert_array_equal(found, np.take_along_axis(data, indices, 0))
+
+
+@pytest.mark.parametrize(("body", "function"), [(WINDOW, ""), ("y = local.Pool (x)", FUNCTION)])
+def test_pads_of_a_window_are_those_before_and_then_those_behind(body: str, function: str) -> None:
+    x = np.random.default_rng(1).standard_normal((1, 1, 3, 6)).astype(np.float32)
+    (found,) = Evaluator(model(POOLED % body, functions=function)).run(None, {"x": x})
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (0, 0)), constant_values=-np.inf)
+    expected = np.lib.stride_tricks.sliding_window_view(padded, (2, 2), axis=(2, 3)).max(axis=(-1, -2))
+    np.testing.assert_array_equal(found, expected)
