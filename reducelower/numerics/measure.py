@@ -20,6 +20,7 @@ __all__ = [
     "in_order",
     "is_float",
     "is_narrow_float",
+    "lowest_and_highest",
     "measure",
     "percentile_99",
     "smallest_and_eps",
@@ -82,6 +83,12 @@ def smallest_and_eps(dtype: np.dtype[Any]) -> tuple[float, float, float]:
     """Smallest subnormal, machine epsilon and largest finite value of a float type."""
     info: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]  # ml_dtypes leaves it untyped
     return float(info.smallest_subnormal), float(info.eps), float(info.max)
+
+
+def lowest_and_highest(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The range of an integer type, of four bits too."""
+    info: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]  # as above
+    return int(info.min), int(info.max)
 
 
 def in_order(array: Array) -> npt.NDArray[np.uint64]:

@@ -30,11 +30,13 @@ class Case:
         label: the words.
         feeds: the inputs, by name.
         is_special: whether NaN or infinities are among them.
+        is_far: whether there are floats among them that no integer may stand for.
     """
 
     label: str
     feeds: dict[str, Array]
     is_special: bool = False
+    is_far: bool = False
 
 
 def numbers(element_type: int, count: int, op_type: str) -> dict[str, Maker]:

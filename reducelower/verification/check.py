@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto
 from reducelower.model.graph import walk
 from reducelower.numerics.measure import identical
 from reducelower.numerics.tolerance import Tolerance
+from reducelower.verification.beyond import beyond
 from reducelower.verification.bounded import moved
 from reducelower.verification.doubts import no_evidence, wrong_in_reference
 from reducelower.verification.feeding import is_large, reads_every_row
@@ -58,9 +59,23 @@ def check(
     if tally.status == "equal" and (table := _other_table(pair)):
         reason = f"the table {table!r} has other values, of which it was not seen that all were taken"
         return finding_of(pair, replace(tally, status="not run", reason=reason))
+    if tally.status != "different":
+        tally = _beyond(pair, tally)
     if declared:
         tally.notes.setdefault("The replacement rests on the declared sizes, and was run with these only.")
     return finding_of(pair, tally)
+
+
+def _beyond(pair: Pair, tally: Tally) -> Tally:
+    """Say which sizes were not tried: of those that one side alone tells, nothing was seen."""
+    sizes, are_shared = beyond(pair, tally.largest)
+    if not sizes:
+        return tally
+    rest = f"sizes of {sizes[0]:,} and more in another way, and none so large was tried"
+    if are_shared:
+        tally.notes.setdefault(f"Both sides treat {rest}.")
+        return tally
+    return replace(tally, status="not run", reason=f"one side treats {rest}")
 
 
 def _gives_nothing(pair: Pair) -> bool:

@@ -135,7 +135,7 @@ def _fed(
         tried, first = tried + 1, first or count
         for at, kind in enumerate(kinds):
             feeds = feeder.feeds(where, {}, kind, at) if at else plain
-            yield Case(f"{kind} values, {[list(shape) for shape in shapes.values()]}", feeds, kind in _SPECIAL)
+            yield _case(kind, f"{[list(shape) for shape in shapes.values()]}", feeds)
         if few:
             return
         if is_first:
@@ -144,6 +144,10 @@ def _fed(
             yield from _every_row(feeder, given, accepts)
         if once or (limits.is_carried and tried == _OF_CARRIED):
             return
+
+
+def _case(kind: str, of: str, feeds: dict[str, Any]) -> Case:
+    return Case(f"{kind} values, {of}", feeds, kind in _SPECIAL, Filling.is_far(kind))
 
 
 @dataclass(frozen=True)
@@ -352,11 +356,13 @@ def _truths(feeder: _Feeder, where: Mapping[str, Values]) -> Iterator[Case]:
         truths = {name: "true" if number >> at & 1 else "false" for at, name in enumerate(bools)}
         label = ", ".join(f"{name} {truth}" for name, truth in truths.items())
         for at, kind in enumerate(("random", "wide", *special)):
-            yield Case(f"{kind} values, {label}", feeder.feeds(where, truths, kind, 1000, number, at), kind in _SPECIAL)
+            yield _case(kind, label, feeder.feeds(where, truths, kind, 1000, number, at))
 
 
 def _special_alone(feeder: _Feeder, where: Mapping[str, Values]) -> Iterator[Case]:
     """NaN in one of several inputs: in all of them, they may hide each other."""
     special = [name for name, filling in feeder.fillings.items() if "NaN" in filling.kinds and name not in where]
     for at, name in enumerate(special if len(feeder.specs) > 1 else ()):
-        yield Case(f"NaN in {name!r}", feeder.feeds(where, {name: "NaN"}, "random", 2000, at), is_special=True)
+        yield replace(
+            _case("NaN", "", feeder.feeds(where, {name: "NaN"}, "random", 2000, at)), label=f"NaN in {name!r}"
+        )

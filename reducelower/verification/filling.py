@@ -9,9 +9,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
-from reducelower.numerics.measure import Array, smallest_and_eps
+from reducelower.numerics.measure import Array, lowest_and_highest, smallest_and_eps
 from reducelower.verification.battery import Maker, by_type, sprinkled
 from reducelower.verification.inputs import InputSpec, random_array
 from reducelower.verification.limits import Limits
@@ -21,6 +21,8 @@ __all__ = ["WIDE", "Filling"]
 WIDE = 50.0
 """Beyond what activations saturate at."""
 
+_OVER = "over "
+_FAR = frozenset({"NaN", "infinity", "mixed magnitudes", "large", "huge"})
 _KEPT = 2048  # elements of a tensor, which is made once for all regions that are fed it
 _REPEATED = 16_381  # elements, a prime number, after which those of a large tensor come again
 
@@ -32,7 +34,7 @@ class Filling:
     Attributes:
         element_type: ONNX element type number.
         constants, tables, texts: as of `Limits`.
-        rounds_to_integers, has_steps: as of `Limits`.
+        rounds_to_integers, cast_to, has_steps: as of `Limits`.
         takes_special: whether NaN and infinities are fed.
         divides: whether integers are divided in the region.
         nonzero: whether this input is never zero.
@@ -45,6 +47,7 @@ class Filling:
     tables: tuple[float, ...]
     texts: tuple[str, ...]
     rounds_to_integers: bool
+    cast_to: tuple[int, ...]
     has_steps: bool
     takes_special: bool
     divides: bool
@@ -61,6 +64,7 @@ class Filling:
             limits.tables,
             limits.texts,
             limits.rounds_to_integers,
+            tuple(sorted(limits.cast_to)),
             limits.has_steps,
             not limits.open_to_special and spec.name not in limits.ordered,
             bool(limits.divisors),
@@ -73,6 +77,11 @@ class Filling:
     def kinds(self) -> Sequence[str]:
         """What is tried, in words; ``random`` first."""
         return tuple(_ways(self))
+
+    @staticmethod
+    def is_far(kind: str) -> bool:
+        """Whether there may be floats of a kind that an integer type has no number for, be it a narrow one."""
+        return kind in _FAR or kind.startswith(_OVER)
 
     def values(self, kind: str, shape: tuple[int, ...], seed: tuple[int, ...]) -> Array:
         """A tensor of a kind, or a random one where there is no such kind; not to be changed."""
@@ -161,6 +170,9 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             found[f"at {constant:g}"] = made(_scaled(constant, least=1.0))
             found[f"above {constant:g}"] = made(_scaled(constant + step))
             found[f"below {constant:g}"] = made(_scaled(constant - step))
+    for element_type in filling.cast_to:
+        integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
+        found[f"{_OVER}{integer.name}"] = made(_between(*lowest_and_highest(integer)))
     if not filling.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45
         found |= {
@@ -174,6 +186,10 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         if filling.takes_special:
             found |= {"infinity": made(sprinkled(np.inf, -np.inf)), "NaN": made(sprinkled(np.nan))}
     return found
+
+
+def _between(least: float, most: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    return lambda shape, rng: rng.uniform(least, most, shape)
 
 
 def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.random.Generator], Any]:

@@ -25,6 +25,7 @@ __all__ = [
     "Limits",
     "becoming",
     "limits_of",
+    "open_to_special",
     "takes_any",
     "takes_empty",
 ]
@@ -126,7 +127,9 @@ class Limits:
         vectors: inputs that have one dimension, where their rank is not known.
         held: the shapes of constants, by name.
         open_to_special: an operator that leaves NaN and infinities open; empty where none does.
-        rounds_to_integers: whether floats become integers, which is undefined for those that no integer stands for.
+        rounds_to_integers: whether floats are rounded to integers, which is undefined for those that no integer stands
+            for.
+        cast_to: the integer types that values are cast to.
         constants: the numbers that either side holds, to try values on either side of.
         tables: where values are compared, some of the numbers in large constants.
         texts: the strings that either side holds, and what they match where they are patterns.
@@ -152,6 +155,7 @@ class Limits:
     held: dict[str, tuple[int, ...]] = field(default_factory=dict)
     open_to_special: str = ""
     rounds_to_integers: bool = False
+    cast_to: set[int] = field(default_factory=set)
     constants: tuple[float, ...] = ()
     tables: tuple[float, ...] = ()
     texts: tuple[str, ...] = ()
@@ -183,7 +187,7 @@ class Limits:
         if self.open_to_special:
             found.append(f"NaN and infinities were not fed: {self.open_to_special} leaves open what they do.")
         if self.rounds_to_integers:
-            found.append("NaN and floats beyond the range of integers were not fed, to which they are cast or rounded.")
+            found.append("NaN and floats beyond the range of integers were not fed, to which they are rounded.")
         return tuple(found)
 
 
@@ -204,7 +208,7 @@ def limits_of(pair: Pair) -> Limits:
         limits.vectors |= vectors(flat)
         for node in reversed(flat):
             _note(node, limits)
-        if limits.open_to_special or limits.rounds_to_integers:
+        if limits.open_to_special or limits.rounds_to_integers or limits.cast_to:
             limits.divisors |= _divisors(flat) & free
     whole = {name for name, role in limits.roles.items() if role.kind == "whole number"}
     limits.where |= whole & free - integers
@@ -251,6 +255,11 @@ def takes_any(nodes: Iterable[NodeProto]) -> bool:
     return all(node.op_type in _TAKES_ANY and node.domain in DEFAULT_DOMAINS for node in nodes)
 
 
+def open_to_special(nodes: Iterable[NodeProto]) -> str:
+    """The first operator whose page leaves open what NaN and infinities do; empty where none does."""
+    return next((node.op_type for node in nodes if node.op_type in _OPEN and node.domain in DEFAULT_DOMAINS), "")
+
+
 def _note(node: NodeProto, limits: Limits) -> None:
     limits.has_steps |= node.op_type in _STEPS
     if node.domain not in DEFAULT_DOMAINS:
@@ -258,13 +267,11 @@ def _note(node: NodeProto, limits: Limits) -> None:
     limits.least = max(limits.least, window(node))
     if node.op_type == "Clip":
         limits.ordered.update(node.input[1:])
-    if node.op_type in _OPEN and not limits.open_to_special:
-        limits.open_to_special = node.op_type
-    if node.op_type == "Cast" and any(item.name == "to" and item.i in _INTEGERS for item in node.attribute):
-        limits.rounds_to_integers = True
-    if node.op_type in ("CastLike", "GridSample", "QLinearConv", "QLinearMatMul", "RoiAlign"):
-        limits.rounds_to_integers = True
-    limits.has_steps |= limits.rounds_to_integers
+    limits.open_to_special = limits.open_to_special or open_to_special([node])
+    if node.op_type == "Cast":
+        limits.cast_to |= {item.i for item in node.attribute if item.name == "to"} & _INTEGERS
+    limits.rounds_to_integers |= node.op_type in ("GridSample", "QLinearConv", "QLinearMatMul", "RoiAlign")
+    limits.has_steps |= limits.rounds_to_integers or bool(limits.cast_to) or node.op_type == "CastLike"
 
 
 def becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) -> set[str]:

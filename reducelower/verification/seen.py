@@ -87,7 +87,7 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
         sight = Sight(case.is_special, are_extreme(case.feeds.values(), before.dtype), moves.of(at))
         found = compare(before, after, truth, tolerance, sight)
         status, reason = _whose_doing(pair, seen, at, found, truth, partial(judge, tolerance=tolerance, sight=sight))
-        if status == "different" and seen.are_apart:
+        if status in ("different", "loses range") and seen.are_apart:
             status, reason = _between_runtimes(case, before, after, found)
         if status != "equal" and tolerance.absolute and magnitude(case) > _ORDINARY:
             continue  # an absolute bound is meant for the scale of the caller's outputs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,14 +26,20 @@ _ENDING = frozenset(
     }
 )  # fmt: skip
 
-_ALL = 64  # sizes, and more than there are
-_BUT_ONE = -1
-_AGREEING = {
-    "Attention": [(0, 1, 1), (1, 2, _BUT_ONE)],  # batches; heads and lengths of keys and values
-    "LinearAttention": [(0, 1, 1), (1, 2, 1)],
-    "Scatter": [(1, 2, _ALL)],
-    "ScatterElements": [(1, 2, _ALL)],
+_ALL, _FIRST, _BUT_LAST = slice(None), slice(1), slice(-1)
+_AGREEING: Mapping[str, Sequence[tuple[int, int, slice, slice]]] = {  # two inputs, and which of their sizes
+    "Attention": [
+        (0, 1, _FIRST, _FIRST),
+        (1, 2, _BUT_LAST, _BUT_LAST),
+    ],  # batches; heads and lengths of keys and values
+    "LinearAttention": [(0, 1, _FIRST, _FIRST), (1, 2, _FIRST, _FIRST)],
+    "NonMaxSuppression": [(0, 1, slice(2), slice(0, 3, 2))],  # batches and boxes
+    "Scatter": [(1, 2, _ALL, _ALL)],
+    "ScatterElements": [(1, 2, _ALL, _ALL)],
 }
+_NUMBERS = {"NonMaxSuppression": slice(2, 5), "OneHot": slice(1, 2), "Trilu": slice(1, 2)}
+"""Inputs that are one number, of which onnxruntime 1.31 takes several for the first."""
+_CHECKED = _ENDING | _NUMBERS.keys()
 _SPATIAL = 2  # the first axis that a window moves along
 
 
@@ -59,7 +65,7 @@ def gives_nothing(model: ModelProto, inputs: Iterable[FreeInput]) -> bool:
 
 def may_have(known: Dims | None, shape: tuple[int, ...]) -> bool:
     """Whether a value of which this much is known may have a shape."""
-    return known is None or (len(known) == len(shape) and _fits(known, shape, len(known)))
+    return known is None or (len(known) == len(shape) and _fits(known, shape))
 
 
 def dims_on(model: ModelProto, feeds: Mapping[str, Any], at: int) -> Dims | None:
@@ -86,7 +92,7 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     Some end the process on ranks that are none of theirs, and of what has no elements, some do not ask whether it fits.
     """
     is_empty = any(isinstance(value, np.ndarray) and not value.size for value in feeds.values())
-    if not is_empty and not any(node.op_type in _ENDING or _agreeing(node) for node in all_nodes(model)):
+    if not is_empty and not any(node.op_type in _CHECKED or _agreeing(node) for node in all_nodes(model)):
         return False
     try:
         graph = infer_shapes(_as_fed(model, feeds), strict_mode=True, data_prop=True).graph
@@ -95,24 +101,27 @@ def is_ruled_out(model: ModelProto, feeds: Mapping[str, Any]) -> bool:
     values = (*graph.value_info, *graph.input, *graph.output)
     known = {value.name: tensor_dims(value.type.tensor_type) or () for value in values}
     known |= {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    numbers = (name for node in graph.node for name in node.input[_NUMBERS.get(node.op_type, slice(0))] if name)
+    if any(isinstance(size, int) and size != 1 for name in numbers for size in known.get(name, ())):
+        return True
     agreeing = ((node, *places) for node in graph.node for places in _agreeing(node))
     return not all(
-        _fits(known.get(node.input[one], ()), known.get(node.input[other], ()), count)
-        for node, one, other, count in agreeing
+        _fits(known.get(node.input[one], ())[own], known.get(node.input[other], ())[others])
+        for node, one, other, own, others in agreeing
     )
 
 
-def _agreeing(node: NodeProto) -> list[tuple[int, int, int]]:
-    """Which inputs agree in how many leading sizes: onnxruntime 1.31 reads beside them where they do not."""
+def _agreeing(node: NodeProto) -> Sequence[tuple[int, int, slice, slice]]:
+    """Which inputs agree in which sizes: onnxruntime 1.31 reads beside them where they do not."""
     if node.domain in DEFAULT_DOMAINS and node.op_type in _AGREEING:
         return _AGREEING[node.op_type]
     batches = (item.i for item in node.attribute if node.op_type == "GatherND" and item.name == "batch_dims")
-    return [(0, 1, count) for count in batches if count]
+    return [(0, 1, slice(count), slice(count)) for count in batches if count]
 
 
-def _fits(one: Dims, other: Dims, count: int) -> bool:
-    """Whether as many leading sizes are the same, as far as they are known."""
-    sizes = zip(one[:count], other[:count], strict=False)
+def _fits(one: Dims, other: Dims) -> bool:
+    """Whether sizes are the same, as far as they are known."""
+    sizes = zip(one, other, strict=False)
     return all(left == right for left, right in sizes if isinstance(left, int) and isinstance(right, int))
 
 

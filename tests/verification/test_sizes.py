@@ -25,6 +25,12 @@ REST = (
     "g (float[N, M] x) => (float[a, b] y) <int64[1] s = {%d}, int64[1] e = {4}, int64[2] last = {-1, 2}> "
     "{ n = Shape (x)  rest = Slice (n, s, e)  k = Concat <axis = 0> (rest, last)  y = Reshape (x, k) }"
 )
+CUT = "g (float[N, 4] x) => (float[M, 4] y) <int64[1] s = {0}, int64[1] e = {%d}> { y = Slice (x, s, e) }"
+LONGER = (
+    "g (float[N] x) => (float[N] y) <int64[1] k = {%d}> { n = Shape (x)  c = Greater (n, k)  m = Squeeze (c)  "
+    "y = If (m) <then_branch = t () => (float[N] p) { p = Neg (x) }, "
+    "else_branch = e () => (float[N] q) { q = Abs (x) }> }"
+)
 PADDED = "g (float[A, B, C] x, int64[n] p) => (float[d, e, f] y) { y = Pad (x, p) }"
 MULTIPLIED = "g (float[A, B, C, D] x, float[E, F, 2, 6] w) => (float[a, b, c, d] y) { y = %s (w, x) }"
 
@@ -87,3 +93,31 @@ def test_constants_of_a_body_are_not_moved() -> None:
     results = runtime_named("onnxruntime").load(Source(given)).run({"x": x})
     move = Unsteady(given, "onnxruntime").moves({"x": x}, results)["0"]
     assert (move.reach > 0).mean() > 0.9
+
+
+@pytest.mark.parametrize(("end", "other"), [(5_000_000, 6_000_000), (200_000, 2**63 - 1)])
+def test_an_end_beyond_the_sizes_that_are_fed_is_named(end: int, other: int) -> None:
+    found = verify(model(CUT % end), model(CUT % other))
+    assert found.verdict == "not shown"
+    assert f"sizes of {min(end, other):,} and more" in found.unseen[0]
+
+
+def test_a_size_that_only_one_side_asks_for_is_named() -> None:
+    assert verify(model(LONGER % 5_000_000), model(LONGER % 5_000_001)).verdict == "not shown"
+    assert verify(model(LONGER % 5_000), model(LONGER % 5_001)).verdict == "different"
+
+
+def test_ends_beyond_every_size_are_one() -> None:
+    assert verify(model(CUT % (2**31 - 1)), model(CUT % (2**63 - 1))).verdict == "equivalent"
+
+
+def test_the_same_end_beyond_the_sizes_is_an_assumption() -> None:
+    spelled = CUT.replace("Slice (x, s, e)", "Slice (x, s, e, s)")
+    found = verify(model(CUT % 5_000_000), model(spelled % 5_000_000))
+    assert found.verdict == "equivalent"
+    assert any("none so large was tried" in note for note in found.sites[0].notes)
+
+
+def test_ends_along_a_known_size_need_no_larger_one() -> None:
+    known = CUT.replace("float[N, 4] x", "float[9, N] x").replace("float[M, 4] y", "float[A, B] y")
+    assert verify(model(known % 5_000_000), model(known % 6_000_000)).verdict == "equivalent"
