@@ -16,7 +16,7 @@ from reducelower.legalization.checking import contradicts_inference
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.run import folder_of, ground_of, run
 from reducelower.model.document import Document
-from reducelower.model.graph import HOLDING_GRAPHS, all_nodes
+from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, function_path
 from reducelower.model.inference import ContradictionError, without_values
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
@@ -127,18 +127,22 @@ def _attempt(
 ) -> tuple[Draft, Plan]:
     draft = Draft.of_document(source)
     plan = run(draft, source, target, settings, report=report, lenient=lenient)
-    if plan.refusals and _in_functions(plan):
+    made, made_of = (draft, plan), source
+    depending = _in_functions(plan) if plan.refusals else _changed_without_inputs(source, draft)
+    while depending:
         from reducelower.legalization.monomorphize import specialize
 
-        special = deepcopy(source.message)
+        special = deepcopy(made_of.message)
         ground = ground_of(special, source.with_message(special), plan.target, settings)
-        specialize(special, _in_functions(plan), ground)
-        special_source = source.with_message(special)
-        second = Draft.of_document(special_source)
-        again = run(second, special_source, target, settings, report=report, is_last_attempt=True, lenient=lenient)
-        if not again.refusals:
-            return second, again
-    return draft, plan
+        specialize(special, depending, ground)
+        made_of = source.with_message(special)
+        second = Draft.of_document(made_of)
+        again = run(second, made_of, target, settings, report=report, is_last_attempt=True, lenient=lenient)
+        if again.refusals and plan.refusals:
+            return draft, plan
+        made = second, again
+        depending = set() if again.refusals else _changed_without_inputs(made_of, second)
+    return made
 
 
 def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
@@ -174,6 +178,18 @@ def _take_over(model: ModelProto, made: ModelProto) -> bool:
                 held.ClearField(field.name)
     model.MergeFrom(made)
     return True
+
+
+def _changed_without_inputs(source: Document, draft: Draft) -> set[str]:
+    """Graph paths of the model-local functions that were rewritten and that some call hands too few inputs."""
+    made = {function_path(function): function.node for function in draft.model.functions}
+    bodies = {function_path(function): function.node for function in source.message.functions} if made else {}
+    changed = {path for path, nodes in made.items() if bodies.get(path) != nodes}
+    if not changed:
+        return changed
+    from reducelower.legalization.monomorphize import called_without_inputs
+
+    return changed & {function_path(function) for function in called_without_inputs(source.message)}
 
 
 def _in_functions(plan: Plan) -> set[str]:

@@ -1,24 +1,27 @@
 """Functions that cannot be converted for every caller alike, copied for each way they are called.
 
-The body of a model-local function may depend on what only its calls tell: attributes, axes handed over as an input, the
-element type and rank of its data. Where conversion of a function was refused, each distinct way of calling it gets a
-copy with all that written in; functions that convert as they are stay as they are.
+The body of a model-local function may depend on what only its calls tell: attributes, axes handed over as an input or
+left out, the element type and rank of its data. Where conversion of a function was refused, or changed one that is
+called without an input it reads, each distinct way of calling it gets a copy with all that written in; functions that
+convert as they are stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import zip_longest
 
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.model.calls import FunctionId, attributes_of_call, bind, called_function
-from reducelower.model.graph import function_path, subgraphs, walk
+from reducelower.model.graph import all_nodes, function_path, subgraphs, walk
 from reducelower.model.inference import GraphKey, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.scope.graph import GraphScope, constant_nodes
 from reducelower.scope.ground import Ground
 
-__all__ = ["specialize"]
+__all__ = ["called_without_inputs", "specialize"]
 
 # Constants up to this size are axes, shapes and pads; larger ones are weights, which a copy need not hold.
 _SMALL = 64
@@ -29,8 +32,31 @@ def specialize(model: ModelProto, paths: Iterable[str], ground: Ground) -> None:
     _Specializer(model, set(paths), ground).run()
 
 
+def called_without_inputs(model: ModelProto) -> Iterator[FunctionProto]:
+    """Functions of which some call leaves out an input that their nodes read."""
+    given: dict[FunctionId, list[set[int]]] = defaultdict(list)
+    for node in all_nodes(model):
+        given[called_function(node)].append({number for number, name in enumerate(node.input) if name})
+    for function in model.functions:
+        read = {name for node in walk(function.node) for name in node.input}
+        needed = {number for number, name in enumerate(function.input) if name in read}
+        if not all(numbers >= needed for numbers in given[_id(function)]):
+            yield function
+
+
 def _id(function: FunctionProto) -> FunctionId:
     return function.domain, function.name, function.overload
+
+
+def _leave_out(copy: FunctionProto, names: Collection[str]) -> None:
+    """Let nodes that read inputs which a call leaves out leave these out themselves."""
+    for node in walk(copy.node) if names else ():
+        inputs = ["" if name in names else name for name in node.input]
+        while inputs and not inputs[-1] and node.input[len(inputs) - 1]:
+            inputs.pop()
+        if inputs != list(node.input):
+            del node.input[:]
+            node.input.extend(inputs)
 
 
 def _called(nodes: Iterable[NodeProto]) -> set[FunctionId]:
@@ -104,6 +130,7 @@ class _Specializer:
             del copy.attribute_proto[:]
             self.copies[key] = copy
             bind(copy.node, given)
+            _leave_out(copy, [name for name, there in zip_longest(function.input, call.input) if not there])
             self._write_constants(copy, {name: tensor.SerializeToString() for name, tensor in constants.items()})
             self._calls(GraphScope(self.ground, copy, 0, "function"), copy.node)
         return self.copies[key]

@@ -61,26 +61,25 @@ def test_a_value_computed_at_run_time_is_padded_with() -> None:
     assert_same(one("Pad", feeds, 13), feeds, 9, np.pad(X, EXPECTED, constant_values=7))
 
 
-def test_strings_are_padded_from_9_on_and_refused_below() -> None:
-    words = np.array(["a", "b"], object)
-    made = one("Pad", {"x": words}, 13, constants={"pads": int64s(1, 1), "value": np.array("z", object)})
-    (result,) = run(converted(made, 9), {"x": words})
-    assert list(result) == ["z", "a", "b", "z"]
-    with pytest.raises(reducelower.ConversionError, match="does not take string at opset 8"):
-        reducelower.convert_version(made, 8)
+@pytest.mark.parametrize("target", [12, 11, 10, 9, 8])
+@pytest.mark.parametrize(("mode", "first", "last"), [("constant", "-", "-"), ("edge", "a", "c")])
+def test_strings_are_padded_where_pad_takes_numbers_alone(mode: Any, first: str, last: str, target: int) -> None:
+    words = np.array(["a", "b", "c"], object)
+    made = one("Pad", {"x": words}, 13, constants={"p": int64s(1, 1), "v": np.array("-", object)}, mode=mode)
+    (result,) = run(converted(made, target), {"x": words})
+    assert result.tolist() == [first, "a", "b", "c", last]
 
 
-def test_complex_numbers_are_padded_from_9_on_and_refused_below() -> None:
+@pytest.mark.parametrize("target", [12, 9, 8])
+def test_complex_numbers_are_padded_where_pad_takes_none(target: int) -> None:
     made = one("Pad", {"x": X}, 13, constants={"p": PADS, "v": np.float32(1)})
     for tensor in (made.graph.input[0].type.tensor_type, made.graph.output[0].type.tensor_type):
         tensor.elem_type = TensorProto.COMPLEX64
     value = next(one for one in made.graph.initializer if one.name == "v")
     value.CopyFrom(numpy_helper.from_array(np.complex64(1 + 2j), "v"))
     feeds = {"x": (X + 1j * X).astype(np.complex64)}
-    (result,) = ReferenceEvaluator(converted(made, 9)).run(None, feeds)
+    (result,) = ReferenceEvaluator(converted(made, target)).run(None, feeds)
     np.testing.assert_array_equal(result, np.pad(feeds["x"], EXPECTED, constant_values=1 + 2j))
-    with pytest.raises(reducelower.ConversionError, match="does not take complex64 at opset 8"):
-        reducelower.convert_version(made, 8)
 
 
 def test_cropping_is_a_slice_where_pads_could_not() -> None:
@@ -159,11 +158,3 @@ def test_a_value_that_a_call_states_becomes_an_input_of_the_data_type() -> None:
     )
     data = floats(3).astype(np.float64)
     assert_same(model, {"x": data}, 21, np.pad(data, (1, 0), constant_values=0.5))
-
-
-@pytest.mark.parametrize("target", [12, 8])
-def test_complex_numbers_are_refused_where_no_attribute_holds_them(target: int) -> None:
-    data = np.array([1 + 2j, 3], np.complex64)
-    made = one("Pad", {"x": data}, 13, constants={"p": int64s(1, 1), "v": np.complex64(1 + 2j)})
-    with pytest.raises(reducelower.ConversionError, match="complex64"):
-        reducelower.convert_version(made, target)

@@ -75,3 +75,58 @@ def test_the_part_of_a_shape_that_an_attribute_bounds_is_what_each_call_says(ops
     checker.check_model(older, full_check=True)
     data = np.arange(6, dtype=np.float32).reshape(1, 2, 3)
     assert [found.shape for found in run(older, {"x": data})] == [(1, 2, 1, 3), (1, 2, 1, 1, 3)]
+
+
+@pytest.mark.parametrize("opset", [7, 9, 11, 13, 16, 20])
+@pytest.mark.parametrize("operator", ["ReduceMax", "ReduceL1", "ReduceMean"])
+def test_axes_that_a_call_leaves_out_are_all(operator: str, opset: int) -> None:
+    """The call hands on what it is called without, through another function and a branch."""
+    model = parser.parse_model(
+        f"""<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
+        g (float[2,3,4] x, bool b) => (float[1,1,1] y, float[2,1,4] z) <int64[1] k = {{1}}> {{
+            y = local.G (x, "", b) z = local.G (x, k, b)
+        }}
+        <domain: "local", opset_import: ["" : 18]>
+        F (x, axes) => (y) {{ y = {operator} (x, axes) }}
+        <domain: "local", opset_import: ["" : 18, "local" : 1]>
+        G (x, axes, b) => (y) {{
+            y = If (b) <then_branch = t () => (o) {{ o = local.F (x, axes) }},
+                        else_branch = e () => (p) {{ q = local.F (x, axes) p = Neg (q) }}>
+        }}"""
+    )
+    made = reducelower.convert_version(model, opset)
+    checker.check_model(made, full_check=True)
+    data = np.linspace(-2, 3, 24, dtype=np.float32).reshape(2, 3, 4)
+    reduce = {"ReduceMax": np.max, "ReduceL1": lambda x, **axes: np.abs(x).sum(**axes), "ReduceMean": np.mean}[operator]
+    found = run(made, {"x": data, "b": np.array(False)})
+    np.testing.assert_allclose(found[0], -reduce(data, axis=(0, 1, 2), keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(found[1], -reduce(data, axis=(1,), keepdims=True), rtol=1e-6)
+
+
+@pytest.mark.parametrize("opset", [16, 17])
+def test_what_needs_no_call_to_be_rewritten_is_copied_where_a_call_leaves_out_an_input(opset: int) -> None:
+    """ReduceMax of computed axes reads them by other operators than the reduction, which take no input for none."""
+    model = parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
+        g (float[2,3] x, int64[n] k) => (float[1,1] y, float[a,b] z) { y = local.F (x) z = local.F (x, k) }
+        <domain: "local", opset_import: ["" : 18]>
+        F (x, axes) => (y) { y = ReduceMax (x, axes) }"""
+    )
+    older = reducelower.convert_version(model, opset)
+    checker.check_model(older, full_check=True)
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = run(older, {"x": data, "k": np.array([0], np.int64)})
+    np.testing.assert_array_equal(found[0], [[5]])
+    np.testing.assert_array_equal(found[1], [[3, 4, 5]])
+
+
+def test_functions_that_nothing_rewrites_stay_where_a_call_leaves_out_an_input() -> None:
+    model = parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 13, "local" : 1]>
+        g (float[2,3] x) => (float[2,3] y) { y = local.F (x) }
+        <domain: "local", opset_import: ["" : 13]>
+        F (x, low) => (y) { y = Clip (x, low) }"""
+    )
+    newer = reducelower.convert_version(model, 18)
+    assert [function.name for function in newer.functions] == ["F"]
+    assert newer.functions[0].node == model.functions[0].node

@@ -3,7 +3,7 @@
 Where the older Pad lacks an element type or takes pads only as an attribute, each axis is gathered instead: its places
 are numbered from before the first to behind the last, and the mode says which element stands for one outside.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Pad.html (1, 2, 11, 18, 19),
+Sources: https://onnx.ai/onnx/operators/onnx__Pad.html (1, 2, 11, 13, 18, 19),
 https://onnx.ai/onnx/operators/onnx__CenterCropPad.html (18).
 """
 
@@ -210,6 +210,13 @@ def _wrapped(body: Writer, place: str, size: str) -> str:
 _COMPUTED_PLACES: Mapping[str, Callable[[Writer, str, str], str]] = {
     "constant": _or_last, "edge": _clamped, "reflect": _folded,
 }  # fmt: skip
+
+
+@lowers("Pad", 13)
+def _lower_types(node: NodeProto, scope: Scope) -> Outcome:
+    """Pad takes numbers alone; what no number stands for is gathered."""
+    is_odd = scope.element_type(node.input[0]) in (TensorProto.STRING, TensorProto.COMPLEX64, TensorProto.COMPLEX128)
+    return _gathered(node, scope) if is_odd else None
 
 
 @lowers("Pad", 11)
