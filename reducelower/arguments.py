@@ -89,6 +89,31 @@ def _model(name: str, value: Any) -> None:
     raise TypeError(f"{name} must be an onnx.ModelProto, not {said(value)}{hint}")
 
 
+def _file_or_model(name: str, value: Any) -> None:
+    if not isinstance(value, str | os.PathLike):
+        hint = "; pass onnx.load_model_from_string(...) of them" if isinstance(value, bytes) else ""
+        from onnx import ModelProto
+
+        if not isinstance(value, ModelProto):
+            raise TypeError(f"{name} must be an onnx.ModelProto or the path of one, not {said(value)}{hint}")
+
+
+def _expected(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable)):
+        raise TypeError(f"{name} must be the outputs in graph order, such as [array], not {said(value)}")
+
+
+def _seed(name: str, value: Any) -> None:
+    integer(name, value, 0)
+    if value < 0:
+        raise ValueError(f"{name} must not be negative, and it is {value}")
+
+
+def _provider(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be the name of an execution provider such as 'cuda', not {said(value)}")
+
+
 def _serialized(name: str, value: Any) -> None:
     if not isinstance(value, bytes):
         hint = "bytes(...) of it" if isinstance(value, bytearray | memoryview) else "path.read_bytes()"
@@ -211,6 +236,11 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "runtimes": _runtimes,
     "tolerances": _tolerances,
     "budget": _budget,
+    "before": _file_or_model,
+    "after": _file_or_model,
+    "expected": _expected,
+    "seed": _seed,
+    "provider": _provider,
 }
 
 

@@ -126,6 +126,32 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         r"^model must be an onnx.ModelProto, not None$",
     ),
+    "bytes to verify": (
+        lambda: reducelower.verify(MODEL, MODEL.SerializeToString()),  # type: ignore[arg-type]
+        TypeError,
+        r"^after must be an onnx.ModelProto or the path of one, not .* pass onnx.load_model_from_string",
+    ),
+    "nothing to verify": (
+        lambda: reducelower.verify(None, MODEL),  # type: ignore[arg-type]
+        TypeError,
+        r"^before must be an onnx.ModelProto or the path of one, not None$",
+    ),
+    "one number for the outputs": (
+        lambda: reducelower.verify(MODEL, MODEL, expected=5),  # type: ignore[arg-type]
+        TypeError,
+        r"^expected must be the outputs in graph order",
+    ),
+    "a string for a seed": (
+        lambda: reducelower.verify(MODEL, MODEL, seed="x"),  # type: ignore[arg-type]
+        TypeError,
+        r"^seed must be an int such as 0, not str 'x'$",
+    ),
+    "a negative seed": (lambda: reducelower.verify(MODEL, MODEL, seed=-1), ValueError, r"^seed must not be negative"),
+    "a number for a provider": (
+        lambda: reducelower.verify(MODEL, MODEL, provider=5),  # type: ignore[arg-type]
+        TypeError,
+        r"^provider must be the name of an execution provider",
+    ),
     "a budget that is no number": (
         lambda: reducelower.verify(MODEL, MODEL, budget=float("nan")),
         ValueError,

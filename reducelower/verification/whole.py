@@ -103,8 +103,9 @@ def verify(
         >>> found.equivalent
         True
     """
-    check_arguments(inputs=inputs, dims=dims, runtimes=runtimes, tolerances=tolerances)
-    check_arguments(budget=budget, base_dir=base_dir, plan=plan)
+    check_arguments(before=before, after=after, inputs=inputs, expected=expected, seed=seed, dims=dims)
+    check_arguments(runtimes=runtimes, tolerances=tolerances, budget=budget, plan=plan, base_dir=base_dir)
+    check_arguments(provider=provider)
     source, result = Source.of(before, base_dir).light(), Source.of(after, base_dir).light()
     if "onnxruntime" in runtimes:
         require_onnxruntime()
