@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from onnx import ModelProto
+from onnx import ModelProto, OperatorSetIdProto
 
 from reducelower.errors import Refusal
 from reducelower.legalization.checking import contradicts_inference
@@ -53,23 +53,12 @@ def run(
     The plan lists sites only where a report is wanted: on a large model listing them takes longer than the rest.
     """
     model = draft.model
-    imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
-    versions_imported = [entry.version for entry in imports]
-    domains = {node.domain for node in all_nodes(source.bare)} if not imports else set()
-    if domains and domains.isdisjoint(DEFAULT_DOMAINS):
-        # Its nodes are for any opset version, and it says so of the target's.
-        versions_imported = [target.opset or latest_opset()]
-        imports = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
-    opset, problem = _source_opset(versions_imported)
-    if not problem and not _holds_graph(source):
-        problem = Refusal("graph", "", "", "the model holds no graph", "export it again")
-    goal = _goal(target, opset)
     old_ir = model.ir_version
-    if not problem and model.functions and (wrong := what_is_wrong_with_calls(source.bare)):
-        problem = Refusal("graph", "", "", wrong, "inline the functions first")
-    problem = problem or _left_behind(model, opset, goal) or declared_wrongly(source.bare, settings)
+    imports, versions_imported = _imports(model, source, target)
+    opset, problem = _source_opset(versions_imported)
+    goal = _goal(target, opset)
     plan = Plan(opset, goal, ir_version=(old_ir, old_ir))
-    if problem:
+    if problem := problem or _wrong_beforehand(model, source, opset, goal, settings):
         return replace(plan, refusals=(problem,))
     assert goal.opset is not None
     sole_type = partial(sole_element_type, model.graph, draft.census, opset)
@@ -116,6 +105,28 @@ def run(
     return replace(
         plan, sites=tuple(sites), carried=legalizer.nodes - len(sites), ir_version=ir_version, unmended=unmended
     )
+
+
+def _imports(model: ModelProto, source: Document, target: Target) -> tuple[list[OperatorSetIdProto], list[int]]:
+    """The imports of the default domain that are to become the target's, and the opset versions of the source."""
+    imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
+    domains = {node.domain for node in all_nodes(source.bare)} if not imports else set()
+    if not domains or not domains.isdisjoint(DEFAULT_DOMAINS):
+        return imports, [entry.version for entry in imports]
+    # Its nodes are for any opset version, and it says so of the target's.
+    added = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
+    return added, [target.opset or latest_opset()]
+
+
+def _wrong_beforehand(
+    model: ModelProto, source: Document, opset: int, goal: Target, settings: Settings
+) -> Refusal | None:
+    """What of the model as a whole, or of what is said about it, cannot be made legal."""
+    if not _holds_graph(source):
+        return Refusal("graph", "", "", "the model holds no graph", "export it again")
+    if model.functions and (wrong := what_is_wrong_with_calls(source.bare)):
+        return Refusal("graph", "", "", wrong, "inline the functions first")
+    return _left_behind(model, opset, goal) or declared_wrongly(source.bare, settings)
 
 
 def _holds_graph(source: Document) -> bool:
