@@ -178,23 +178,7 @@ class _Aligner:
         producers = {name: (at, node) for at, node in enumerate(left.holder.node) for name in node.output if name}
         claims: dict[object, Claim] = {}
         for at, node in enumerate(right.holder.node):
-            numbers = self._table.outputs(node, level.right_numbers, right.opsets, self._functions[1])
-            differing: list[tuple[str, str]] = []
-            for name, number in zip(node.output, numbers, strict=True):
-                if not name:
-                    continue
-                level.right_numbers[name] = number
-                counterpart = guesses.get(name)
-                if counterpart is None or counterpart not in level.left_numbers:
-                    continue
-                if level.left_numbers[counterpart] != number or _is_tried(
-                    sites.get(counterpart), left.producer(counterpart), node
-                ):
-                    differing.append((counterpart, name))
-                elif counterpart in sites:
-                    self._found.settled.append(sites[counterpart])
-                elif not _is_constant(node):
-                    self._found.shared += level.path == "graph"
+            differing = self._differing(level, node, guesses, sites)
             if not differing:
                 continue
             source = producers.get(differing[0][0])
@@ -214,6 +198,32 @@ class _Aligner:
                 continue  # a value that nothing computes; no runtime takes that model
             if level.left_numbers[counterpart] != level.right_numbers[name]:
                 self._found.claims.append(Claim(level, [(counterpart, name)], is_output=True))
+
+    def _differing(
+        self, level: Level, node: NodeProto, guesses: Mapping[str, str], sites: Mapping[str, Site]
+    ) -> list[tuple[str, str]]:
+        """Number what a node of the second model yields.
+
+        Returns:
+            What is computed otherwise than its counterpart in the first model: the names there and here.
+        """
+        differing: list[tuple[str, str]] = []
+        numbers = self._table.outputs(node, level.right_numbers, level.right.opsets, self._functions[1])
+        for name, number in zip(node.output, numbers, strict=True):
+            if not name:
+                continue
+            level.right_numbers[name] = number
+            counterpart = guesses.get(name)
+            if counterpart is None or counterpart not in level.left_numbers:
+                continue
+            is_same = level.left_numbers[counterpart] == number
+            if not is_same or _is_tried(sites.get(counterpart), level.left.producer(counterpart), node):
+                differing.append((counterpart, name))
+            elif counterpart in sites:
+                self._found.settled.append(sites[counterpart])
+            elif not _is_constant(node):
+                self._found.shared += level.path == "graph"
+        return differing
 
     def _sites_of(self, level: Level) -> dict[str, Site]:
         """The sites of a plan here, by the names of their outputs, which a conversion keeps."""

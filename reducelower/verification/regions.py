@@ -82,8 +82,8 @@ def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: boo
     results = {level.left_numbers.get(left, -1) for left in lefts}
     results |= {level.right_numbers.get(right, -1) for right in rights}
     opened |= results - {-1}
-    left = _cone(level, level.left, level.left_numbers, lefts, opened, fixed)
-    right = _cone(level, level.right, level.right_numbers, rights, opened, fixed)
+    left = _Walk(level, level.left, level.left_numbers, opened, fixed).back_from(lefts)
+    right = _Walk(level, level.right, level.right_numbers, opened, fixed).back_from(rights)
     related = _related(level, left, right) - opened
     if related:
         return cut_region(claim, opened | related, fixed=fixed)
@@ -139,61 +139,85 @@ def _stand_in(claim: Claim, nodes: Sequence[NodeProto]) -> Site:
     return Site(claim.level.path, node.name or f"{node.op_type}#{at}", node.op_type, "", at, 0, len(nodes))
 
 
-def _cone(
-    level: Level, place: Place, numbers: Numbers, targets: Sequence[str], opened: frozenset[int], fixed: bool
-) -> _Cone:
-    """Walk back from the targets to values that both sides share, or that come from outside."""
-    shared, visible = level.shared, level.visible
-    cone = _Cone()
-    chosen: dict[int, NodeProto] = {}
-    seen: set[str] = set()
-    pending = list(targets)
-    own = set(targets)
-    size = 0
-    while pending:
-        name = pending.pop()
-        if not name or name in seen:
-            continue
-        seen.add(name)
-        at = place.positions.get(name)
-        number = numbers.get(name, -1)
-        is_shared = number in shared and number not in opened and name not in own
-        is_shared = is_shared and not (fixed and place.is_fixed(name))
-        # What both sides have may be any value: random ones do as well as weights. An initializer has no producer.
-        is_weight = number in visible and name not in own and not fixed
-        value = _known(place, name)
-        if value is None and fixed and (place.is_fixed(name) or name not in own):  # sizes of what is declared, too
-            value = place.evaluated(name)
-        if value is not None:
-            if isinstance(value, np.ndarray) and not (is_weight and value.size > _most_held(value)):
-                size += value.nbytes
-                if size > _MOST_BYTES:
-                    raise CannotRunError("its weights are too large for a small model")
-                cone.constants[name] = value
-            elif isinstance(value, TensorProto) and not is_weight:
-                raise CannotRunError(f"the weight {name!r} is in another file")
+class _Walk:
+    """The way back from the targets of one side to values that both sides share, or that come from outside."""
+
+    def __init__(self, level: Level, place: Place, numbers: Numbers, opened: frozenset[int], fixed: bool) -> None:
+        self._level = level
+        self._place = place
+        self._numbers = numbers
+        self._opened = opened
+        self._fixed = fixed
+        self._seen: set[str] = set()
+        self._own: frozenset[str] = frozenset()
+        self._chosen: dict[int, NodeProto] = {}
+        self._size = 0
+        self._cone = _Cone()
+
+    def back_from(self, targets: Sequence[str]) -> _Cone:
+        """All that computes the targets.
+
+        Raises:
+            CannotRunError: it is too much for a small model.
+        """
+        self._own = frozenset(targets)
+        pending = list(targets)
+        while pending:
+            name = pending.pop()
+            if not name or name in self._seen:
+                continue
+            self._seen.add(name)
+            at = self._place.positions.get(name)
+            value = self._value(name)
+            if value is not None:
+                self._take_value(name, value)
+            elif at is None or self._is_shared(name):
+                self._cone.inputs[name] = self._numbers.get(name, -1)
             else:
-                cone.inputs[name] = number
-            continue
-        if at is None or is_shared:
-            cone.inputs[name] = number
-            continue
-        node = place.holder.node[at]
-        if at not in chosen:
-            if len(chosen) >= _MOST_NODES:
+                pending += self._take_node(at)
+        self._cone.nodes = [self._chosen[at] for at in sorted(self._chosen)]
+        return self._cone
+
+    def _is_shared(self, name: str) -> bool:
+        number = self._numbers.get(name, -1)
+        if number not in self._level.shared or number in self._opened or name in self._own:
+            return False
+        return not (self._fixed and self._place.is_fixed(name))
+
+    def _value(self, name: str) -> Array | TensorProto | None:
+        value = _known(self._place, name)
+        if value is None and self._fixed and (self._place.is_fixed(name) or name not in self._own):
+            return self._place.evaluated(name)  # sizes of what is declared, too
+        return value
+
+    def _take_value(self, name: str, value: Array | TensorProto) -> None:
+        number = self._numbers.get(name, -1)
+        # What both sides have may be any value: random ones do as well as weights. An initializer has no producer.
+        is_weight = number in self._level.visible and name not in self._own and not self._fixed
+        if isinstance(value, np.ndarray) and not (is_weight and value.size > _most_held(value)):
+            self._size += value.nbytes
+            if self._size > _MOST_BYTES:
+                raise CannotRunError("its weights are too large for a small model")
+            self._cone.constants[name] = value
+        elif isinstance(value, TensorProto) and not is_weight:
+            raise CannotRunError(f"the weight {name!r} is in another file")
+        else:
+            self._cone.inputs[name] = number
+
+    def _take_node(self, at: int) -> list[str]:
+        """Take in a node; returns what it reads."""
+        node = self._place.holder.node[at]
+        if at not in self._chosen:
+            if len(self._chosen) >= _MOST_NODES:
                 raise CannotRunError(f"it has more than {_MOST_NODES} nodes")
-            chosen[at] = node
-        operands = list(node.input)
-        for position, given in enumerate(operands):
-            # Axes, shapes and sizes are worth evaluating: the other side may have them as attributes.
-            if position and given and given not in seen and _reads_axes(node):
-                found = place.evaluated(given)
-                if found is not None and found.size <= SMALL_CONSTANT:
-                    seen.add(given)
-                    cone.constants[given] = found
-        pending += read_by(node)
-    cone.nodes = [chosen[at] for at in sorted(chosen)]
-    return cone
+            self._chosen[at] = node
+        # Axes, shapes and sizes are worth evaluating: the other side may have them as attributes.
+        for given in node.input[1:] if _reads_axes(node) else ():
+            found = self._place.evaluated(given) if given and given not in self._seen else None
+            if found is not None and found.size <= SMALL_CONSTANT:
+                self._seen.add(given)
+                self._cone.constants[given] = found
+        return list(read_by(node))
 
 
 def _most_held(value: Array) -> int:
