@@ -99,8 +99,7 @@ class Occurring:
 
     def note_constant(self, node: NodeProto) -> None:
         """Take in what a Constant node yields."""
-        sparse = (attribute.sparse_tensor.values.data_type for attribute in node.attribute)
-        if found := element_type_of_constant(node) or next(sparse, 0):
+        if found := element_type_of_constant(node):
             self._types.add(f"tensor({element_type_name(found)})")
 
     def note_scopes(self, scopes: Iterable[GraphScope]) -> None:

@@ -59,6 +59,8 @@ def element_type_of_constant(node: NodeProto) -> int:
     for attribute in node.attribute:
         if attribute.name == "value":
             return attribute.t.data_type
+        if attribute.name == "sparse_value":
+            return attribute.sparse_tensor.values.data_type
         if attribute.name in _OF_CONSTANT:
             return _OF_CONSTANT[attribute.name]
     return 0

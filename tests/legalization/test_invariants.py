@@ -331,6 +331,24 @@ def test_ir_version_3_gets_no_initializer_that_is_no_input() -> None:
     assert [node.op_type for node in kept.graph.node] == ["Constant", "ReduceMax"]
 
 
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+def test_constants_of_a_type_that_no_sum_takes_are_cast(is_sparse: bool) -> None:
+    values = numpy_helper.from_array(np.array([3, 4], np.int16))
+    places = numpy_helper.from_array(np.array([0, 2]))
+    given = {"sparse_value": helper.make_sparse_tensor(values, places, [3])} if is_sparse else {"value": values}
+    shape = [3 if is_sparse else 2]
+    nodes = [
+        helper.make_node("Constant", [], ["k"], **given),
+        helper.make_node("Add", ["k", "k"], ["twice"]),  # of int16 since opset 14
+        helper.make_node("Cast", ["twice"], ["wide"], to=TensorProto.FLOAT),
+        helper.make_node("Add", ["x", "wide"], ["y"]),
+    ]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=7)
+    checker.check_model(reducelower.convert_version(model, 13), full_check=True)
+
+
 @pytest.mark.parametrize("domain", ["", "ai.onnx"])
 def test_both_spellings_of_the_default_domain_are_understood(domain: str) -> None:
     model = Case("ReduceMax", 18, "one").model()
