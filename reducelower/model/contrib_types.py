@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from onnx import TensorProto
 
-from reducelower.model.ranks import RankOf, product
+from reducelower.model.ranks import Inputs, RankOf, product
 
 __all__ = ["CONTRIB", "UNLISTED", "Output"]
 
@@ -44,6 +44,10 @@ class Output:
     rank: RankOf | None = None
 
 
+def _with_one_more(inputs: Inputs) -> int:
+    return inputs.rank(0) + 1
+
+
 _SAME = (Output(0, rank=_like(0)),)
 _FLOAT = Output(element_type=TensorProto.FLOAT)
 _NORMALIZED = (Output(0, rank=_like(0)), _FLOAT, _FLOAT, Output(0, rank=_like(0)))
@@ -57,6 +61,7 @@ CONTRIB: Mapping[str, tuple[Output, ...]] = {
             "FusedConv", "Gelu", "GroupNorm", "Inverse", "MatMulBnb4", "MatMulFpQ4", "MatMulNBits", "MoE", "NhwcConv",
             "NhwcFusedConv", "NhwcMaxPool", "Pad", "QLinearAveragePool", "QLinearGlobalAveragePool",
             "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QMoE", "QuickGelu", "RotaryEmbedding", "Trilu",
+            "ComplexMul", "ComplexMulConj", "MaxpoolWithMask",
         ),
         _SAME,
     ),
@@ -86,6 +91,15 @@ CONTRIB: Mapping[str, tuple[Output, ...]] = {
     "DequantizeLinear": (Output(1, rank=_like(0)),),
     "GatherBlockQuantized": (Output(2, rank=lambda inputs: inputs.rank(0) + inputs.rank(1) - 1),),
     "CDist": (Output(0, rank=_fixed(2)),),
+    "Tokenizer": (Output(element_type=TensorProto.STRING, rank=_with_one_more),),
+    "ExpandDims": (Output(0, rank=_with_one_more),),
+    "Rfft": (Output(0, rank=_with_one_more),),
+    "Irfft": (Output(0, rank=lambda inputs: inputs.rank(0) - 1),),
+    "CropAndResize": (Output(0, rank=_fixed(4)),),
+    "GatherND": (Output(0),),
+    "NGramRepeatBlock": (Output(1, rank=_fixed(2)),),
+    "BeamSearch": (Output(element_type=TensorProto.INT32, rank=_fixed(3)),),
+    **dict.fromkeys(("GreedySearch", "Sampling"), (Output(element_type=TensorProto.INT32, rank=_fixed(2)),)),
 }  # fmt: skip
 """Operators of com.microsoft."""
 

@@ -21,7 +21,7 @@ from onnx import (
 )
 
 from reducelower.model import onnx_inference
-from reducelower.model.calls import attributes_of_call, bind, called_function
+from reducelower.model.calls import FunctionId, attributes_of_call, bind, called_function
 from reducelower.model.declared import declare
 from reducelower.model.element_types import only_element_type
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
@@ -217,20 +217,18 @@ class Inference:
 
     def _collect_functions(self, model: ModelProto) -> None:
         assert self._types is not None
-        calls: dict[tuple[str, str, str], list[list[TypeProto | None]]] = {}
-        positions = {
-            (function.domain, function.name, function.overload): number
-            for number, function in enumerate(model.functions)
-        }
-        if not positions:
+        calls: dict[FunctionId, list[list[TypeProto | None]]] = {}
+        functions = _functions_of(model)
+        if not functions:
             return
+        positions = {_id_of(function): number for number, function in enumerate(model.functions)}
         _note_calls(model.graph, {}, calls, positions.keys())
         # Callers come before what they call, so that every call of a function is known when its body is inferred.
         for number in _callers_first(model.functions, positions):
             function = model.functions[number]
-            inputs = _agreed(calls.get((function.domain, function.name, function.overload), []))
+            inputs = _agreed(calls.get(_id_of(function), []))
             types = {name: found for name, found in zip(function.input, inputs, strict=False) if found is not None}
-            body = infer_function(function, types, model)
+            body = infer_function(function, types, functions, model.ir_version)
             self._collect(body, function_key(number))
             self._types[function_key(number)].update(types)
             _note_calls(body, types, calls, positions.keys())
@@ -244,8 +242,8 @@ def function_key(number: int) -> GraphKey:
 def _note_calls(
     graph: GraphProto,
     around: Mapping[str, TypeProto],
-    calls: dict[tuple[str, str, str], list[list[TypeProto | None]]],
-    functions: Collection[tuple[str, str, str]],
+    calls: dict[FunctionId, list[list[TypeProto | None]]],
+    functions: Collection[FunctionId],
 ) -> None:
     """Note the types that every call in a graph, and the graphs inside it, hands to its function."""
     types = {**around, **{value.name: value.type for value in (*graph.value_info, *graph.output, *graph.input)}}
@@ -286,7 +284,7 @@ def _common(given: list[TypeProto | None]) -> TypeProto | None:
     return common
 
 
-def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[tuple[str, str, str], int]) -> list[int]:
+def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[FunctionId, int]) -> list[int]:
     """Positions of functions so that each stands before those it calls."""
     order: list[int] = []
     seen: set[int] = set()
@@ -305,19 +303,52 @@ def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[tuple[
     return order[::-1]
 
 
-def infer_function(function: FunctionProto, types: Mapping[str, TypeProto], model: ModelProto) -> GraphProto:
+def _id_of(function: FunctionProto) -> FunctionId:
+    return function.domain, function.name, function.overload
+
+
+def _functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
+    return {_id_of(function): function for function in model.functions}
+
+
+def _reached(
+    nodes: Iterable[NodeProto], functions: Mapping[FunctionId, FunctionProto]
+) -> dict[FunctionId, FunctionProto]:
+    """The functions that nodes call, and those that these call: few of the thousands that a model may have."""
+    found: dict[FunctionId, FunctionProto] = {}
+    pending = [nodes]
+    while pending:
+        for called in map(called_function, walk(pending.pop())):
+            if called in functions and called not in found:
+                found[called] = functions[called]
+                pending.append(found[called].node)
+    return found
+
+
+def infer_function(
+    function: FunctionProto,
+    types: Mapping[str, TypeProto],
+    functions: Mapping[FunctionId, FunctionProto],
+    ir_version: int,
+) -> GraphProto:
     """The body of a function as a graph with the types of what it computes, from the types of its inputs.
 
     Where nodes refer to attributes of the function, shapes depend on the call; only element types are kept then.
+
+    Args:
+        function: what is called.
+        types: those of its inputs, by name, as far as they are known.
+        functions: those of the model, which it may call.
+        ir_version: that of the model.
     """
     graph = GraphProto(name=function.name)
     graph.node.extend(function.node)
     for name in function.input:
         if name in types:
             graph.input.add(name=name).type.CopyFrom(types[name])
-    body = ModelProto(ir_version=model.ir_version, graph=graph)
+    body = ModelProto(ir_version=ir_version, graph=graph)
     body.opset_import.extend(function.opset_import)
-    body.functions.extend(model.functions)
+    body.functions.extend(_reached(function.node, functions).values())
     try:
         inferred = infer(body).graph
     except Exception:
@@ -361,7 +392,7 @@ def _complete(model: ModelProto, *, is_inferred: bool, lenient: bool = True) -> 
     """Find what onnx's inference left open; where a stated type is in the way, it raises, or drops all of them."""
     from reducelower.model.infer_ranks import complete
 
-    of_call = partial(_types_of_call, model)
+    of_call = partial(_types_of_call, _functions_of(model), model.ir_version)
     try:
         complete(model, of_call, is_inferred=is_inferred, objects=True)
     except shape_inference.InferenceError:
@@ -373,15 +404,16 @@ def _complete(model: ModelProto, *, is_inferred: bool, lenient: bool = True) -> 
         complete(model, of_call, is_inferred=is_inferred)
 
 
-def _types_of_call(model: ModelProto, call: NodeProto, given: list[TypeProto | None]) -> list[TypeProto | None]:
+def _types_of_call(
+    functions: Mapping[FunctionId, FunctionProto], ir_version: int, call: NodeProto, given: list[TypeProto | None]
+) -> list[TypeProto | None]:
     """The types of what a call of a model-local function yields, from the types of what it is handed."""
-    called = called_function(call)
-    function = next(entry for entry in model.functions if (entry.domain, entry.name, entry.overload) == called)
+    function = functions[called_function(call)]
     bound = FunctionProto()
     bound.CopyFrom(function)
     bind(bound.node, attributes_of_call(function, call))
     types = {name: found for name, found in zip(function.input, given, strict=False) if found is not None}
-    body = infer_function(bound, types, model)
+    body = infer_function(bound, types, functions, ir_version)
     types.update((value.name, without_made_up_symbols(value.type)) for value in body.value_info)
     return [types.get(name) for name in function.output]
 
@@ -503,4 +535,4 @@ def infer_body(nodes: list[NodeProto], types: Mapping[str, TypeProto], opset: in
 def _infer_body(body: bytes, types: tuple[bytes, ...]) -> GraphProto:
     function = FunctionProto.FromString(body)
     given = dict(zip(function.input, map(TypeProto.FromString, types), strict=True))
-    return infer_function(function, given, ModelProto(ir_version=10))
+    return infer_function(function, given, {}, 10)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
+from onnx import parser
 
+import reducelower
 from reducelower.model.contrib_types import CONTRIB, UNLISTED, Output
 from reducelower.model.schemas import element_type_name
+from tests.adapters.models import run
 
 binding = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
 
@@ -51,3 +55,17 @@ def test_every_output_has_the_type_that_its_schema_says(domain: str, table: Mapp
         if number >= len(known[name].outputs) or not held(known[name], number, output)
     ]
     assert not wrong
+
+
+def test_words_that_a_tokenizer_yields_come_to_an_operator_that_takes_fewer_types() -> None:
+    """As the vectorizers of skl2onnx write it: Flatten of opset 21 takes more types than that of 11."""
+    model = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> g (string[2] x) => (string[2,n] y) {
+            w = com.microsoft.Tokenizer <mark: int = 0, mincharnum: int = 1, pad_value: string = "#",
+                                         separators: strings = [" "]> (x)
+            y = Flatten (w) }"""
+    )
+    older = reducelower.convert_version(model, 11)
+    assert [node.op_type for node in older.graph.node] == ["Tokenizer", "Flatten"]
+    (words,) = run(older, {"x": np.array(["the cat sat", "dog"], object)})
+    assert words.tolist() == [["the", "cat", "sat"], ["dog", "#", "#"]]
