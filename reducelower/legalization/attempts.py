@@ -129,9 +129,11 @@ def _attempt(
     plan = run(draft, source, target, settings, report=report, lenient=lenient)
     made, made_of = (draft, plan), source
     depending = _in_functions(plan) if plan.refusals else _changed_without_inputs(source, draft)
-    while depending:
+    copied: set[str] = set()
+    while not depending <= copied:  # copies may in their turn be called in several ways
         from reducelower.legalization.monomorphize import specialize
 
+        copied |= depending
         special = deepcopy(made_of.message)
         ground = ground_of(special, source.with_message(special), plan.target, settings)
         specialize(special, depending, ground)
