@@ -71,9 +71,10 @@ def test_the_end_of_a_slice_beyond_the_sizes_is_seen(end: int, other: int) -> No
     assert verify(model(SLICED.format(end)), model(SLICED.format(other))).verdict == "different"
 
 
-def test_the_end_of_a_slice_is_seen_beside_large_sizes() -> None:
+@pytest.mark.parametrize("end", [2000, 3000])  # beside two of the other free size, and beside one
+def test_the_end_of_a_slice_is_seen_beside_large_sizes(end: int) -> None:
     text = SLICED.replace("float[N, 4] x", "float[N, K, 768] x").replace("float[M, 4] y", "float[M, K, 768] y")
-    assert verify(model(text.format(2000)), model(text.format(2001))).verdict == "different"
+    assert verify(model(text.format(end)), model(text.format(end + 1))).verdict == "different"
 
 
 def test_the_same_end_beyond_the_sizes_is_the_same() -> None:
