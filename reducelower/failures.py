@@ -12,6 +12,7 @@ __all__ = [
     "FAULT",
     "INTERRUPTED",
     "REFUSED",
+    "TERMINATED",
     "SettingError",
     "describe",
     "trace_lines",
@@ -23,6 +24,7 @@ REFUSED = 1
 BAD_USAGE = 2
 FAULT = 3
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 class SettingError(ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -15,6 +15,7 @@ from reducelower.batch.conversion import convert_here, failed, refused
 from reducelower.batch.diagnosis import what_is_wrong
 from reducelower.batch.inputs import find_models, folder_of, plan_outputs
 from reducelower.batch.running import run_all
+from reducelower.batch.task import FORKS
 from reducelower.files import LoadedModel, read_model
 from reducelower.files.pending import sync_folder
 from reducelower.files.urls import is_url
@@ -29,27 +30,30 @@ if TYPE_CHECKING:
     from reducelower.report.details import Details
 
 __all__ = [
-    "CRASHED",
     "check_file",
     "check_files",
     "convert_file",
     "convert_files",
-    "converter",
+    "converting",
     "crashed",
     "with_names_on_disk",
 ]
 
-CRASHED = "its worker process ended without an error message; please report this together with the model"
 
+def converting(settings: Settings) -> dict[str, Any]:
+    """What `run_all` does with each of its tasks, and with one that killed its process.
 
-def converter(settings: Settings) -> Callable[[Task], Outcome]:
-    """What a worker does with each of its tasks; what this takes is imported at once, for workers that are forked."""
+    What this takes is imported at once, for processes that are forked.
+    """
     if settings.verify:
         import reducelower.verification  # noqa: F401
-    return partial(convert_file, settings=settings)
+    work = partial(convert_file, settings=settings)
+    return {"work": work, "again": partial(work, is_isolating=FORKS and settings.verify), "crashed": crashed}
 
 
-def convert_file(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
+def convert_file(
+    task: Task, settings: Settings, *, on_step: OnStep | None = None, is_isolating: bool = False
+) -> Outcome:
     """Convert one model; whatever goes wrong is in the outcome, and then there is no output.
 
     An output is on disk before it has its name; that its name is, too, is seen to by whoever runs many.
@@ -59,7 +63,13 @@ def convert_file(task: Task, settings: Settings, *, on_step: OnStep | None = Non
         settings: what holds for every model of the run.
         on_step: called with the step that begins, and while it goes on: with (done, total) distinct rewrites that were
             verified, or bytes of weights that were copied.
+        is_isolating: verify with onnxruntime in processes of its own, which it may end.
     """
+    if is_isolating:
+        from reducelower.verification.isolated import isolating
+
+        with isolating(True):
+            return convert_file(task, settings, on_step=on_step)
     start = time.monotonic()
     if is_url(task.source) or is_url(task.output):
         from reducelower.batch.staging import convert_staged as convert
@@ -106,8 +116,8 @@ def convert_files(
     tasks = plan_outputs(
         found, output=None, output_dir=folder, in_place=False, resume=resume, external_data=told.external_data
     )
-    work = converter(told)
-    return with_names_on_disk(run_all(work, tasks, jobs, crashed, executor=executor), tasks)
+    outcomes = run_all(jobs=tasks, processes=jobs, executor=executor, **converting(told))
+    return with_names_on_disk(outcomes, tasks)
 
 
 def check_files(
@@ -141,7 +151,7 @@ def _sync_folders(tasks: Iterable[Task]) -> None:
         sync_folder(folder)
 
 
-def crashed(job: Task | str, why: str = CRASHED) -> Outcome:
+def crashed(job: Task | str, why: str) -> Outcome:
     """The outcome of a model, to be converted or checked, that took its process down."""
     source = job if isinstance(job, str) else job.source
     return Outcome(source, "failed", problems=(f"{source}: {why}",))

@@ -18,12 +18,15 @@ Result = TypeVar("Result")
 
 
 def run_all(
-    work: Callable[[Job], Result],
+    work: Callable[..., Result],
     jobs: Sequence[Job],
     processes: int,
-    crashed: Callable[..., Result],
+    crashed: Callable[[Job, str], Result],
     *,
+    again: Callable[..., Result] | None = None,
     executor: Executor | None = None,
+    is_apart: bool = False,
+    on_step: Callable[..., None] | None = None,
 ) -> Iterator[Result]:
     """Yield the result of every job, in the order of the jobs.
 
@@ -32,21 +35,24 @@ def run_all(
             the jobs, where they go to an executor, or processes are spawned rather than forked.
         jobs: what to do it with.
         processes: how many processes may work; each pays its start-up once.
-        crashed: the result for a job that killed its process; called with the job, and with a sentence where an
-            executor says what happened.
+        crashed: the result for a job that killed its process; called with the job and with what happened.
+        again: what to do once more with a job that killed its process; the same where None.
         executor: where to run them instead of in processes of our own; it is not shut down.
+        is_apart: whether a single process is none of ours but one of its own, too, so that this one lives on.
+        on_step: passed on to the work, but not to an executor.
     """
     if executor is not None:
         return _elsewhere(executor, work, jobs, crashed)
-    if min(processes, len(jobs)) <= 1:
-        return (work(job) for job in jobs)
+    in_memory = is_apart and any("memory://" in str(job) for job in jobs)  # a file of one process
+    if (in_memory or not is_apart) and min(processes, len(jobs)) <= 1:
+        return (work(job) if on_step is None else work(job, on_step=on_step) for job in jobs)
     from reducelower.batch.processes import run_in_processes
 
-    return run_in_processes(work, jobs, processes, crashed)
+    return run_in_processes(work, jobs, processes, crashed, again=again, on_step=on_step)
 
 
 def _elsewhere(
-    executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[..., Result]
+    executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[[Job, str], Result]
 ) -> Iterator[Result]:
     """The results in order; a job that the executor itself gives up on is one that crashed."""
     futures: list[Future[Result]] = []

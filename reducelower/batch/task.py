@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["OnStep", "Step", "Task"]
+__all__ = ["FORKS", "OnStep", "Step", "Task"]
+
+FORKS = sys.platform == "linux"
+"""Whether processes are forked, which have onnx imported already; elsewhere than on Linux that is not safe."""
 
 Step = Literal["read", "rewrite", "check", "verify", "write"]
 """What is done with a model, in this order."""

@@ -90,7 +90,7 @@ def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int
 def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, Any]) -> int:
     """Check every model that the command line names, report, and return the exit status."""
     from reducelower.batch.inputs import find_models
-    from reducelower.batch.many import check_file
+    from reducelower.batch.many import check_file, crashed
     from reducelower.cli.conversion import outcomes_of
     from reducelower.cli.reports import check_report_paths, write_reports
 
@@ -100,7 +100,8 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
         models, settings = anchored(models), anchored_settings(settings)
     paths = [model.path for model in find_models(models, exclude=options["exclude"])]
     check_report_paths(options["reports"], paths)
-    checked = list(outcomes_of(partial(check_file, settings=settings), paths, options))
+    work = partial(check_file, settings=settings)
+    checked = list(outcomes_of(paths, options, work=work, crashed=crashed))
     if options["form"] == "text":
         for problem in (problem for found in checked for problem in found.problems):
             console.problem(problem)

@@ -21,13 +21,15 @@ from reducelower.cli.options import (
 )
 from reducelower.cli.text import paragraph
 from reducelower.cli.types import FILE, Integer
+from reducelower.failures import describe, trace_lines, wants_trace
 from reducelower.options import Settings, Target
-from reducelower.outcome import Outcome, Verdict
+from reducelower.outcome import Outcome, Verdict, stopped
 from reducelower.report.writing import Command as ReportedCommand
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from reducelower.batch.task import OnStep
     from reducelower.difference import Change, Difference
     from reducelower.files import LoadedModel
     from reducelower.verification import RuntimeComparison, Verification
@@ -74,16 +76,65 @@ def verify(before: str, after: str | None, **options: Any) -> int:
 
 
 def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any]) -> int:
-    """Compare models of this machine, which the user knows by other names, report, and return the exit status."""
-    from reducelower.batch.input_values import read_data_sets
-    from reducelower.batch.verifying import require_runtimes, verify_models
+    """Compare models of this machine, which the user knows by other names, report, and return the exit status.
+
+    That is done in another process where it can be, which onnxruntime may end.
+    """
+    from reducelower.batch.many import crashed
+    from reducelower.batch.running import run_all
+    from reducelower.batch.task import FORKS
+    from reducelower.batch.verifying import require_runtimes
     from reducelower.cli.progress import steps
     from reducelower.cli.reports import check_report_paths
-    from reducelower.files import read_model
 
     check_report_paths(options["reports"], names)
     settings = settings_of(Target(), options)
     require_runtimes(settings)
+    work = partial(_compared, names, settings=settings, options=options)
+    again = partial(work, is_isolating=FORKS)
+    with steps(quiet=options["quiet"]) as on_step:
+        (outcome,) = run_all(
+            work, [paths], 1, lambda _, why: crashed(names[0], why), again=again, is_apart=FORKS, on_step=on_step
+        )
+    for problem in outcome.problems:
+        console.problem(problem)
+    if outcome.problems:
+        return outcome.status
+    found = [outcome.verification] if outcome.verification else outcome.comparisons
+    return _tell("verify", outcome, [shown(str(item)) for item in found], options)
+
+
+def _compared(
+    names: Sequence[str],
+    paths: Sequence[str],
+    *,
+    settings: Settings,
+    options: Mapping[str, Any],
+    on_step: OnStep | None = None,
+    is_isolating: bool = False,
+) -> Outcome:
+    """What came of comparing models; what goes wrong is in the outcome."""
+    from reducelower.batch.staging import renamed
+    from reducelower.verification.isolated import isolating
+
+    try:
+        with isolating(is_isolating):
+            return _compare(names, paths, settings, options, on_step or (lambda step, done, total: None))
+    except Exception as error:
+        problems, status = describe(error)
+        for path, name in zip(paths, names, strict=True):
+            problems = renamed(problems, path, name)
+        return Outcome(names[0], stopped(status), problems=problems + (trace_lines() if wants_trace() else ()))
+
+
+def _compare(
+    names: Sequence[str], paths: Sequence[str], settings: Settings, options: Mapping[str, Any], on_step: OnStep
+) -> Outcome:
+    from reducelower.batch.input_values import read_data_sets
+    from reducelower.batch.verifying import verify_models
+    from reducelower.files import read_model
+
+    on_step("read", 0, 0)
     source = read_model(paths[0])
     found: Verification | None = None
     comparisons: list[RuntimeComparison] = []
@@ -93,19 +144,16 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
         complete = complete or not settings.strict
     else:
         data_sets = read_data_sets(settings, source.model)
-        with steps(quiet=options["quiet"]) as on_step:
-            on_step("read", 0, 0)
-            result = read_model(paths[1])
-            on_step("verify", 0, 0)
-            counted = partial(on_step, "verify")
-            found = verify_models(source, result, settings, data_sets, seed=options["seed"], on_progress=counted)
+        result = read_model(paths[1])
+        on_step("verify", 0, 0)
+        counted = partial(on_step, "verify")
+        found = verify_models(source, result, settings, data_sets, seed=options["seed"], on_progress=counted)
         same, complete = found.verdict != "different", found.equivalent
         if settings.strict:
             complete = complete and not (found.departing or found.departs)
     unproven: Verdict = "not verified" if options["allow_not_shown"] else "not shown"
     verdict: Verdict = "different" if not same else "equivalent" if complete else unproven
-    outcome = Outcome(names[0], verdict, "".join(names[1:]), verification=found, comparisons=tuple(comparisons))
-    return _tell("verify", outcome, [shown(str(item)) for item in ([found] if found else comparisons)], options)
+    return Outcome(names[0], verdict, "".join(names[1:]), verification=found, comparisons=tuple(comparisons))
 
 
 def _tell(command: ReportedCommand, outcome: Outcome, lines: Iterable[str], options: Mapping[str, Any]) -> int:

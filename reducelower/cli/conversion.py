@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.batch.many import convert_file, converter, crashed, with_names_on_disk
+from reducelower.batch.many import converting, with_names_on_disk
 from reducelower.batch.running import run_all, workers
-from reducelower.batch.task import Task
+from reducelower.batch.task import FORKS, Task
 from reducelower.cli import console
 from reducelower.cli.progress import progress, steps
 from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
@@ -99,17 +99,22 @@ def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> t
 
 def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, Any]) -> Iterator[Outcome]:
     """What came of each model, with a bar for many of them, or the steps of the only one."""
+    how = converting(settings)
     if len(tasks) == 1 and not options["scheduler"]:
         with steps(quiet=options["quiet"]) as on_step:
-            yield convert_file(tasks[0], settings, on_step=on_step)
+            yield from run_all(jobs=tasks, processes=1, is_apart=FORKS and settings.verify, on_step=on_step, **how)
     else:
-        yield from outcomes_of(converter(settings), tasks, options)
+        yield from outcomes_of(tasks, options, **how)
 
 
-def outcomes_of(work: Callable[[Any], Outcome], jobs: Sequence[Any], options: Mapping[str, Any]) -> Iterator[Outcome]:
-    """What came of each job, done by whom the options name, with a bar."""
+def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> Iterator[Outcome]:
+    """What came of each job, done as `run_all` is told by whom the options name, with a bar.
+
+    A single process, too, is one of its own, since the libraries may end it.
+    """
     scheduler, processes, quiet = options["scheduler"], options["jobs"], options["quiet"]
     with workers(scheduler, processes) as executor, progress("models", len(jobs), quiet=quiet) as advance:
-        for done, outcome in enumerate(run_all(work, jobs, processes, crashed, executor=executor), 1):
+        outcomes = run_all(jobs=jobs, processes=processes, executor=executor, is_apart=len(jobs) > 1, **how)
+        for done, outcome in enumerate(outcomes, 1):
             advance(done, len(jobs))
             yield outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,7 +14,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from reducelower.cli import console
-from reducelower.failures import BAD_USAGE, INTERRUPTED, SettingError, describe, wants_trace
+from reducelower.failures import BAD_USAGE, INTERRUPTED, TERMINATED, SettingError, describe, wants_trace
 from reducelower.model.text import did_you_mean
 
 __all__ = ["app", "completion", "main", "run"]
@@ -129,7 +130,16 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # Importing makes tens of thousands of objects that all stay; looking through them again and again for garbage is
     # another tenth.
     gc.set_threshold(100_000)
+    signal.signal(signal.SIGTERM, _terminate)
     os._exit(run(arguments))
+
+
+class _Terminated(KeyboardInterrupt):
+    """The system asked for the end, and not the user at the keyboard."""
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise _Terminated
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -137,9 +147,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     console.prepare()
     try:
         status = _run(arguments)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         console.problem("interrupted; no output is left half written")
-        status = INTERRUPTED
+        status = TERMINATED if isinstance(error, _Terminated) else INTERRUPTED
     console.finish()
     return status
 
@@ -162,8 +172,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except SettingError as error:
         console.problem(str(error))
         return BAD_USAGE
-    except click.Abort:
-        raise KeyboardInterrupt from None
+    except click.Abort as error:
+        raise (_Terminated if isinstance(error.__cause__, _Terminated) else KeyboardInterrupt) from None
     except Exception as error:
         if wants_trace():
             raise

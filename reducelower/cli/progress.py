@@ -51,10 +51,14 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, i
 
 
 @contextmanager
-def steps(*, quiet: bool) -> Iterator[OnStep]:
-    """Show which step the work on one model is at and for how long; afterwards, of long work, what each step took."""
+def steps(*, quiet: bool) -> Iterator[OnStep | None]:
+    """Show which step the work on one model is at and for how long; afterwards, of long work, what each step took.
+
+    Yields:
+        What to call with each step; None where nothing is shown.
+    """
     if not _is_shown(quiet):
-        yield lambda step, done, total: None
+        yield None
         return
     shown = _Steps()
     try:

@@ -21,7 +21,7 @@ from reducelower.conformance import worker
 from reducelower.conformance.case import Array
 from reducelower.conformance.runtimes import adapter
 
-__all__ = ["Answer", "Subject", "UnusableError", "Worker"]
+__all__ = ["Answer", "Subject", "UnusableError", "Worker", "status_text"]
 
 _STARTING = 120.0
 """Seconds that a worker may take to import its runtime; compilers of several gigabytes do take that long."""
@@ -102,6 +102,11 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         """End the process."""
         self._end()
 
+    def kill(self) -> None:
+        """Let the process end at once; whoever waits for its answer is told that it crashed."""
+        if (process := self._process) is not None:
+            _kill(process)
+
     def start(self) -> None:
         """Start the process if none is running, and learn the runtime's version and the tolerance its adapter asks for.
 
@@ -180,7 +185,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self._end()
         if late.is_set():
             return Answer("hang", text=f"no answer within {seconds:g} s")
-        return Answer("crash", text=": ".join(filter(None, (_status_text(status), said))))
+        return Answer("crash", text=": ".join(filter(None, (status_text(status), said))))
 
     def _last_words(self) -> str:
         """The last line that the process printed."""
@@ -214,7 +219,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _status_text(status: int | None) -> str:
+def status_text(status: int | None) -> str:
+    """How a process ended, by its status as `subprocess` gives it; None where it has not."""
     if status is None:
         return "it stopped answering"
     if status >= 0:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,36 +114,39 @@ def _verdicts(
     Raises:
         UnusableError: the runtime cannot be run at all.
     """
-    with _workers(subject, how) as run, ThreadPoolExecutor(how.jobs) as pool:
+    with ExitStack() as stack, ThreadPoolExecutor(how.jobs) as pool:
+        workers = [stack.enter_context(Worker(subject, how.time_limit)) for _ in range(how.jobs)]
         try:
-            for case, answer in zip(cases, pool.map(run, cases), strict=True):
+            for case, answer in zip(cases, pool.map(_runner(workers), cases), strict=True):
                 yield case, judge(case, answer, tolerance)
+        except BaseException:
+            for worker in workers:
+                worker.kill()  # whoever interrupts does not wait for what they are at
+            raise
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def _workers(subject: Subject, how: How) -> Iterator[Callable[[Case], Answer]]:
+def _runner(workers: Iterable[Worker]) -> Callable[[Case], Answer]:
     """A function that runs a case in the next worker that is free."""
-    with ExitStack() as stack:
-        idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        for _ in range(how.jobs):
-            idle.put(stack.enter_context(Worker(subject, how.time_limit)))
-        failed = threading.Semaphore(_STARTS)
+    idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+    for each in workers:
+        idle.put(each)
+    failed = threading.Semaphore(_STARTS)
 
-        def run(case: Case) -> Answer:
-            worker = idle.get()
-            try:
-                while True:
-                    try:
-                        return worker.run(case.model, case.inputs)
-                    except UnusableError:
-                        if not failed.acquire(blocking=False):
-                            raise
-            finally:
-                idle.put(worker)
+    def run(case: Case) -> Answer:
+        worker = idle.get()
+        try:
+            while True:
+                try:
+                    return worker.run(case.model, case.inputs)
+                except UnusableError:
+                    if not failed.acquire(blocking=False):
+                        raise
+        finally:
+            idle.put(worker)
 
-        yield run
+    return run
 
 
 def _end_last_line(path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from reducelower.failures import SettingError
 from reducelower.numerics.measure import Array, is_narrow_float
 from reducelower.verification.deadlines import terminated_after
+from reducelower.verification.isolated import IsolatedSession, is_isolating
 from reducelower.verification.providers import chosen_provider
 from reducelower.verification.source import (
     CannotRunError,
@@ -72,6 +74,9 @@ class OnnxRuntime:
 
         Weights that are held beside a model are lent to onnxruntime as they are.
         """
+        return IsolatedSession(partial(self._load, source)) if is_isolating() else self._load(source)
+
+    def _load(self, source: Source) -> Session:
         weights = held_by(source.proto)
         if weights:
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import multiprocessing
 import os
@@ -48,7 +49,7 @@ def _squared(job: int, *, poison: Collection[int] = ()) -> int:
 )
 @pytest.mark.parametrize("count", [2, 5, 40])
 def test_jobs_that_kill_their_process_are_the_only_ones_lost(count: int, poison: Collection[int]) -> None:
-    results = list(run_all(partial(_squared, poison=poison), range(20), count, lambda job: -1 - job))
+    results = list(run_all(partial(_squared, poison=poison), range(20), count, lambda job, _: -1 - job))
     assert results == [-1 - job if job in poison else job * job for job in range(20)]
 
 
@@ -58,7 +59,7 @@ def test_a_process_that_ends_without_an_error_is_noticed() -> None:
             os._exit(0)
         return job
 
-    assert list(run_all(leave, range(6), 2, lambda job: -1)) == [0, 1, -1, 3, 4, 5]
+    assert list(run_all(leave, range(6), 2, lambda job, _: -1)) == [0, 1, -1, 3, 4, 5]
 
 
 def _noting(job: int, folder: Path) -> int:
@@ -71,7 +72,7 @@ def _noting(job: int, folder: Path) -> int:
 
 def test_what_was_done_before_a_crash_is_not_done_again(tmp_path: Path) -> None:
     """Job 0 takes its process down when all others have been started."""
-    results = list(run_all(partial(_noting, folder=tmp_path), range(6), 2, lambda job: -1))
+    results = list(run_all(partial(_noting, folder=tmp_path), range(6), 2, lambda job, _: -1))
     assert results == [-1, 1, 2, 3, 4, 5]
     assert {path.name for path in tmp_path.iterdir() if path.read_text().count("done") > 1} == {"0"}
 
@@ -92,7 +93,7 @@ def _needing_room(job: int, folder: Path) -> str:
 
 
 def test_the_second_time_nothing_runs_beside_it(tmp_path: Path) -> None:
-    results = list(run_all(partial(_needing_room, folder=tmp_path), range(8), 3, lambda job: f"{job}: lost"))
+    results = list(run_all(partial(_needing_room, folder=tmp_path), range(8), 3, lambda job, _: f"{job}: lost"))
     assert results == [f"{job}: done" for job in range(8)]
 
 
@@ -105,7 +106,7 @@ def _slow(job: int, folder: Path, poison: Collection[int] = ()) -> int:
 
 
 def test_a_crash_is_told_long_before_the_end(tmp_path: Path) -> None:
-    results = run_all(partial(_slow, folder=tmp_path, poison=(0,)), range(1000), 2, lambda job: -1)
+    results = run_all(partial(_slow, folder=tmp_path, poison=(0,)), range(1000), 2, lambda job, _: -1)
     assert next(iter(results)) == -1
     results.close()
     assert len(list(tmp_path.iterdir())) < 100
@@ -113,15 +114,15 @@ def test_a_crash_is_told_long_before_the_end(tmp_path: Path) -> None:
 
 def test_after_a_crash_all_processes_work_on() -> None:
     """Each job says which process it ran in: two before the crash, two after, and none for a job of its own."""
-    results = list(run_all(lambda job: os._exit(1) if job == 5 else os.getpid(), range(200), 2, lambda job: 0))
+    results = list(run_all(lambda job: os._exit(1) if job == 5 else os.getpid(), range(200), 2, lambda job, _: 0))
     assert len(set(results) - {0}) <= 4
 
 
 def test_processes_that_are_spawned(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on systems where forking is not safe: what they need is sent to them."""
-    monkeypatch.setattr(processes, "_FORKS", False)
+    monkeypatch.setattr(processes, "FORKS", False)
     monkeypatch.setattr(processes, "_CONTEXT", multiprocessing.get_context("spawn"))
-    assert list(run_all(abs, range(-9, 1), 3, lambda job: -1)) == list(range(9, -1, -1))
+    assert list(run_all(abs, range(-9, 1), 3, lambda job, _: -1)) == list(range(9, -1, -1))
 
 
 def test_interrupts_are_for_the_parent() -> None:
@@ -131,7 +132,54 @@ def test_interrupts_are_for_the_parent() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         return job
 
-    assert list(run_all(interrupted, range(6), 2, lambda job: -1)) == list(range(6))
+    assert list(run_all(interrupted, range(6), 2, lambda job, _: -1)) == list(range(6))
+
+
+def test_an_interrupt_does_not_wait_for_what_processes_are_at() -> None:
+    def interrupted(step: str) -> None:
+        raise KeyboardInterrupt
+
+    def hanging(job: int, on_step: Callable[[str], None]) -> int:
+        on_step("begun")
+        time.sleep(600)
+        return job
+
+    with pytest.raises(KeyboardInterrupt):
+        list(run_all(hanging, range(6), 2, lambda job, _: -1, on_step=interrupted))
+    assert multiprocessing.active_children() == []
+
+
+def test_steps_of_other_processes_are_told_here() -> None:
+    def counting(job: int, on_step: Callable[[int, int], None]) -> int:
+        for done in range(job):
+            on_step(done, job)
+        return job
+
+    seen: list[tuple[int, int]] = []
+    tell = partial(run_all, counting, [3], 1, lambda job, _: -1, on_step=lambda *step: seen.append(step))
+    assert list(tell(is_apart=True)) == list(tell()) == [3]
+    assert seen == [(0, 3), (1, 3), (2, 3)] * 2
+
+
+def _die(job: int) -> int:
+    faulthandler.disable()  # which pytest enables
+    os.write(2, b"terminate called\n")
+    os.abort()
+
+
+def test_what_killed_a_process_is_done_otherwise_the_second_time() -> None:
+    results = run_all(_die, [1, 2], 1, lambda job, _: -1, again=lambda job: job * 10, is_apart=True)
+    assert list(results) == [10, 20]
+
+
+def test_how_a_process_died_is_told_with_its_last_words() -> None:
+    (told,) = run_all(_die, [1], 1, lambda job, why: why, is_apart=True)
+    assert "SIGABRT (terminate called)" in told
+
+
+def test_warnings_of_a_process_are_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(run_all(lambda job: os.write(2, b"careful"), [1], 1, lambda job, _: -1, is_apart=True)) == [7]
+    assert capsys.readouterr().err == "careful"
 
 
 def test_nothing_is_kept_of_processes_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,14 +191,14 @@ def test_nothing_is_kept_of_processes_that_have_ended(monkeypatch: pytest.Monkey
         begun(crew, *arguments)
 
     monkeypatch.setattr(processes._Crew, "_start", start)
-    assert list(run_all(partial(_squared, poison=(3,)), range(6), 2, lambda job: 9)) == [0, 1, 4, 9, 16, 25]
+    assert list(run_all(partial(_squared, poison=(3,)), range(6), 2, lambda job, _: 9)) == [0, 1, 4, 9, 16, 25]
     gc.collect()
     assert len(crews) > 2
     assert not any(crew() for crew in crews)
 
 
 def test_results_larger_than_a_pipe_holds() -> None:
-    results = run_all(lambda job: bytes([job]) * 3_000_000, range(6), 2, lambda job: b"")
+    results = run_all(lambda job: bytes([job]) * 3_000_000, range(6), 2, lambda job, _: b"")
     assert [(len(result), result[0]) for result in results] == [(3_000_000, job) for job in range(6)]
 
 
@@ -162,14 +210,14 @@ def test_results_come_as_they_come(tmp_path: Path) -> None:
             assert _until((tmp_path / "seen").exists)
         return job
 
-    results = run_all(waiting, range(4), 2, lambda job: -1)
+    results = run_all(waiting, range(4), 2, lambda job, _: -1)
     assert next(iter(results)) == 0
     (tmp_path / "seen").touch()
     assert list(results) == [1, 2, 3]
 
 
 def test_who_wants_no_more_results_leaves_no_process_behind(tmp_path: Path) -> None:
-    results = run_all(partial(_slow, folder=tmp_path), range(1000), 2, lambda job: -1)
+    results = run_all(partial(_slow, folder=tmp_path), range(1000), 2, lambda job, _: -1)
     assert next(iter(results)) == 0
     results.close()
     assert len(list(tmp_path.iterdir())) < 100
@@ -180,7 +228,7 @@ def test_processes_that_never_begin_are_not_started_for_ever(monkeypatch: pytest
     """As where they are spawned, and import a script that starts processes whoever imports it."""
     monkeypatch.setattr(processes, "_serve", lambda *_: os._exit(1))
     with pytest.raises(RuntimeError, match="__main__"):
-        list(run_all(abs, range(10), 2, lambda job: -1))
+        list(run_all(abs, range(10), 2, lambda job, _: -1))
 
 
 class _Deadly:
@@ -216,7 +264,7 @@ def test_a_process_that_dies_with_the_lock(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(processes, "_serve", serve)
     monkeypatch.setattr(processes, "_PATIENCE", 0.3)
-    assert list(run_all(_squared, range(50), 3, lambda job: -1)) == [job * job for job in range(50)]
+    assert list(run_all(_squared, range(50), 3, lambda job, _: -1)) == [job * job for job in range(50)]
     assert (tmp_path / "died").exists()
 
 
@@ -254,7 +302,7 @@ def test_processes_are_dismissed_when_one_cannot_be_started(monkeypatch: pytest.
 
     monkeypatch.setattr(processes._Crew, "_start", start)
     with pytest.raises(OSError, match="no more"):
-        list(run_all(abs, range(10), 2, lambda job: -1))
+        list(run_all(abs, range(10), 2, lambda job, _: -1))
     assert multiprocessing.active_children() == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,6 +64,20 @@ def test_results_of_something_else_do_not_count(tmp_path: Path, field: str, valu
     keep.write_text("".join(json.dumps(line) + "\n" for line in lines))
     again = probe(subject(), CASES, How(keep=keep))
     assert "wrong" not in {result.word for result in again.results}
+
+
+def test_an_interrupt_does_not_wait_for_what_workers_are_at() -> None:
+    """One of two workers hangs for ten minutes when the other's first result is there."""
+
+    def interrupted(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    hanging = [case for case in CASES if "axes" in case.inputs]
+    others = [case for case in CASES if "axes" not in case.inputs]
+    with pytest.raises(KeyboardInterrupt):
+        probe(subject("hanging_on_fed_axes"), [*others[:1], *hanging[:1]], How(600, 2, advance=interrupted))
+    assert threading.active_count() == 1 or not any("ThreadPool" in each.name for each in threading.enumerate())
 
 
 def test_a_file_that_is_no_result_is_told(tmp_path: Path) -> None:
