@@ -10,18 +10,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 from reducelower.model.graph import all_nodes
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import is_float, lowest_and_highest
+from reducelower.verification.limits import INTEGERS
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.source import CannotRunError, Source
 
-__all__ = ["CASTING", "Casts"]
-
-CASTING = frozenset({"Cast", "CastLike"})
-"""Operators that may cast floats to integers."""
+__all__ = ["Casts"]
 
 
 class Casts:
@@ -31,7 +29,9 @@ class Casts:
         """Stand by for a model, to be run where it ran."""
         self._model = model
         self._runtime = runtime
-        casts = [node for node in all_nodes(model) if node.op_type in CASTING and node.domain in DEFAULT_DOMAINS]
+        types = {item.name: item.type.tensor_type.elem_type for item in model.graph.input}
+        types |= {item.name: item.data_type for item in model.graph.initializer}
+        casts = [node for node in all_nodes(model) if _may_give_integers(node, types)]
         made = {name for node in model.graph.node for name in node.output}
         self._ends = [(node.input[0], node.output[0]) for node in casts]
         self._are_shown = all(end in made for _, end in self._ends)
@@ -59,6 +59,14 @@ class Casts:
             return True
         known = dict(zip(dict.fromkeys(name for ends in self._ends for name in ends), values, strict=True))
         return any(_is_out_of_range(known[taken], known[given]) for taken, given in self._ends)
+
+
+def _may_give_integers(node: NodeProto, types: Mapping[str, int]) -> bool:
+    """Whether a node casts to an integer type; onnxruntime gives floats of eight bits as integers, too."""
+    if node.op_type == "Cast" and node.domain in DEFAULT_DOMAINS:
+        return any(item.name == "to" and item.i in INTEGERS for item in node.attribute)
+    is_like = node.op_type == "CastLike" and node.domain in DEFAULT_DOMAINS
+    return is_like and types.get(node.input[1], TensorProto.INT64) in INTEGERS
 
 
 def _is_out_of_range(taken: Any, given: Any) -> bool:

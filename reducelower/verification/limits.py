@@ -21,6 +21,7 @@ from reducelower.verification.shapes import window
 
 __all__ = [
     "FED",
+    "INTEGERS",
     "WHERE",
     "Limits",
     "becoming",
@@ -101,11 +102,12 @@ _STEPS = frozenset(
     }
 )  # fmt: skip
 
-_INTEGERS = frozenset(
+INTEGERS = frozenset(
     getattr(TensorProto, name)
     for name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "INT4", "UINT4")
     if hasattr(TensorProto, name)
 )
+"""Integer types, by number."""
 
 
 FED = 7
@@ -199,7 +201,7 @@ def limits_of(pair: Pair) -> Limits:
     """What the two sides of a region may not be fed."""
     limits = Limits()
     free = {item.name for item in pair.inputs}
-    integers = {item.name for item in pair.inputs if item.element_type in _INTEGERS}
+    integers = {item.name for item in pair.inputs if item.element_type in INTEGERS}
     for nodes in (pair.nodes, pair.replacement):
         flat = list(walk(nodes))
         limits.where |= becoming(flat, WHERE) & free
@@ -269,7 +271,7 @@ def _note(node: NodeProto, limits: Limits) -> None:
         limits.ordered.update(node.input[1:])
     limits.open_to_special = limits.open_to_special or open_to_special([node])
     if node.op_type == "Cast":
-        limits.cast_to |= {item.i for item in node.attribute if item.name == "to"} & _INTEGERS
+        limits.cast_to |= {item.i for item in node.attribute if item.name == "to"} & INTEGERS
     limits.rounds_to_integers |= node.op_type in ("GridSample", "QLinearConv", "QLinearMatMul", "RoiAlign")
     limits.has_steps |= limits.rounds_to_integers or bool(limits.cast_to) or node.op_type == "CastLike"
 

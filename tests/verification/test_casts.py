@@ -63,3 +63,9 @@ def test_the_largest_integers_are_told_from_the_next_float() -> None:
     casts = Casts(model("g (double[N] x) => (int64[N] y) { y = Cast <to = 7> (x) }"), "onnxruntime")
     assert not casts.leave_open({"x": np.array([-(2.0**63), 2.0**63 - 1024])})
     assert casts.leave_open({"x": np.array([2.0**63])})
+
+
+@pytest.mark.parametrize("element_type", [TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2])
+def test_what_saturates_differs_from_what_does_not(element_type: int) -> None:
+    text = "g (float[N, 4] x) => (float[N, 4] y) { h = Cast <to = %d, saturate = %d> (x)  y = Cast <to = 1> (h) }"
+    assert verify(*(model(text % (element_type, saturates), 19) for saturates in (0, 1))).verdict == "different"
