@@ -204,20 +204,25 @@ def _disturbances(
         yield from ((False, run.session, moved) for moved in inputs[1:])
 
 
-_OF_TWO_RUNTIMES = Tolerance(relative=1e-5)
+_OF_TWO_RUNTIMES = 1e-5
 
 
-def is_slight(before: Array, after: Array) -> bool:
+def is_slight(before: Array, after: Array, scale: float = 0.0) -> bool:
     """Whether two runtimes may differ so in computing one thing: by the last digits of single precision, of a tensor.
 
     Operators such as Attention compute in single precision within double ones, and not every runtime does.
+
+    Args:
+        before, after: what they give.
+        scale: the magnitude of what they were given, of which the last place may be lost on the way.
     """
     if before.dtype != after.dtype or before.shape != after.shape or not is_float(before):
         return False
     if before.dtype.itemsize == 8:
         with np.errstate(over="ignore"):
             before, after = before.astype(np.float32), after.astype(np.float32)
-    return not measure(before, after, _OF_TWO_RUNTIMES, by_tensor=True).mismatch
+    tolerance = Tolerance(relative=_OF_TWO_RUNTIMES, absolute=float(np.finfo(np.float32).eps) * scale)
+    return not measure(before, after, tolerance, by_tensor=True).mismatch
 
 
 def no_evidence(sides: Iterable[tuple[str, ModelProto]]) -> str:

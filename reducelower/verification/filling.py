@@ -159,7 +159,8 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
         "ones": made(lambda shape, rng: np.ones(shape)),
     }
     if filling.has_steps:
-        found["off steps"] = made(_off_steps(filling.constants))
+        found["off steps"] = made(_beside(_steps(filling.constants)))
+        found["on steps"] = made(lambda shape, rng: rng.choice(np.array(_steps(filling.constants)), shape))
     if filling.tables:
         found["from tables"] = made(_beside(filling.tables))
     if near:
@@ -197,10 +198,10 @@ def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.ran
     return lambda shape, rng: rng.uniform(least, 1.0, shape) * end
 
 
-def _off_steps(constants: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
-    """Values on either side of halves of steps."""
+def _steps(constants: Sequence[float]) -> list[float]:
+    """Steps and halves of steps, by one and by the constants."""
     steps = [1.0, *(abs(constant) for constant in constants if constant and abs(constant) < WIDE)]
-    return _beside([step * count / 2 for step in steps for count in range(-9, 10)])
+    return [step * count / 2 for step in steps for count in range(-9, 10)]
 
 
 def _beside(values: Sequence[float]) -> Callable[[tuple[int, ...], np.random.Generator], Any]:

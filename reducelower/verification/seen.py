@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from reducelower.verification.bounded import RANDOM
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import DRAWS, Move, moved_by
 from reducelower.verification.doubts import is_slight
+from reducelower.verification.exactness import Exactness
 from reducelower.verification.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.limits import Limits
 from reducelower.verification.oracle import Reduction, Truth, evaluate
@@ -60,6 +61,7 @@ class Seen:
     results: Sequence[Any]
     witness: Witness
     unsteady: Unsteady
+    exactness: Exactness
     are_apart: bool
 
 
@@ -153,7 +155,7 @@ def _between_runtimes(case: Case, before: Array, after: Array, found: Judgement)
     """The verdict on a difference where the sides ran in two runtimes."""
     if case.is_special and _is_not_finite(before, after, found.elements):
         return "departs", f"of infinities, two runtimes compute one or another: {found.reason}"
-    if is_slight(before, after):
+    if is_slight(before, after, magnitude(case)):
         return "not run", f"it ran in two runtimes, which may differ as much: {found.reason}"
     return found.status, found.reason
 
@@ -168,9 +170,15 @@ class _Moves:
 
     def of(self, at: int) -> tuple[Callable[[], Move | None], ...]:
         """Ways to find out how far one result moves, the cheapest first."""
+        if not is_float(self._seen.expected[at]) and self._rounds_nothing:
+            return ()  # a tie goes one way or another
         when_inputs_do, seen = partial(self._when_inputs_do, at), self._seen
         mixed = partial(_mixed, self._setup.pair, seen.expected[at], seen.case)
         return partial(when_inputs_do, 1), partial(when_inputs_do, DRAWS), partial(self._inside, at), mixed
+
+    @cached_property
+    def _rounds_nothing(self) -> bool:
+        return self._seen.exactness.holds(self._seen.case.feeds)
 
     def _when_inputs_do(self, at: int, draws: int) -> Move | None:
         seen = self._seen

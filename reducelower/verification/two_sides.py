@@ -12,6 +12,7 @@ from onnx import ModelProto
 from reducelower.verification.battery import Case
 from reducelower.verification.beyond import largest_free
 from reducelower.verification.casts import Casts
+from reducelower.verification.exactness import Exactness
 from reducelower.verification.oracle import Reduction
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.seen import Seen, Setup, judge_case
@@ -92,6 +93,7 @@ class _Run:
         self._are_apart = left.runtime != right.runtime
         self._witness = Witness(left.model, right.model, left.runtime, right.runtime)
         self._unsteady = Unsteady(left.model, left.runtime)
+        self._exactness = Exactness((left.model, right.model), (left.runtime, right.runtime))
         self._casts = Casts(left.model, left.runtime), Casts(right.model, right.runtime)
         self._tally = Tally(runtime=f"{left.runtime} / {right.runtime}" if self._are_apart else left.runtime)
 
@@ -114,9 +116,8 @@ class _Run:
             self._tally.cases += 1
             self._tally.largest = max(self._tally.largest, largest_free(self._setup.pair, case.feeds))
             self._tally.see(expected)
-            seen = Seen(
-                case, settled, self._left.session, expected, results, self._witness, self._unsteady, self._are_apart
-            )
+            witnesses = self._witness, self._unsteady, self._exactness
+            seen = Seen(case, settled, self._left.session, expected, results, *witnesses, self._are_apart)
             judge_case(self._tally, self._setup, seen)
             if self._tally.status == "different":
                 break  # no other case makes it worse
