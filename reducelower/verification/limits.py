@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnx import (
+    ModelProto,
     NodeProto,
     TensorProto,
 )
@@ -202,13 +203,16 @@ def limits_of(pair: Pair) -> Limits:
     limits = Limits()
     free = {item.name for item in pair.inputs}
     integers = {item.name for item in pair.inputs if item.element_type in INTEGERS}
-    for nodes in (pair.nodes, pair.replacement):
+    both: list[NodeProto] = []
+    for nodes, place in ((pair.nodes, pair.before), (pair.replacement, pair.after)):
         flat = list(walk(nodes))
+        called = _with_bodies(flat, place.model)
+        both += called
         limits.where |= becoming(flat, WHERE) & free
         limits.divisors |= becoming(flat, _DIVISORS) & integers
         limits.roles |= roles_of(reversed(flat))
         limits.vectors |= vectors(flat)
-        for node in reversed(flat):
+        for node in reversed(called):
             _note(node, limits)
         if limits.open_to_special or limits.rounds_to_integers or limits.cast_to:
             limits.divisors |= _divisors(flat) & free
@@ -217,7 +221,6 @@ def limits_of(pair: Pair) -> Limits:
     limits.divisors -= limits.where
     limits.not_negative = {item.name for item in pair.inputs if item.is_not_negative}
     limits.held = {name: value.shape for constants in pair.constants for name, value in constants.items()}
-    both = list(walk([*pair.nodes, *pair.replacement]))
     limits.takes_empty = takes_empty(both)
     limits.takes_any = takes_any(both)
     found = list(held_in(pair))
@@ -234,6 +237,16 @@ def limits_of(pair: Pair) -> Limits:
     limits.sizes = frozenset(numbers | {size for value in found for size in value.shape})
     limits.bounds = _bounds(numbers | _positions(both))
     return limits
+
+
+def _with_bodies(nodes: Iterable[NodeProto], model: ModelProto) -> list[NodeProto]:
+    """Nodes with those of the functions that they call."""
+    functions = {(item.domain, item.name): item for item in model.functions}
+    found = list(nodes)
+    for node in found:  # with what is added on the way
+        body = functions.pop((node.domain, node.op_type), None)
+        found += [] if body is None else walk(body.node)
+    return found
 
 
 def _positions(nodes: Iterable[NodeProto]) -> set[int]:
