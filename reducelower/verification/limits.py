@@ -76,7 +76,7 @@ _OPEN = frozenset(
 _ENDING_ON_EMPTY = frozenset(
     {
         "Attention", "CausalConvWithState", "Conv", "ConvInteger", "ConvTranspose", "DeformConv", "Einsum", "GRU",
-        "LSTM", "QLinearConv", "RNN", "STFT", "Scan",
+        "LSTM", "QLinearConv", "RNN", "STFT", "Scan", "Unique",
     }
 )  # fmt: skip
 
