@@ -9,6 +9,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError
+from reducelower.model.attributes import drop_attribute, set_attribute, value_of
 from reducelower.model.build import copy_marks, make_node
 from reducelower.scope.scope import Scope
 
@@ -21,10 +22,10 @@ TO_THE_END = 2**31 - 1
 
 
 class Writer:
-    """Collects replacement nodes and gives their values names derived from the node they replace.
+    """What an adapter is handed: the node, where it stands, and a way to write what replaces it.
 
-    Usage: ``body = Writer(node, scope)``; ``mean = body.add("ReduceMean", x, axes=[-1])``; the value that the
-    replaced node yielded comes from ``body.yields("Add", mean, bias)``; the nodes are ``body.nodes``.
+    ``mean = op.add("ReduceMean", x, axes=[-1])`` appends a node, whose values get names derived from the node replaced;
+    ``op.yields("Add", mean, bias)`` appends the one that yields what the replaced node did; the nodes are ``op.nodes``.
     """
 
     def __init__(self, node: NodeProto, scope: Scope) -> None:
@@ -140,6 +141,30 @@ class Writer:
         """Append the question whether a tensor has no elements; returns the name of the answer."""
         none = self.constant(0, TensorProto.INT64, "number_of_none")
         return self.add("Equal", self.add("Size", data, tail="count"), none, tail="is_empty")
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute of the node, see `value_of`."""
+        return value_of(self.node, name, default)
+
+    def set(self, name: str, value: Any) -> None:
+        """Give an attribute of the node a value."""
+        set_attribute(self.node, name, value)
+
+    def drop(self, name: str) -> None:
+        """Remove an attribute of the node, if it has it."""
+        drop_attribute(self.node, name)
+
+    def element_type(self, index: int) -> int:
+        """The element type of an input; refused where nothing tells it."""
+        return self.scope.needed_element_type(self.node.input[index])
+
+    def rank(self, index: int) -> int:
+        """The rank of an input; refused where nothing tells it."""
+        return self.scope.needed_rank(self.node.input[index])
+
+    def shape(self, index: int) -> tuple[int | None, ...] | None:
+        """The shape of an input, as far as it is known."""
+        return self.scope.shape(self.node.input[index])
 
     def wants(self, output: int) -> bool:
         """Whether the replaced node names this output."""

@@ -13,6 +13,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto, defs, helper
 
 from reducelower.adapters import ops
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import entered
 from reducelower.errors import RefusedError
 from reducelower.model.build import make_node
@@ -41,9 +42,9 @@ Fitted: TypeAlias = "tuple[list[NodeProto], NodeProto | None, list[NodeProto]]"
 The node is written for the target's opset version, the ones added for `CAST_OPSET`.
 """
 
-Retype: TypeAlias = Callable[[NodeProto, Scope, int, defs.OpSchema], Fitted]
+Retype: TypeAlias = Callable[[Writer, int, defs.OpSchema], Fitted]
 
-RetypeContainer: TypeAlias = Callable[[NodeProto, Scope, TypeProto, defs.OpSchema], "Fitted | None"]
+RetypeContainer: TypeAlias = Callable[[Writer, TypeProto, defs.OpSchema], "Fitted | None"]
 
 _RETYPES: dict[str, Retype] = {}
 _CONTAINERS: dict[str, RetypeContainer] = {}
@@ -68,26 +69,27 @@ def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> F
         RefusedError: nothing would give the same result.
     """
     ops.load(node.op_type)
+    op = Writer(node, scope)
     if misfit.startswith("tensor("):
         element_type = parse_element_type(misfit)
         answer = _RETYPES.get(node.op_type)
         if answer is None:
-            raise refusal(node, scope, element_type)
-        return answer(node, scope, element_type, goal)
+            raise refusal(op, element_type)
+        return answer(op, element_type, goal)
     hold = _CONTAINERS.get(node.op_type)
     container = scope.type(node.input[0]) if hold is not None else None
-    fitted = None if hold is None or container is None else hold(node, scope, container, goal)
+    fitted = None if hold is None or container is None else hold(op, container, goal)
     if fitted is None:
         raise RefusedError(f"{node.op_type} does not take {misfit} at opset {scope.target_opset}")
     return fitted
 
 
-def refusal(node: NodeProto, scope: Scope, element_type: int) -> RefusedError:
+def refusal(op: Writer, element_type: int) -> RefusedError:
     """What to raise where no wider type does; names the oldest opset version that takes the type, if any does."""
-    name, goal = element_type_name(element_type), scope.target_opset
-    reason = f"{node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
-    for version in versions(node.op_type):
-        found = schema(node.op_type, version)
+    name, goal = element_type_name(element_type), op.scope.target_opset
+    reason = f"{op.node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
+    for version in versions(op.node.op_type):
+        found = schema(op.node.op_type, version)
         if (
             version > goal
             and found is not None
@@ -110,14 +112,14 @@ _WIDER: Mapping[int, tuple[int, ...]] = {
 """Element types that hold every value of another exactly, best first: what runtimes have kernels for."""
 
 
-def _variables(node: NodeProto, scope: Scope, narrow: str, goal: defs.OpSchema) -> dict[str, frozenset[str]]:
+def _variables(op: Writer, narrow: str, goal: defs.OpSchema) -> dict[str, frozenset[str]]:
     """The type variables of a schema that stand for the narrow type at this node, and what else they may stand for."""
     found: dict[str, frozenset[str]] = {}
-    for names, formals in ((node.input, list(goal.inputs)), (node.output, list(goal.outputs))):
+    for names, formals in ((op.node.input, list(goal.inputs)), (op.node.output, list(goal.outputs))):
         for index, name in enumerate(names):
             formal = formals[min(index, len(formals) - 1)]
             taken = taken_types(goal, formal)
-            if name and narrow not in taken and scope.type_string(name) == narrow:
+            if name and narrow not in taken and op.scope.type_string(name) == narrow:
                 found[formal.type_str] = taken
     return found
 
@@ -135,47 +137,44 @@ def _places(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], 
     ]
 
 
-def cast_around(
-    node: NodeProto, scope: Scope, element_type: int, wide: int, goal: defs.OpSchema, *, clamp: bool = False
-) -> Fitted:
+def cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, *, clamp: bool = False) -> Fitted:
     """Compute one node in a wider element type: what shares the narrow type is cast to it, and cast back.
 
     Args:
-        node: the node; its inputs and outputs are renamed in place.
-        scope: where it stands.
+        op: the node; its inputs and outputs are renamed in place.
         element_type: element type of the data.
         wide: element type that holds every value of it exactly.
         goal: schema that the node is to follow.
         clamp: whether results may lie outside the narrow type's range (the maximum of nothing is minus infinity) and
             must be brought back to its ends, as computing in the narrow type would.
     """
-    stem = node.name or next(filter(None, node.output))
+    stem = op.node.name or next(filter(None, op.node.output))
     narrow = f"tensor({element_type_name(element_type)})"
-    variables = _variables(node, scope, narrow, goal)
+    variables = _variables(op, narrow, goal)
     if not _take(variables, wide):
-        raise refusal(node, scope, element_type)
+        raise refusal(op, element_type)
     before: list[NodeProto] = []
     after: list[NodeProto] = []
     cast_names: dict[str, str] = {}
-    for index in _places(node.input, list(goal.inputs), variables):
-        name = node.input[index]
+    for index in _places(op.node.input, list(goal.inputs), variables):
+        name = op.node.input[index]
         if name not in cast_names:
-            cast = scope.fresh(stem, f"/{node.op_type}/{element_type_name(wide)}")
-            scope.declare(cast, wide)
+            cast = op.scope.fresh(stem, f"/{op.node.op_type}/{element_type_name(wide)}")
+            op.scope.declare(cast, wide)
             before.append(make_node("Cast", [name], [cast], to=wide))
             cast_names[name] = cast
-        node.input[index] = cast_names[name]
-    for index in _places(node.output, list(goal.outputs), variables):
-        name = node.output[index]
-        result = scope.fresh(stem, f"/{node.op_type}/result")
-        node.output[index] = result
-        scope.declare(result, wide)
+        op.node.input[index] = cast_names[name]
+    for index in _places(op.node.output, list(goal.outputs), variables):
+        name = op.node.output[index]
+        result = op.scope.fresh(stem, f"/{op.node.op_type}/result")
+        op.node.output[index] = result
+        op.scope.declare(result, wide)
         if clamp:
-            result = _clamped(result, node, scope, element_type, wide, after)
+            result = _clamped(result, op.node, op.scope, element_type, wide, after)
         last = make_node("Cast", [result], [name], to=element_type)
-        last.name = scope.fresh(stem, f"/{node.op_type}/{element_type_name(element_type)}")
+        last.name = op.scope.fresh(stem, f"/{op.node.op_type}/{element_type_name(element_type)}")
         after.append(last)
-    return before, node, after
+    return before, op.node, after
 
 
 def _clamped(name: str, node: NodeProto, scope: Scope, element_type: int, wide: int, after: list[NodeProto]) -> str:
@@ -191,52 +190,52 @@ def _clamped(name: str, node: NodeProto, scope: Scope, element_type: int, wide: 
     return clamped
 
 
-def cast_exactly(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def cast_exactly(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Compute in the first wider type that the target takes and that holds every value exactly.
 
     Right for operators that only move values, choose among them or compare them: the wider type has the same values in
     the same order, so the same ones come out.
     """
-    variables = _variables(node, scope, f"tensor({element_type_name(element_type)})", goal)
+    variables = _variables(op, f"tensor({element_type_name(element_type)})", goal)
     for wide in _WIDER.get(element_type, ()):
         if _take(variables, wide):
-            return cast_around(node, scope, element_type, wide, goal)
-    raise refusal(node, scope, element_type)
+            return cast_around(op, element_type, wide, goal)
+    raise refusal(op, element_type)
 
 
-def _wrapping(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def _wrapping(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Integers of 8 and 16 bits: the cast back keeps the low bits, which is how the narrow type wraps."""
     if element_type in (_T.INT8, _T.UINT8):
-        return cast_around(node, scope, element_type, _T.INT32, goal)
+        return cast_around(op, element_type, _T.INT32, goal)
     if element_type in (_T.INT16, _T.UINT16):
         # A product takes 32 bits, which int64 holds with its sign.
-        return cast_around(node, scope, element_type, _T.INT64, goal)
-    return _rounded_once(node, scope, element_type, goal)
+        return cast_around(op, element_type, _T.INT64, goal)
+    return _rounded_once(op, element_type, goal)
 
 
-def _rounded_once(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def _rounded_once(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Sixteen-bit floats, computed in float32 and rounded at the end, as runtimes compute them.
 
     For + - * / and square root that is the correctly rounded result: rounding twice does no harm where the wider type
     has 2p+2 digits (24 >= 2*11+2; Figueroa, "When is double rounding innocuous?", 1995).
     """
     if element_type not in (_T.FLOAT16, _T.BFLOAT16):
-        raise refusal(node, scope, element_type)
-    return cast_around(node, scope, element_type, _T.FLOAT, goal)
+        raise refusal(op, element_type)
+    return cast_around(op, element_type, _T.FLOAT, goal)
 
 
-def _highest_of_small(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def _highest_of_small(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """The largest of bools or small integers is the largest of the same numbers as floats."""
     if element_type not in (_T.BOOL, _T.INT8, _T.UINT8):
-        raise refusal(node, scope, element_type)
-    return cast_around(node, scope, element_type, _T.FLOAT, goal, clamp=True)
+        raise refusal(op, element_type)
+    return cast_around(op, element_type, _T.FLOAT, goal, clamp=True)
 
 
-def _logarithm(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def _logarithm(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Integers compute in double and truncate, as the specification's function body says where it takes integers."""
     if element_type not in (_T.INT32, _T.INT64, _T.UINT32, _T.UINT64):
-        raise refusal(node, scope, element_type)
-    return cast_around(node, scope, element_type, _T.DOUBLE, goal)
+        raise refusal(op, element_type)
+    return cast_around(op, element_type, _T.DOUBLE, goal)
 
 
 # Values move or are chosen; nothing is computed.

@@ -2,56 +2,56 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import FIRST_FLOATS
-from reducelower.scope.scope import Scope
 from reducelower.scope.values import dense, tensor_of
 
 
 @lowers("Constant", 12)
-def _lower_shorthand(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_shorthand(op: Writer) -> Outcome:
     """``value_int`` and its like are short for a tensor."""
-    if attribute_of(node, "value") is not None or attribute_of(node, "sparse_value") is not None:
+    if attribute_of(op.node, "value") is not None or attribute_of(op.node, "sparse_value") is not None:
         return None
-    if not node.attribute:
+    if not op.node.attribute:
         raise RefusedError("it holds no value, so the model is not valid", "correct the model")
-    attribute = node.attribute[0]
+    attribute = op.node.attribute[0]
     if attribute.ref_attr_name:
         raise RefusedError(
             f"it refers to {attribute.ref_attr_name!r} of the function, and Constant takes only tensors until opset 12",
             "inline the function first",
         )
-    tensor = tensor_of(node)
+    tensor = tensor_of(op.node)
     if tensor is None:
         strings = [attribute.s] if attribute.name == "value_string" else list(attribute.strings)
         shape = [] if attribute.name == "value_string" else [len(strings)]
         tensor = TensorProto(data_type=TensorProto.STRING, dims=shape, string_data=strings)
-    del node.attribute[:]
-    node.attribute.append(helper.make_attribute("value", tensor))
+    del op.node.attribute[:]
+    op.node.attribute.append(helper.make_attribute("value", tensor))
     return None
 
 
 @lowers("Constant", 11)
-def _lower_sparse(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_sparse(op: Writer) -> Outcome:
     """A sparse tensor is written out: zero, or an empty string, wherever it states nothing."""
-    attribute = attribute_of(node, "sparse_value")
+    attribute = attribute_of(op.node, "sparse_value")
     if attribute is None or attribute.ref_attr_name:
         return None
-    whole = numpy_helper.from_array(dense(attribute.sparse_tensor), node.output[0])
-    del node.attribute[:]
-    node.attribute.append(helper.make_attribute("value", whole))
+    whole = numpy_helper.from_array(dense(attribute.sparse_tensor), op.node.output[0])
+    del op.node.attribute[:]
+    op.node.attribute.append(helper.make_attribute("value", whole))
     return None
 
 
 @lowers("Constant", 9)
-def _lower_element_type(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_element_type(op: Writer) -> Outcome:
     """Constant takes floats only before opset 9; an initializer takes everything."""
-    tensor = tensor_of(node)
+    tensor = tensor_of(op.node)
     if tensor is None or tensor.data_type in FIRST_FLOATS:
         return None
-    scope.adopt_initializer(node.output[0], tensor)
+    op.scope.adopt_initializer(op.node.output[0], tensor)
     return []

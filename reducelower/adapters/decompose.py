@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from onnx import FunctionProto, NodeProto, TypeProto, defs
 
 from reducelower.adapters import ops
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import crossings
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
@@ -25,7 +26,7 @@ from reducelower.scope.scope import Scope
 
 __all__ = ["Expression", "expresses", "is_expressible", "replacement"]
 
-Expression: TypeAlias = Callable[[NodeProto, Scope], "list[NodeProto] | None"]
+Expression: TypeAlias = Callable[[Writer], "list[NodeProto] | None"]
 """The nodes that do what a node does, or None where another way has to be found; RefusedError where there is none."""
 
 
@@ -90,7 +91,7 @@ def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodePro
             outcome = None if crossing.is_plain else crossing.cross(node, scope)
             if outcome is not None:
                 return outcome, opset, label
-        nodes = known.expression(node, scope)
+        nodes = known.expression(Writer(node, scope))
         if nodes is not None:
             return nodes, known.opset, label
     if node.op_type in _BOOK.book.operators:

@@ -16,7 +16,6 @@ from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import FLOATS, whole_range
-from reducelower.scope.scope import Scope
 
 __all__ = ["OLDEST", "BodyWantedError", "reduce_by_condition"]
 
@@ -28,13 +27,12 @@ class BodyWantedError(RefusedError):
     """A composite reduction has to become its body, whose simpler operators can go on from here."""
 
 
-def reduce_by_condition(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def reduce_by_condition(op: Writer) -> list[NodeProto]:
     """A reduction over axes known at run time, as one conditional reduction a dimension.
 
     Args:
-        node: a ReduceMax, ReduceMin, ReduceProd or ReduceSum whose axes are an input; reducing a dimension of size 1
+        op: a ReduceMax, ReduceMin, ReduceProd or ReduceSum whose axes are an input; reducing a dimension of size 1
             must leave its values as they are.
-        scope: where it stands.
 
     Returns:
         Nodes whose Reduce operators take their axes as an attribute.
@@ -42,90 +40,90 @@ def reduce_by_condition(node: NodeProto, scope: Scope) -> list[NodeProto]:
     Raises:
         RefusedError: the rank is not known, or the target is below `OLDEST`.
     """
-    data, axes = node.input[0], node.input[1]
-    if scope.target_opset < OLDEST:
+    data, axes = op.input(0), op.input(1)
+    if op.scope.target_opset < OLDEST:
         raise RefusedError(
             f"its axes {axes!r} are computed at run time, which takes opset {OLDEST} at least",
             f"aim at opset {OLDEST} or above, or make {axes!r} a constant",
         )
-    rank = scope.rank(data)
+    rank = op.scope.rank(data)
     if rank is None:
         raise RefusedError(
             f"its axes {axes!r} are computed at run time, and the rank of {data!r} is not known",
-            f"{scope.how_to_declare(data, 'rank')}, make {axes!r} a constant, or aim at an opset with axes as an input",
+            f"{op.scope.how_to_declare(data, 'rank')}, make {axes!r} a constant, "
+            "or aim at an opset with axes as an input",
         )
-    body = Writer(node, scope)
     if not rank:
-        return body.yields("Identity", data)
-    mask = _mask(body, rank)
-    return _by_if(body, mask, rank) if scope.target_opset >= 11 else _by_reshape(body, mask, rank)
+        return op.yields("Identity", data)
+    mask = _mask(op, rank)
+    return _by_if(op, mask, rank) if op.scope.target_opset >= 11 else _by_reshape(op, mask, rank)
 
 
-def _mask(body: Writer, rank: int) -> str:
+def _mask(op: Writer, rank: int) -> str:
     """One bool a dimension: whether the axes name it."""
-    axes, size, zero = body.node.input[1], body.integers(rank, f"rank_{rank}"), body.integers(0, "zero")
-    negative = body.add("Less", axes, zero, tail="is_negative")
-    from_front = body.add("Add", axes, size, tail="from_front")
-    axis = body.add("Where", negative, from_front, axes, tail="axis")
-    column = body.add("Reshape", axis, body.integers([-1, 1], "column_shape"), tail="column")
-    hits = body.add("Equal", column, body.integers(list(range(rank)), f"dimensions_{rank}"), tail="hits")
+    axes, size, zero = op.input(1), op.integers(rank, f"rank_{rank}"), op.integers(0, "zero")
+    negative = op.add("Less", axes, zero, tail="is_negative")
+    from_front = op.add("Add", axes, size, tail="from_front")
+    axis = op.add("Where", negative, from_front, axes, tail="axis")
+    column = op.add("Reshape", axis, op.integers([-1, 1], "column_shape"), tail="column")
+    hits = op.add("Equal", column, op.integers(list(range(rank)), f"dimensions_{rank}"), tail="hits")
     # As floats, the largest of no hits at all is minus infinity rather than an error.
-    numbers = body.add("Cast", hits, tail="hit_numbers", to=TensorProto.FLOAT)
-    most = body.add("ReduceMax", numbers, tail="most_hits", axes=[0], keepdims=0)
-    mask = body.add("Greater", most, body.constant(0, TensorProto.FLOAT, "zero_float"), tail="named")
-    if value_of(body.node, "noop_with_empty_axes", 0):
+    numbers = op.add("Cast", hits, tail="hit_numbers", to=TensorProto.FLOAT)
+    most = op.add("ReduceMax", numbers, tail="most_hits", axes=[0], keepdims=0)
+    mask = op.add("Greater", most, op.constant(0, TensorProto.FLOAT, "zero_float"), tail="named")
+    if op.attribute("noop_with_empty_axes", 0):
         return mask
-    none = body.add("Equal", body.add("Size", axes, tail="axes_count"), zero, tail="axes_are_empty")
-    return body.add("Or", mask, none, tail="reduced")
+    none = op.add("Equal", op.add("Size", axes, tail="axes_count"), zero, tail="axes_are_empty")
+    return op.add("Or", mask, none, tail="reduced")
 
 
-def _by_if(body: Writer, mask: str, rank: int) -> list[NodeProto]:
-    node = body.node
-    value, element_type = node.input[0], body.scope.needed_element_type(node.input[0])
+def _by_if(op: Writer, mask: str, rank: int) -> list[NodeProto]:
+    node = op.node
+    value, element_type = node.input[0], op.scope.needed_element_type(node.input[0])
     keepdims = int(bool(value_of(node, "keepdims", 1)))
     # From the last dimension to the first: dropping one moves none of those still to come.
     for axis in reversed(range(rank)):
-        condition = body.add("Gather", mask, body.integers(axis, f"dimension_{axis}"), tail=f"reduces_{axis}")
-        reduced = partial(body.add, node.op_type, value, tail=f"reduced_{axis}", axes=[axis], keepdims=keepdims)
-        kept = partial(body.add, "Identity", value, tail=f"kept_{axis}")
-        value = body.either(condition, reduced, kept, element_type, tail=f"result_{axis}")
-    return body.yields_last()
+        condition = op.add("Gather", mask, op.integers(axis, f"dimension_{axis}"), tail=f"reduces_{axis}")
+        reduced = partial(op.add, node.op_type, value, tail=f"reduced_{axis}", axes=[axis], keepdims=keepdims)
+        kept = partial(op.add, "Identity", value, tail=f"kept_{axis}")
+        value = op.either(condition, reduced, kept, element_type, tail=f"result_{axis}")
+    return op.yields_last()
 
 
-def _by_reshape(body: Writer, mask: str, rank: int) -> list[NodeProto]:
+def _by_reshape(op: Writer, mask: str, rank: int) -> list[NodeProto]:
     """Fold each dimension into one of three, the middle one of which is always reduced.
 
     A Reshape of these opsets takes 0 for the size of the input's dimension there, so what has no elements is not
     folded: it yields what the reduction of nothing is, in the shape of the result.
     """
-    data, one = body.node.input[0], body.integers([1], "one")
-    shape = body.add("Shape", data)
-    sizes = [_part(body, shape, axis, "size") for axis in range(rank)]
-    chosen = [_part(body, mask, axis, "is_reduced") for axis in range(rank)]
+    data, one = op.input(0), op.integers([1], "one")
+    shape = op.add("Shape", data)
+    sizes = [_part(op, shape, axis, "size") for axis in range(rank)]
+    chosen = [_part(op, mask, axis, "is_reduced") for axis in range(rank)]
     kept_sizes = [
-        body.add("Where", is_reduced, one, size, tail=f"kept_size_{axis}")
+        op.add("Where", is_reduced, one, size, tail=f"kept_size_{axis}")
         for axis, (is_reduced, size) in enumerate(zip(chosen, sizes, strict=True))
     ]
-    final = body.add("Concat", *kept_sizes, tail="final_shape", axis=0)
-    if not value_of(body.node, "keepdims", 1):
-        kept = body.add("Not", mask, tail="is_kept")
-        final = body.add("Compress", final, kept, tail="kept_shape", axis=0)
-    count = body.add("Size", data, tail="count")
-    is_empty = body.add("Equal", count, body.integers(0, "zero"), tail="is_empty")
-    element_type = body.scope.needed_element_type(data)
+    final = op.add("Concat", *kept_sizes, tail="final_shape", axis=0)
+    if not op.attribute("keepdims", 1):
+        kept = op.add("Not", mask, tail="is_kept")
+        final = op.add("Compress", final, kept, tail="kept_shape", axis=0)
+    count = op.add("Size", data, tail="count")
+    is_empty = op.add("Equal", count, op.integers(0, "zero"), tail="is_empty")
+    element_type = op.scope.needed_element_type(data)
 
     def folded() -> str:
         value = data
         for axis in range(rank):
-            middle = body.add("Where", chosen[axis], sizes[axis], one, tail=f"middle_{axis}")
-            before, after = _product(body, kept_sizes[: axis + 1], one), _product(body, sizes[axis + 1 :], one)
-            three = body.add("Concat", before, middle, after, tail=f"folded_shape_{axis}", axis=0)
-            value = body.add("Reshape", value, three, tail=f"folded_{axis}")
-            value = body.add(body.node.op_type, value, tail=f"reduced_{axis}", axes=[1], keepdims=0)
-        return body.add("Reshape", value, final, tail="folded_away")
+            middle = op.add("Where", chosen[axis], sizes[axis], one, tail=f"middle_{axis}")
+            before, after = _product(op, kept_sizes[: axis + 1], one), _product(op, sizes[axis + 1 :], one)
+            three = op.add("Concat", before, middle, after, tail=f"folded_shape_{axis}", axis=0)
+            value = op.add("Reshape", value, three, tail=f"folded_{axis}")
+            value = op.add(op.node.op_type, value, tail=f"reduced_{axis}", axes=[1], keepdims=0)
+        return op.add("Reshape", value, final, tail="folded_away")
 
-    nothing = partial(body.add, "ConstantOfShape", final, tail="nothing", value=_of_nothing(body.node, element_type))
-    return body.yields_either(is_empty, nothing, folded, element_type)
+    nothing = partial(op.add, "ConstantOfShape", final, tail="nothing", value=_of_nothing(op.node, element_type))
+    return op.yields_either(is_empty, nothing, folded, element_type)
 
 
 def _of_nothing(node: NodeProto, element_type: int) -> TensorProto:
@@ -135,12 +133,12 @@ def _of_nothing(node: NodeProto, element_type: int) -> TensorProto:
     return helper.make_tensor("value", element_type, [1], [neutral])
 
 
-def _part(body: Writer, vector: str, axis: int, tail: str) -> str:
-    return body.add("Gather", vector, body.integers([axis], f"dimension_vector_{axis}"), tail=f"{tail}_{axis}")
+def _part(op: Writer, vector: str, axis: int, tail: str) -> str:
+    return op.add("Gather", vector, op.integers([axis], f"dimension_vector_{axis}"), tail=f"{tail}_{axis}")
 
 
-def _product(body: Writer, sizes: list[str], one: str) -> str:
+def _product(op: Writer, sizes: list[str], one: str) -> str:
     product = one
     for size in sizes:
-        product = size if product == one else body.add("Mul", product, size, tail="product")
+        product = size if product == one else op.add("Mul", product, size, tail="product")
     return product

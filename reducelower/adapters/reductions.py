@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.dynamic_axes import BodyWantedError, reduce_by_condition
 from reducelower.adapters.registry import Outcome, Replacement, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, set_attribute
+from reducelower.model.attributes import attribute_of
 from reducelower.model.build import copy_marks, make_node
-from reducelower.scope.scope import Scope
 
 __all__ = ["AXES_AN_INPUT", "ELEMENTWISE", "REDUCTIONS"]
 
@@ -47,11 +47,11 @@ _PLAIN = ("ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum")
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64)
 
 
-def _constant_axes(node: NodeProto, scope: Scope) -> tuple[int, ...] | None:
+def _constant_axes(op: Writer) -> tuple[int, ...] | None:
     """The axes of a node that takes them as an input: empty where absent, None where they are not constant."""
-    if len(node.input) < 2 or not node.input[1]:
+    if len(op.node.input) < 2 or not op.input(1):
         return ()
-    value = scope.constant(node.input[1])
+    value = op.constant_input(1)
     if value is None:
         return None
     if value.dtype != np.int64:
@@ -67,10 +67,10 @@ def check_axes(axes: tuple[int, ...]) -> None:
         raise RefusedError(f"its axes {list(axes)} name a dimension twice")
 
 
-def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_noop(op: Writer) -> Outcome:
     """Cross to a version without ``noop_with_empty_axes``, whose axes are an attribute."""
-    axes = _constant_axes(node, scope)
-    noop = attribute_of(node, "noop_with_empty_axes")
+    axes = _constant_axes(op)
+    noop = attribute_of(op.node, "noop_with_empty_axes")
     if noop is not None and noop.ref_attr_name:
         raise RefusedError(
             f"noop_with_empty_axes refers to {noop.ref_attr_name!r} of the function, so it is not known whether it "
@@ -83,9 +83,9 @@ def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
             noop.i = 0  # type: ignore[union-attr]  # It says nothing where axes are given.
         return None
     if axes is None:
-        if scope.reference(node.input[1]) is None:
-            _ask_the_callers(node, scope)
-            return _lower_dynamic(node, scope)
+        if op.scope.reference(op.input(1)) is None:
+            _ask_the_callers(op)
+            return _lower_dynamic(op)
         if reduces_nothing:
             raise RefusedError(
                 "its axes come from the function's caller and may be empty, which noop_with_empty_axes=1 makes "
@@ -94,58 +94,58 @@ def _lower_noop(node: NodeProto, scope: Scope) -> Outcome:
             )
         return None
     if reduces_nothing:
-        return elementwise(node, scope)
-    if len(node.input) > 1:
+        return elementwise(op)
+    if len(op.node.input) > 1:
         # Empty axes reduce everything, as absent ones do.
-        if node.input[1]:
-            scope.release(node.input[1])
-        del node.input[1:]
+        if op.input(1):
+            op.scope.release(op.input(1))
+        del op.node.input[1:]
     return None
 
 
-def _ask_the_callers(node: NodeProto, scope: Scope) -> None:
+def _ask_the_callers(op: Writer) -> None:
     """Refuse axes that a function is handed, as long as its calls may show them to be constant."""
-    if scope.is_handed_by_callers(node.input[1]) and not scope.is_last_attempt:
+    if op.scope.is_handed_by_callers(op.input(1)) and not op.scope.is_last_attempt:
         raise RefusedError(
-            f"its axes {node.input[1]!r} are handed to the function by its callers", "inline the function first"
+            f"its axes {op.input(1)!r} are handed to the function by its callers", "inline the function first"
         )
 
 
-def _lower_dynamic(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_dynamic(op: Writer) -> Outcome:
     """Cross with axes that are known at run time only."""
-    if node.op_type in _PLAIN:
-        nodes = reduce_by_condition(node, scope)
-        return Replacement(nodes, f"axes known at run time: {scope.rank(node.input[0])} conditional reductions")
+    if op.node.op_type in _PLAIN:
+        nodes = reduce_by_condition(op)
+        return Replacement(nodes, f"axes known at run time: {op.scope.rank(op.input(0))} conditional reductions")
     raise BodyWantedError(
-        f"its axes {node.input[1]!r} are computed at run time, and no rule says what {node.op_type} is made of",
-        f"make {node.input[1]!r} a constant",
+        f"its axes {op.input(1)!r} are computed at run time, and no rule says what {op.node.op_type} is made of",
+        f"make {op.input(1)!r} a constant",
     )
 
 
-def elementwise(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def elementwise(op: Writer) -> list[NodeProto]:
     """The nodes that do what is left of a Reduce node where no axis is reduced, written for opset 13."""
-    op_type = ELEMENTWISE[node.op_type]
-    data, output = node.input[0], node.output[0]
-    scope.release(*node.input[1:])
-    if op_type == "Log" and scope.element_type(data) in _INTEGERS:
+    op_type = ELEMENTWISE[op.node.op_type]
+    data, output = op.input(0), op.node.output[0]
+    op.scope.release(*op.node.input[1:])
+    if op_type == "Log" and op.scope.element_type(data) in _INTEGERS:
         # Log takes floats only; the reduction of integers computes in double and truncates.
-        stem = node.name or output
-        wide = scope.fresh(stem, f"/{node.op_type}/double")
-        log = scope.fresh(stem, f"/{node.op_type}/log")
+        stem = op.node.name or output
+        wide = op.scope.fresh(stem, f"/{op.node.op_type}/double")
+        log = op.scope.fresh(stem, f"/{op.node.op_type}/log")
         nodes = [
             make_node("Cast", [data], [wide], to=TensorProto.DOUBLE),
             make_node("Log", [wide], [log]),
-            make_node("Cast", [log], [output], to=scope.element_type(data)),
+            make_node("Cast", [log], [output], to=op.scope.element_type(data)),
         ]
     else:
         nodes = [make_node(op_type, [data, data] if op_type == "Mul" else [data], [output])]
-    copy_marks(node, nodes[-1])
+    copy_marks(op.node, nodes[-1])
     return nodes
 
 
-def _lower_negative_axes(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_negative_axes(op: Writer) -> Outcome:
     """Cross to a version that counts axes from the front only."""
-    axes = attribute_of(node, "axes")
+    axes = attribute_of(op.node, "axes")
     if axes is None:
         return None
     if axes.ref_attr_name:
@@ -155,23 +155,23 @@ def _lower_negative_axes(node: NodeProto, scope: Scope) -> Outcome:
         )
     if all(axis >= 0 for axis in axes.ints):
         return None
-    rank = scope.needed_rank(node.input[0])
+    rank = op.rank(0)
     positive = tuple(axis + rank if axis < 0 else axis for axis in axes.ints)
     if not all(0 <= axis < rank for axis in positive):
         raise RefusedError(f"its axes {list(axes.ints)} are out of range for rank {rank}")
     check_axes(positive)
-    set_attribute(node, "axes", list(positive))
+    op.set("axes", list(positive))
     return None
 
 
-def _check_attribute(node: NodeProto, scope: Scope) -> Outcome:
+def _check_attribute(op: Writer) -> Outcome:
     """Cross to the version whose axes are an input: an empty attribute reduces everything, as an absent input does."""
-    axes = attribute_of(node, "axes")
+    axes = attribute_of(op.node, "axes")
     if axes is None or axes.ref_attr_name:
         return None
     check_axes(tuple(axes.ints))
     if not axes.ints and axes.type == axes.INTS:
-        node.attribute.remove(axes)
+        op.node.attribute.remove(axes)
     return None
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
 
 from reducelower.adapters import ops
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import HELD_AS, attribute_of, drop_attribute
@@ -38,7 +39,7 @@ class Replacement(list[NodeProto]):
         self.label = label
 
 
-Rewrite: TypeAlias = Callable[[NodeProto, Scope], Outcome]
+Rewrite: TypeAlias = Callable[[Writer], Outcome]
 
 _LOWERS: dict[tuple[str, int], Rewrite] = {}
 _RAISES: dict[tuple[str, int], Rewrite] = {}
@@ -180,7 +181,7 @@ class Crossing:
         """
         before: list[NodeProto] = []
         if self.rewrite is not None:
-            nodes = self.rewrite(node, scope)
+            nodes = self.rewrite(Writer(node, scope))
             if nodes is not None:
                 return nodes
         elif self.unhandled_meaning:

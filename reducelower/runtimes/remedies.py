@@ -15,6 +15,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 from onnx.helper import tensor_dtype_to_np_dtype
 
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.reductions import elementwise
 from reducelower.model.attributes import attribute_of, set_attribute, value_of
 from reducelower.model.build import copy_marks, make_node
@@ -146,7 +147,7 @@ def _write_keepdims(node: NodeProto, scope: Scope) -> Written | None:
 def _reduce_nothing(node: NodeProto, scope: Scope) -> Written | None:
     """What reduces no dimension, of a scalar or for lack of axes, is its elementwise step."""
     is_scalar = scope.shape(node.input[0]) == ()
-    return (elementwise(node, scope), 13) if is_scalar or _Reduction(node, scope).reduces_nothing else None
+    return (elementwise(Writer(node, scope)), 13) if is_scalar or _Reduction(node, scope).reduces_nothing else None
 
 
 def _leave_axes_out(node: NodeProto, scope: Scope) -> Written | None:
@@ -279,7 +280,7 @@ def _in_type(node: NodeProto, scope: Scope, wide: int, narrow: Container[int]) -
         return None
     cast, result = reduction.name(element_type_name(wide)), reduction.name("result")
     if reduction.reduces_nothing:
-        step = elementwise(make_node(node.op_type, [cast], [result]), scope)
+        step = elementwise(Writer(make_node(node.op_type, [cast], [result]), scope))
     else:
         step = [reduction.written(cast, result, reduction.axes or None, reduction.keepdims)]
     return reduction.alone(

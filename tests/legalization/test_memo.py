@@ -12,6 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, checker, helper, numpy_help
 import reducelower
 from reducelower import ConversionError, Target
 from reducelower.adapters import registry
+from reducelower.adapters.builder import Writer
 from reducelower.legalization import run
 from reducelower.legalization.memo import in_blanks, read_node, scope_of
 from reducelower.legalization.node import Settler
@@ -239,10 +240,9 @@ def test_what_a_rule_asks_of_another_value_holds_for_its_node_only() -> None:
 
 
 def test_nodes_that_a_rule_asks_a_new_question_about_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse_what_is_read(node: NodeProto, scope: Scope) -> bool:
-        if scope.is_read(node.output[0]):
-            raise reducelower.errors.RefusedError(f"{node.output[0]} is read")
-        return False
+    def refuse_what_is_read(op: Writer) -> None:
+        if op.scope.is_read(op.node.output[0]):
+            raise reducelower.errors.RefusedError(f"{op.node.output[0]} is read")
 
     monkeypatch.setitem(registry._LOWERS, ("Relu", 14), refuse_what_is_read)
     registry._crossing.cache_clear()

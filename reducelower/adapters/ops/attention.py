@@ -17,7 +17,6 @@ from onnx import NodeProto, TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, raises
-from reducelower.model.attributes import value_of
 from reducelower.model.numbers import Array
 from reducelower.scope.scope import Scope
 
@@ -35,24 +34,25 @@ _TYPE_OF_OUTPUT = (0, 0, 2, 0)
 
 
 @expresses("Attention", opset=24)
-def _of_one_type(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
-    types = {index: scope.element_type(name) for index, name in enumerate(node.input) if name and index in _INPUTS}
+def _of_one_type(op: Writer) -> list[NodeProto] | None:
+    types = {
+        index: op.scope.element_type(name) for index, name in enumerate(op.node.input) if name and index in _INPUTS
+    }
     query, value = types.get(0), types.get(2)
     if query is None or value is None or query == value:
         return None
-    body = Writer(node, scope)
     # Two sixteen-bit floats of different kinds have only float32 in common.
     wide = max(query, value, TensorProto.FLOAT, key=lambda found: _WIDTH.get(found, 0))
     inputs = [
-        body.add("Cast", name, tail="wide", to=wide) if types.get(index) in _WIDTH and types[index] != wide else name
-        for index, name in enumerate(node.input)
+        op.add("Cast", name, tail="wide", to=wide) if types.get(index) in _WIDTH and types[index] != wide else name
+        for index, name in enumerate(op.node.input)
     ]
-    tails = [f"output_{index}" if name else "" for index, name in enumerate(node.output)]
-    results = body.add_many("Attention", inputs, tails, copied=node.attribute)
+    tails = [f"output_{index}" if name else "" for index, name in enumerate(op.node.output)]
+    results = op.add_many("Attention", inputs, tails, copied=op.node.attribute)
     for index, result in enumerate(results):
         if result:
-            body.yields("Cast", result, output=index, to=types[_TYPE_OF_OUTPUT[index]])
-    return body.nodes
+            op.yields("Cast", result, output=index, to=types[_TYPE_OF_OUTPUT[index]])
+    return op.nodes
 
 
 _KNOWN = frozenset(
@@ -65,47 +65,46 @@ _LENGTH_OF_MASK_IS_GIVEN = 24
 
 
 @expresses("Attention", opset=24)
-def _with_equal_heads(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+def _with_equal_heads(op: Writer) -> list[NodeProto] | None:
     """The sums and products of the schema's body, where nothing is to be repeated, kept or cut off."""
-    body = Writer(node, scope)
-    query, key, value, mask = (body.input(index) for index in range(4))
-    if any(attribute.ref_attr_name or attribute.name not in _KNOWN for attribute in node.attribute):
+    query, key, value, mask = (op.input(index) for index in range(4))
+    if any(attribute.ref_attr_name or attribute.name not in _KNOWN for attribute in op.node.attribute):
         return None
-    element_type = scope.element_type(query)
-    shapes = [scope.shape(name) for name in (query, key, value)]
+    element_type = op.scope.element_type(query)
+    shapes = [op.scope.shape(name) for name in (query, key, value)]
     is_plain = (
-        not any(map(body.wants, (1, 2, 3)))
-        and not any(body.input(index) for index in (4, 5, 6))
-        and not value_of(node, "is_causal", 0)
-        and not value_of(node, "softcap", 0.0)
+        not any(map(op.wants, (1, 2, 3)))
+        and not any(op.input(index) for index in (4, 5, 6))
+        and not op.attribute("is_causal", 0)
+        and not op.attribute("softcap", 0.0)
         and element_type in _WIDTH
         and all(shape is not None and len(shape) == 4 and shape[1] for shape in shapes)
         and len({shape[1] for shape in shapes if shape is not None}) == 1
     )
-    if not is_plain or element_type is None or not _suits(mask, shapes[1], element_type, scope):
+    if not is_plain or element_type is None or not _suits(mask, shapes[1], element_type, op.scope):
         return None
     head_size = shapes[0][3] if shapes[0] else None
-    scale = value_of(node, "scale", 1 / np.sqrt(np.float32(head_size)) if head_size else None)
+    scale = op.attribute("scale", 1 / np.sqrt(np.float32(head_size)) if head_size else None)
     if scale is None:
         return None
-    root = body.constant(np.sqrt(np.float32(scale)), element_type, "root_of_scale")
-    turned = body.add("Transpose", body.add("Mul", key, root, tail="key"), tail="turned_key", perm=[0, 1, 3, 2])
-    scores = body.add("MatMul", body.add("Mul", query, root, tail="query"), turned, tail="scores")
-    precision = int(value_of(node, "softmax_precision", 0)) or element_type
-    lowest = body.constant(-np.inf, element_type, "lowest") if mask else ""
+    root = op.constant(np.sqrt(np.float32(scale)), element_type, "root_of_scale")
+    turned = op.add("Transpose", op.add("Mul", key, root, tail="key"), tail="turned_key", perm=[0, 1, 3, 2])
+    scores = op.add("MatMul", op.add("Mul", query, root, tail="query"), turned, tail="scores")
+    precision = int(op.attribute("softmax_precision", 0)) or element_type
+    lowest = op.constant(-np.inf, element_type, "lowest") if mask else ""
     bias = mask
-    if mask and scope.element_type(mask) == TensorProto.BOOL:
-        bias = body.add("Where", mask, body.constant(0, element_type, "zero"), lowest, tail="bias")
+    if mask and op.scope.element_type(mask) == TensorProto.BOOL:
+        bias = op.add("Where", mask, op.constant(0, element_type, "zero"), lowest, tail="bias")
     if mask:
-        scores = body.add("Add", scores, bias, tail="masked_scores")
-    weights = body.add("Softmax", body.cast(scores, element_type, precision, "precise_scores"), tail="weights", axis=-1)
-    weights = body.cast(weights, precision, element_type, "weights_back")
-    if mask and not _leaves_something(scope.constant(mask)):
+        scores = op.add("Add", scores, bias, tail="masked_scores")
+    weights = op.add("Softmax", op.cast(scores, element_type, precision, "precise_scores"), tail="weights", axis=-1)
+    weights = op.cast(weights, precision, element_type, "weights_back")
+    if mask and not _leaves_something(op.scope.constant(mask)):
         # Where a row is masked as a whole, its weights are zero.
-        largest = body.add("ReduceMax", bias, body.integers([-1], "last_axis"), tail="largest_bias")
-        is_masked = body.add("Equal", largest, lowest, tail="is_masked")
-        weights = body.add("Where", is_masked, body.constant(0, element_type, "zero"), weights, tail="kept_weights")
-    return body.yields("MatMul", weights, value)
+        largest = op.add("ReduceMax", bias, op.integers([-1], "last_axis"), tail="largest_bias")
+        is_masked = op.add("Equal", largest, lowest, tail="is_masked")
+        weights = op.add("Where", is_masked, op.constant(0, element_type, "zero"), weights, tail="kept_weights")
+    return op.yields("MatMul", weights, value)
 
 
 def _suits(mask: str, keys: tuple[int | None, ...] | None, element_type: int, scope: Scope) -> bool:
@@ -128,12 +127,12 @@ _PRESENT = {1: "present_key", 2: "present_value"}
 
 
 @raises("Attention", 25)
-def _raise_present(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_present(op: Writer) -> Outcome:
     """Since 25 present_key and present_value are yielded together or not at all."""
-    missing = [place for place in _PRESENT if len(node.output) <= place or not node.output[place]]
+    missing = [place for place in _PRESENT if len(op.node.output) <= place or not op.node.output[place]]
     if len(missing) != 1:
         return None
-    while len(node.output) <= missing[0]:
-        node.output.append("")
-    node.output[missing[0]] = scope.fresh(node.name or node.output[0], f"/Attention/{_PRESENT[missing[0]]}")
+    while len(op.node.output) <= missing[0]:
+        op.node.output.append("")
+    op.node.output[missing[0]] = op.scope.fresh(op.node.name or op.node.output[0], f"/Attention/{_PRESENT[missing[0]]}")
     return None

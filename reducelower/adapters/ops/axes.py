@@ -13,40 +13,38 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import TensorProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, Rewrite, lowers
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import set_attribute, value_of
-from reducelower.scope.scope import Scope
 
 __all__ = ["counted_axes", "from_the_front", "input_rank"]
 
-_Rank = Callable[[NodeProto, Scope], int]
+_Rank = Callable[[Writer], int]
 
 
-def input_rank(node: NodeProto, scope: Scope) -> int:
+def input_rank(op: Writer) -> int:
     """The rank of the first input; refused where nothing tells it."""
-    return scope.needed_rank(node.input[0])
+    return op.rank(0)
 
 
-def _any_input_rank(node: NodeProto, scope: Scope) -> int:
+def _any_input_rank(op: Writer) -> int:
     """The rank that all inputs and the output share."""
-    for name in (*node.input, *node.output):
-        rank = scope.rank(name)
+    for name in (*op.node.input, *op.node.output):
+        rank = op.scope.rank(name)
         if rank is not None:
             return rank
-    return scope.needed_rank(node.input[0])
+    return op.rank(0)
 
 
-def _unsqueezed_rank(node: NodeProto, scope: Scope) -> int:
+def _unsqueezed_rank(op: Writer) -> int:
     """Axes of Unsqueeze count dimensions of the output."""
-    return scope.needed_rank(node.input[0]) + len(value_of(node, "axes", []))
+    return op.rank(0) + len(op.attribute("axes", []))
 
 
-def _one_more_than_input(node: NodeProto, scope: Scope) -> int:
-    return scope.needed_rank(node.input[0]) + 1
+def _one_more_than_input(op: Writer) -> int:
+    return op.rank(0) + 1
 
 
 def from_the_front(axis: int, rank: int, *, end: bool = False) -> int:
@@ -60,20 +58,20 @@ def from_the_front(axis: int, rank: int, *, end: bool = False) -> int:
 def _lowers_axis(attribute: str, rank_of: _Rank, *, smallest: int = 0, end: bool = False) -> Rewrite:
     """A rewrite that counts the axis, or the axes, in an attribute from the front."""
 
-    def lower(node: NodeProto, scope: Scope) -> Outcome:
-        value = value_of(node, attribute)
+    def lower(op: Writer) -> Outcome:
+        value = op.attribute(attribute)
         if value is None:
             return None
         if isinstance(value, int):
             if value >= smallest:
                 return None
-            set_attribute(node, attribute, from_the_front(value, rank_of(node, scope), end=end))
+            op.set(attribute, from_the_front(value, rank_of(op), end=end))
             return None
         if all(axis >= smallest for axis in value) and sorted(value) == list(value):
             return None
         # Shape inference below opset 11 sees only axes in order.
-        rank = rank_of(node, scope)
-        set_attribute(node, attribute, sorted(from_the_front(axis, rank) for axis in value))
+        rank = rank_of(op)
+        op.set(attribute, sorted(from_the_front(axis, rank) for axis in value))
         return None
 
     return lower
@@ -97,128 +95,125 @@ for _op_type, _attribute, _rank_of in _AXES:
 lowers("Flatten", 11)(_lowers_axis("axis", input_rank, end=True))
 
 
-def counted_axes(body: Writer, axes: str, rank: str, element_type: int = TensorProto.INT64) -> str:
+def counted_axes(op: Writer, axes: str, rank: str, element_type: int = TensorProto.INT64) -> str:
     """Append what counts computed axes from the front, of a rank that is a tensor of one number of their type."""
-    below = body.add("Less", axes, body.constant([0], element_type, "zero"), tail="is_negative")
-    return body.add("Where", below, body.add("Add", axes, rank, tail="from_the_end"), axes, tail="counted")
+    below = op.add("Less", axes, op.constant([0], element_type, "zero"), tail="is_negative")
+    return op.add("Where", below, op.add("Add", axes, rank, tail="from_the_end"), axes, tail="counted")
 
 
 @lowers("Slice", 11)
-def _lower_slice(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_slice(op: Writer) -> Outcome:
     """The axes are an input."""
-    name = node.input[3] if len(node.input) > 3 else ""
+    name = op.input(3)
     if not name:
         return None
-    axes: Any = scope.constant(name)
+    axes: Any = op.scope.constant(name)
     if axes is None:
-        body = Writer(node, scope)
-        element_type = scope.needed_element_type(name)
-        rank_of = body.constant([scope.needed_rank(node.input[0])], element_type, "rank")
-        node.input[3] = counted_axes(body, name, rank_of, element_type)
-        return [*body.nodes, node]
+        element_type = op.scope.needed_element_type(name)
+        rank_of = op.constant([op.rank(0)], element_type, "rank")
+        op.node.input[3] = counted_axes(op, name, rank_of, element_type)
+        return [*op.nodes, op.node]
     if (axes >= 0).all():
         return None
-    rank = scope.needed_rank(node.input[0])
+    rank = op.rank(0)
     positive = [from_the_front(axis, rank) for axis in axes.reshape(-1).tolist()]
-    scope.release(name)
-    node.input[3] = scope.add_constant(np.array(positive, axes.dtype), "_".join(["axes", *map(str, positive)]))
+    op.scope.release(name)
+    op.node.input[3] = op.scope.add_constant(np.array(positive, axes.dtype), "_".join(["axes", *map(str, positive)]))
     return None
 
 
 @lowers("Gather", 11)
-def _lower_gather(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_gather(op: Writer) -> Outcome:
     """Constant indices below zero are counted from the front, at run time where the dimension is not known."""
-    data, name = node.input
-    indices: Any = scope.constant(name)
+    data, name = op.node.input
+    indices: Any = op.scope.constant(name)
     if indices is None or (indices >= 0).all():
         return None
-    axis = int(value_of(node, "axis", 0))
-    shape = scope.shape(data)
-    scope.release(name)
+    axis = int(op.attribute("axis", 0))
+    shape = op.scope.shape(data)
+    op.scope.release(name)
     if axis < 0:
-        axis = from_the_front(axis, scope.needed_rank(data))
+        axis = from_the_front(axis, op.scope.needed_rank(data))
     size = shape[axis] if shape is not None and axis < len(shape) else None
     if size is not None:
         positive = np.where(indices < 0, indices + size, indices).astype(indices.dtype)
-        node.input[1] = scope.add_constant(positive, "indices")
+        op.node.input[1] = op.scope.add_constant(positive, "indices")
         return None
-    body = Writer(node, scope)
-    index = body.integers(axis if indices.ndim == 0 else [axis], f"axis_{axis}")
-    length = body.add("Gather", body.add("Shape", data), index, tail="size", axis=0)
+    index = op.integers(axis if indices.ndim == 0 else [axis], f"axis_{axis}")
+    length = op.add("Gather", op.add("Shape", data), index, tail="size", axis=0)
     below = (indices < 0).astype(np.int64)
-    shift = length if below.all() else body.add("Mul", length, body.integers(below, "below_zero"), tail="shift")
-    counted = body.add("Add", shift, body.integers(indices, "indices"), tail="indices")
-    body.yields("Gather", data, counted, axis=axis)
-    return body.nodes
+    shift = length if below.all() else op.add("Mul", length, op.integers(below, "below_zero"), tail="shift")
+    counted = op.add("Add", shift, op.integers(indices, "indices"), tail="indices")
+    op.yields("Gather", data, counted, axis=axis)
+    return op.nodes
 
 
 @lowers("OneHot", 11)
-def _lower_one_hot(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_one_hot(op: Writer) -> Outcome:
     """Opset 9 says that negative indices are off; runtimes wrap them there, too, so computed ones are carried over."""
-    _lowers_axis("axis", _one_more_than_input, smallest=-1)(node, scope)
-    indices: Any = scope.constant(node.input[0])
-    depth: Any = scope.constant(node.input[1])
+    _lowers_axis("axis", _one_more_than_input, smallest=-1)(op)
+    indices: Any = op.constant_input(0)
+    depth: Any = op.constant_input(1)
     if indices is None or (indices >= 0).all():
         return None
     if depth is None:
         raise RefusedError(
             "it has negative indices and a depth computed at run time; negative indices came with opset 11",
-            f"make {node.input[1]!r} a constant",
+            f"make {op.input(1)!r} a constant",
         )
     size = int(depth.reshape(-1)[0])
-    scope.release(node.input[0])
+    op.scope.release(op.input(0))
     wrapped = np.where((indices < 0) & (indices >= -size), indices + size, indices)
-    node.input[0] = scope.add_constant(wrapped.astype(indices.dtype), "indices")
+    op.node.input[0] = op.scope.add_constant(wrapped.astype(indices.dtype), "indices")
     return None
 
 
 @lowers("Squeeze", 13)
 @lowers("Unsqueeze", 13)
-def _lower_computed_axes(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_computed_axes(op: Writer) -> Outcome:
     """Squeeze leaves the sizes of the data that no axis names; with Unsqueeze they stand there, and ones elsewhere."""
-    body = Writer(node, scope)
-    axes = body.input(1)
-    if not axes or scope.constant(axes) is not None or scope.reference(axes) is not None:
+    axes = op.input(1)
+    if not axes or op.scope.constant(axes) is not None or op.scope.reference(axes) is not None:
         return None
-    data = node.input[0]
-    sizes = body.add("Shape", data, tail="sizes")
-    shape = (_squeezed if node.op_type == "Squeeze" else _unsqueezed)(body, data, axes, sizes)
-    return body.yields_reshaped(data, shape, scope.needed_element_type(data))
+    data = op.input(0)
+    sizes = op.add("Shape", data, tail="sizes")
+    shape = (_squeezed if op.node.op_type == "Squeeze" else _unsqueezed)(op, data, axes, sizes)
+    return op.yields_reshaped(data, shape, op.scope.needed_element_type(data))
 
 
-def _unsqueezed(body: Writer, data: str, axes: str, sizes: str) -> str:
-    rank, given = body.scope.rank(data), body.scope.shape(axes)
+def _unsqueezed(op: Writer, data: str, axes: str, sizes: str) -> str:
+    rank, given = op.scope.rank(data), op.scope.shape(axes)
     count = None if given is None else given[0]
     if rank is None or count is None:
-        counts = [body.add("Shape", name, tail="length") for name in (sizes, axes)]
-        total: str | int = body.add("Add", *counts, tail="rank")
+        counts = [op.add("Shape", name, tail="length") for name in (sizes, axes)]
+        total: str | int = op.add("Add", *counts, tail="rank")
     else:
         total = rank + count
-    kept = _kept(body, axes, total)
-    return body.add("ScatterElements", _filled(body, total, 1), kept, sizes, tail="shape", axis=0)
+    kept = _kept(op, axes, total)
+    return op.add("ScatterElements", _filled(op, total, 1), kept, sizes, tail="shape", axis=0)
 
 
-def _squeezed(body: Writer, data: str, axes: str, sizes: str) -> str:
-    rank, given = body.scope.rank(data), body.scope.shape(axes)
-    kept = _kept(body, axes, body.add("Shape", sizes, tail="rank") if rank is None else rank)
+def _squeezed(op: Writer, data: str, axes: str, sizes: str) -> str:
+    rank, given = op.scope.rank(data), op.scope.shape(axes)
+    kept = _kept(op, axes, op.add("Shape", sizes, tail="rank") if rank is None else rank)
     if rank is not None and given is not None and given[0] is not None:
-        kept = body.add("Reshape", kept, body.number(rank - given[0]), tail="places")  # so that the rank is known
-    return body.add("Gather", sizes, kept, tail="shape", axis=0)
+        kept = op.add("Reshape", kept, op.number(rank - given[0]), tail="places")  # so that the rank is known
+    return op.add("Gather", sizes, kept, tail="shape", axis=0)
 
 
-def _filled(body: Writer, length: str | int, value: int) -> str:
+def _filled(op: Writer, length: str | int, value: int) -> str:
     """A list of one number again and again, of a length that is known, or is computed as a tensor of one number."""
     if isinstance(length, int):
-        return body.integers([value] * length, f"{length}_times_{value}")
-    return body.add(
+        return op.integers([value] * length, f"{length}_times_{value}")
+    return op.add(
         "ConstantOfShape", length, tail="filled", value=helper.make_tensor("value", TensorProto.INT64, [1], [value])
     )
 
 
-def _kept(body: Writer, axes: str, rank: str | int) -> str:
+def _kept(op: Writer, axes: str, rank: str | int) -> str:
     """The dimensions that no axis names, in order."""
-    axes = counted_axes(body, axes, body.number(rank) if isinstance(rank, int) else rank)
-    ones = _filled(body, body.add("Shape", axes, tail="count"), 1)
-    marked = body.add("ScatterElements", _filled(body, rank, 0), axes, ones, tail="marked", axis=0)
-    free = body.add("Equal", marked, body.number(0), tail="is_kept")
-    return body.add("Reshape", body.add("NonZero", free), body.number(-1), tail="kept")
+    axes = counted_axes(op, axes, op.number(rank) if isinstance(rank, int) else rank)
+    ones = _filled(op, op.add("Shape", axes, tail="count"), 1)
+    marked = op.add("ScatterElements", _filled(op, rank, 0), axes, ones, tail="marked", axis=0)
+    free = op.add("Equal", marked, op.number(0), tail="is_kept")
+    return op.add("Reshape", op.add("NonZero", free), op.number(-1), tail="kept")

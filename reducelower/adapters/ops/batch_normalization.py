@@ -14,8 +14,6 @@ from onnx import NodeProto, TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import drop_attribute, set_attribute, value_of
-from reducelower.scope.scope import Scope
 
 
 def _outputs(node: NodeProto) -> int:
@@ -23,190 +21,186 @@ def _outputs(node: NodeProto) -> int:
     return max((index + 1 for index, name in enumerate(node.output) if name), default=0)
 
 
-def _in_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _in_training(op: Writer) -> list[NodeProto]:
     """Normalize by the statistics of the batch, and move the running ones; for opset 13 or 14.
 
     Written as in the operator's page: population variance, running = running * momentum + current * (1 - momentum).
     All is computed in the type of the data, of scale and bias, or in float, as the page asks of the statistics of
     narrower data: in the widest of the three.
     """
-    body = Writer(node, scope)
-    data, scale, bias, mean, variance = node.input[:5]
-    own_type, parameter_type = (scope.needed_element_type(name) for name in (data, scale))
+    data, scale, bias, mean, variance = op.node.input[:5]
+    own_type, parameter_type = (op.scope.needed_element_type(name) for name in (data, scale))
     element_type = max((own_type, parameter_type, TensorProto.FLOAT), key=lambda found: _WIDTH.get(found, 0))
-    data = body.cast(data, own_type, element_type, "wide")
-    rank = scope.needed_rank(node.input[0])
+    data = op.cast(data, own_type, element_type, "wide")
+    rank = op.rank(0)
     axes = [0, *range(2, rank)]
-    current, deviation, spread = _statistics(body, data, axes)
-    epsilon = body.constant(value_of(node, "epsilon", 1e-5), element_type, "epsilon")
-    root = body.add("Sqrt", body.add("Add", spread, epsilon, tail="stabilized"), tail="root")
-    momentum = float(value_of(node, "momentum", 0.9))
+    current, deviation, spread = _statistics(op, data, axes)
+    epsilon = op.constant(op.attribute("epsilon", 1e-5), element_type, "epsilon")
+    root = op.add("Sqrt", op.add("Add", spread, epsilon, tail="stabilized"), tail="root")
+    momentum = float(op.attribute("momentum", 0.9))
     for output, running, batch in ((1, mean, current), (2, variance, spread)):
-        if body.wants(output):
-            flat = body.add("Squeeze", batch, body.integers(axes, "batch_axes"))
-            running_type = scope.needed_element_type(running)
+        if op.wants(output):
+            flat = op.add("Squeeze", batch, op.integers(axes, "batch_axes"))
+            running_type = op.scope.needed_element_type(running)
             if running_type != element_type:
-                flat = body.add("Cast", flat, to=running_type)
-            kept = body.add("Mul", running, body.constant(momentum, running_type, "momentum"), tail="kept")
-            added = body.add("Mul", flat, body.constant(1.0 - momentum, running_type, "rest"), tail="added")
-            body.yields("Add", kept, added, output=output)
+                flat = op.add("Cast", flat, to=running_type)
+            kept = op.add("Mul", running, op.constant(momentum, running_type, "momentum"), tail="kept")
+            added = op.add("Mul", flat, op.constant(1.0 - momentum, running_type, "rest"), tail="added")
+            op.yields("Add", kept, added, output=output)
     columns = []
     for name, tail in ((scale, "scale"), (bias, "bias")):
-        name = body.cast(name, parameter_type, element_type, f"wide_{tail}")
+        name = op.cast(name, parameter_type, element_type, f"wide_{tail}")
         if rank > 2:
-            axes_after = body.integers(list(range(1, rank - 1)), "spatial_axes")
-            name = body.add("Unsqueeze", name, axes_after, tail=tail)
+            axes_after = op.integers(list(range(1, rank - 1)), "spatial_axes")
+            name = op.add("Unsqueeze", name, axes_after, tail=tail)
         columns.append(name)
-    normalized = body.add("Div", deviation, root, tail="normalized")
-    scaled = body.add("Mul", normalized, columns[0], tail="scaled")
-    return body.yields_cast(body.add("Add", scaled, columns[1], tail="shifted"), element_type, own_type)
+    normalized = op.add("Div", deviation, root, tail="normalized")
+    scaled = op.add("Mul", normalized, columns[0], tail="scaled")
+    return op.yields_cast(op.add("Add", scaled, columns[1], tail="shifted"), element_type, own_type)
 
 
-def _statistics(body: Writer, data: str, axes: list[int]) -> tuple[str, str, str]:
+def _statistics(op: Writer, data: str, axes: list[int]) -> tuple[str, str, str]:
     """Append the mean of the batch, the deviations from it and their population variance; returns their names."""
-    mean = body.add("ReduceMean", data, tail="batch_mean", axes=axes, keepdims=1)
-    deviation = body.add("Sub", data, mean, tail="deviation")
-    square = body.add("Mul", deviation, deviation, tail="square")
-    return mean, deviation, body.add("ReduceMean", square, tail="batch_variance", axes=axes, keepdims=1)
+    mean = op.add("ReduceMean", data, tail="batch_mean", axes=axes, keepdims=1)
+    deviation = op.add("Sub", data, mean, tail="deviation")
+    square = op.add("Mul", deviation, deviation, tail="square")
+    return mean, deviation, op.add("ReduceMean", square, tail="batch_variance", axes=axes, keepdims=1)
 
 
-def _of_one_type(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> Outcome:
+def _of_one_type(op: Writer, parameters: tuple[int, ...]) -> Outcome:
     """Give data and parameters the same element type: the widest among them."""
-    types = {index: scope.needed_element_type(node.input[index]) for index in (0, *parameters)}
+    types = {index: op.scope.needed_element_type(op.node.input[index]) for index in (0, *parameters)}
     if len(set(types.values())) == 1:
         return None
-    if _outputs(node) > 1:
+    if _outputs(op.node) > 1:
         raise RefusedError("its inputs are of different element types, which opset 14 allows for one output only here")
     widest = max(types.values(), key=lambda found: _WIDTH.get(found, 0))
-    body = Writer(node, scope)
-    inputs = [body.cast(name, types.get(index, types[0]), widest, "cast") for index, name in enumerate(node.input)]
-    wide = body.add("BatchNormalization", *inputs, tail="wide", copied=node.attribute)
-    return body.yields_cast(wide, widest, types[0])
+    inputs = [op.cast(name, types.get(index, types[0]), widest, "cast") for index, name in enumerate(op.node.input)]
+    wide = op.add("BatchNormalization", *inputs, tail="wide", copied=op.node.attribute)
+    return op.yields_cast(wide, widest, types[0])
 
 
 _WIDTH: dict[int, int] = {TensorProto.FLOAT: 1, TensorProto.DOUBLE: 2}
 
 
 @lowers("BatchNormalization", 15)
-def _tie_scale(node: NodeProto, scope: Scope) -> Outcome:
+def _tie_scale(op: Writer) -> Outcome:
     """Since 15 scale and bias may be of another element type than the data."""
-    if not _is_mixed(node, scope, (1, 2)):
+    if not _is_mixed(op, (1, 2)):
         return None
-    is_training = value_of(node, "training_mode", 0)
-    return _in_training(node, scope) if is_training else _of_one_type(node, scope, (1, 2, 3, 4))
+    is_training = op.attribute("training_mode", 0)
+    return _in_training(op) if is_training else _of_one_type(op, (1, 2, 3, 4))
 
 
-def _is_mixed(node: NodeProto, scope: Scope, parameters: tuple[int, ...]) -> bool:
+def _is_mixed(op: Writer, parameters: tuple[int, ...]) -> bool:
     """Whether parameters are known to be of another element type than the data."""
-    data = scope.element_type(node.input[0])
-    return any(scope.element_type(node.input[index]) not in (data, None) for index in parameters)
+    data = op.scope.element_type(op.input(0))
+    return any(op.scope.element_type(op.node.input[index]) not in (data, None) for index in parameters)
 
 
 @lowers("BatchNormalization", 14)
-def _lower_training_mode(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_training_mode(op: Writer) -> Outcome:
     """Training is written out; the attribute goes, and inference has one output and one element type."""
-    if value_of(node, "training_mode", 0):
-        return _in_training(node, scope)
-    if _outputs(node) > 1:
+    if op.attribute("training_mode", 0):
+        return _in_training(op)
+    if _outputs(op.node) > 1:
         raise RefusedError("it asks for running statistics without training_mode=1, which is not valid")
-    drop_attribute(node, "training_mode")
-    del node.output[1:]
-    return _of_one_type(node, scope, (1, 2, 3, 4)) if _is_mixed(node, scope, (1, 2, 3, 4)) else None
+    op.drop("training_mode")
+    del op.node.output[1:]
+    return _of_one_type(op, (1, 2, 3, 4)) if _is_mixed(op, (1, 2, 3, 4)) else None
 
 
 @raises("BatchNormalization", 14)
-def _raise_training_mode(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_training_mode(op: Writer) -> Outcome:
     """Several outputs meant training."""
-    if _outputs(node) <= 1:
+    if _outputs(op.node) <= 1:
         return None
     for index in (3, 4):
-        if len(node.output) > index and node.output[index]:
-            if scope.is_read(node.output[index]):
+        if len(op.node.output) > index and op.node.output[index]:
+            if op.scope.is_read(op.node.output[index]):
                 raise RefusedError("its output saved_mean or saved_var is used, which opset 14 dropped")
-            node.output[index] = ""
-    set_attribute(node, "training_mode", 1)
+            op.node.output[index] = ""
+    op.set("training_mode", 1)
     return None
 
 
 @lowers("BatchNormalization", 9)
-def _lower_vector(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_vector(op: Writer) -> Outcome:
     """Since 9 data may be a vector."""
-    if scope.rank(node.input[0]) == 1:
+    if op.scope.rank(op.input(0)) == 1:
         raise RefusedError("its data is a vector, which BatchNormalization takes since opset 9")
     return None
 
 
 @raises("BatchNormalization", 9)
-def _raise_spatial(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_spatial(op: Writer) -> Outcome:
     """spatial=0 had one parameter per element of an instance: the instances are flattened to vectors and back."""
-    if int(value_of(node, "spatial", 1)) != 0:
-        drop_attribute(node, "spatial")
+    if int(op.attribute("spatial", 1)) != 0:
+        op.drop("spatial")
         return None
-    if _outputs(node) > 1:
+    if _outputs(op.node) > 1:
         raise RefusedError("it trains with spatial=0, which opset 9 dropped")
-    body = Writer(node, scope)
-    flat = body.add("Flatten", node.input[0], tail="flat", axis=1)
-    vector = body.integers([-1], "vector")
-    parameters = [body.add("Reshape", name, vector) for name in node.input[1:5]]
-    normal = body.add(
-        "BatchNormalization", flat, *parameters, tail="normalized", epsilon=float(value_of(node, "epsilon", 1e-5))
+    flat = op.add("Flatten", op.input(0), tail="flat", axis=1)
+    vector = op.integers([-1], "vector")
+    parameters = [op.add("Reshape", name, vector) for name in op.node.input[1:5]]
+    normal = op.add(
+        "BatchNormalization", flat, *parameters, tail="normalized", epsilon=float(op.attribute("epsilon", 1e-5))
     )
-    shape, known = body.add("Shape", node.input[0]), scope.shape(node.input[0])
+    shape, known = op.add("Shape", op.input(0)), op.shape(0)
     if known is not None and all(known):
-        return body.yields("Reshape", normal, shape)
-    return body.yields_reshaped(normal, shape, scope.needed_element_type(node.input[0]))
+        return op.yields("Reshape", normal, shape)
+    return op.yields_reshaped(normal, shape, op.element_type(0))
 
 
 @lowers("BatchNormalization", 7)
-def _lower_is_test(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_is_test(op: Writer) -> Outcome:
     """One output means inference, which is_test said before 7."""
-    set_attribute(node, "is_test", int(_outputs(node) <= 1))
+    op.set("is_test", int(_outputs(op.node) <= 1))
     return None
 
 
 @raises("BatchNormalization", 7)
-def _raise_is_test(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_is_test(op: Writer) -> Outcome:
     """is_test=0, the default, with one output normalizes by the batch all the same."""
-    is_test = int(value_of(node, "is_test", 0))
-    drop_attribute(node, "is_test")
+    is_test = int(op.attribute("is_test", 0))
+    op.drop("is_test")
     if is_test:
-        if _outputs(node) > 1:
+        if _outputs(op.node) > 1:
             raise RefusedError("it asks for statistics with is_test=1, which is not valid")
         return None
-    if _outputs(node) > 1:
+    if _outputs(op.node) > 1:
         return None
-    if int(value_of(node, "spatial", 1)) == 0:
+    if int(op.attribute("spatial", 1)) == 0:
         raise RefusedError("it trains with spatial=0 (is_test=0), which opset 7 cannot express")
-    return _legacy_training(node, scope)
+    return _legacy_training(op)
 
 
-def _legacy_training(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _legacy_training(op: Writer) -> list[NodeProto]:
     """Normalize by the statistics of the batch alone; for opset 7."""
-    body = Writer(node, scope)
-    data = node.input[0]
-    rank = scope.needed_rank(data)
+    data = op.input(0)
+    rank = op.scope.needed_rank(data)
     axes = [0, *range(2, rank)]
-    mean, _, variance = _statistics(body, data, axes)
-    flat = [body.add("Squeeze", name, axes=axes) for name in (mean, variance)]
-    epsilon = float(value_of(node, "epsilon", 1e-5))
-    return body.yields("BatchNormalization", data, *node.input[1:3], *flat, epsilon=epsilon)
+    mean, _, variance = _statistics(op, data, axes)
+    flat = [op.add("Squeeze", name, axes=axes) for name in (mean, variance)]
+    epsilon = float(op.attribute("epsilon", 1e-5))
+    return op.yields("BatchNormalization", data, *op.node.input[1:3], *flat, epsilon=epsilon)
 
 
 @lowers("BatchNormalization", 6)
-def _lower_consumed(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_consumed(op: Writer) -> Outcome:
     """The first version requires an attribute without effect and takes images only."""
-    _check_image(node, scope)
-    set_attribute(node, "consumed_inputs", [0] * len(node.input))
+    _check_image(op)
+    op.set("consumed_inputs", [0] * len(op.node.input))
     return None
 
 
 @lowers("InstanceNormalization", 6)
-def _lower_instance(node: NodeProto, scope: Scope) -> Outcome:
-    _check_image(node, scope)
+def _lower_instance(op: Writer) -> Outcome:
+    _check_image(op)
     return None
 
 
-def _check_image(node: NodeProto, scope: Scope) -> None:
-    rank = scope.needed_rank(node.input[0])
+def _check_image(op: Writer) -> None:
+    rank = op.rank(0)
     if rank != 4:
-        raise RefusedError(f"its data has rank {rank}, and {node.op_type} takes rank 4 before opset 6")
+        raise RefusedError(f"its data has rank {rank}, and {op.node.op_type} takes rank 4 before opset 6")

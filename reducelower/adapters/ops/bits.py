@@ -18,9 +18,7 @@ from onnx import NodeProto, TensorProto, defs, helper
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.casts import Fitted, refusal, retypes
 from reducelower.adapters.decompose import expresses
-from reducelower.model.attributes import value_of
 from reducelower.model.numbers import SIGNED, UNSIGNED, whole_range
-from reducelower.scope.scope import Scope
 
 _INT64, _UINT64 = TensorProto.INT64, TensorProto.UINT64
 _WHOLE = (*SIGNED, *UNSIGNED)
@@ -36,23 +34,23 @@ def _powers(count: int) -> np.ndarray:
 
 
 @retypes("BitShift")
-def _signed(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def _signed(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Signed integers, which opset 28 brought."""
     if element_type not in SIGNED:
-        raise refusal(node, scope, element_type)
-    return _shift(node, scope), None, []
+        raise refusal(op, element_type)
+    return _shift(op), None, []
 
 
-def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _shift(op: Writer) -> list[NodeProto]:
     """A product with, or a quotient by, a power of two; beyond the length of the type nothing is left but the sign."""
-    element_type = scope.needed_element_type(node.input[0])
-    body, count = Writer(node, scope), _bits(element_type)
-    is_left = value_of(node, "direction") == "LEFT"
+    element_type = op.element_type(0)
+    body, count = op, _bits(element_type)
+    is_left = op.attribute("direction") == "LEFT"
     is_unsigned_quotient = element_type == _UINT64 and not is_left
     zero = body.integers(0, "zero")
     distance: Any = body.constant_input(1)
     inside = distance is not None and bool(((distance >= 0) & (distance < count)).all())
-    by = body.cast(node.input[1], element_type, _INT64, "distance")
+    by = body.cast(op.input(1), element_type, _INT64, "distance")
     is_short = ""
     if not inside:
         is_short = body.add(
@@ -63,15 +61,15 @@ def _shift(node: NodeProto, scope: Scope) -> list[NodeProto]:
         )
         by = body.add("Where", is_short, by, zero, tail="short_distance")
     table = _powers(count).astype(np.uint64) if is_unsigned_quotient else _powers(count)
-    power = body.add("Gather", scope.add_constant(table, "powers_of_two"), by, tail="power", axis=0)
+    power = body.add("Gather", op.scope.add_constant(table, "powers_of_two"), by, tail="power", axis=0)
     if is_unsigned_quotient:
-        result = body.add("Div", node.input[0], power, tail="shifted")
+        result = body.add("Div", op.input(0), power, tail="shifted")
         if is_short:
             # Zeros of this type come from a cast: no runtime has a Where for it.
             kept = body.add("Cast", is_short, tail="kept", to=_UINT64)
             result = body.add("Mul", result, kept, tail="left_over")
         return body.yields_value(result)
-    data = body.cast(node.input[0], element_type, _INT64, "data")
+    data = body.cast(op.input(0), element_type, _INT64, "data")
     if is_left:
         result, rest = body.add("Mul", data, power, tail="shifted"), zero
     elif element_type in UNSIGNED:
@@ -93,57 +91,55 @@ expresses("BitShift", opset=13)(_shift)
 
 
 @expresses("BitCast", opset=13)
-def _same_bits(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+def _same_bits(op: Writer) -> list[NodeProto] | None:
     """A Cast keeps the low bits, and here both types have as many."""
-    wanted = int(value_of(node, "to"))
-    if scope.needed_element_type(node.input[0]) in (*_WHOLE, TensorProto.BOOL) and wanted in _WHOLE:
-        return Writer(node, scope).yields("Cast", node.input[0], to=wanted)
+    wanted = int(op.attribute("to"))
+    if op.element_type(0) in (*_WHOLE, TensorProto.BOOL) and wanted in _WHOLE:
+        return op.yields("Cast", op.input(0), to=wanted)
     return None
 
 
 @expresses("BitwiseNot", opset=13)
-def _complement(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _complement(op: Writer) -> list[NodeProto]:
     """What is left of all bits set, which as a signed number is minus one."""
-    element_type = scope.needed_element_type(node.input[0])
-    body = Writer(node, scope)
+    element_type = op.element_type(0)
     is_narrow = element_type in UNSIGNED and element_type != _UINT64
-    every = body.integers(2 ** _bits(element_type) - 1 if is_narrow else -1, "all_bits")
-    data = body.cast(node.input[0], element_type, _INT64, "data")
-    return body.yields_cast(body.add("Sub", every, data, tail="complement"), _INT64, element_type)
+    every = op.integers(2 ** _bits(element_type) - 1 if is_narrow else -1, "all_bits")
+    data = op.cast(op.input(0), element_type, _INT64, "data")
+    return op.yields_cast(op.add("Sub", every, data, tail="complement"), _INT64, element_type)
 
 
 @expresses("BitwiseAnd", "BitwiseOr", "BitwiseXor", opset=13)
-def _combined(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _combined(op: Writer) -> list[NodeProto]:
     """The bits that both have, weighed; a or b is a + b less those, and a xor b is a + b less those twice."""
-    element_type = scope.needed_element_type(node.input[0])
-    body = Writer(node, scope)
+    element_type = op.element_type(0)
     one, other = (
-        body.cast(name, element_type, _INT64, tail) for name, tail in zip(node.input, ("a", "b"), strict=True)
+        op.cast(name, element_type, _INT64, tail) for name, tail in zip(op.node.input, ("a", "b"), strict=True)
     )
     powers = _powers(_bits(element_type))
     if element_type in SIGNED:
         powers[-1] = whole_range(element_type)[0]
-    both = body.add("Mul", *(_unpacked(body, name, len(powers)) for name in (one, other)), tail="both_bits")
+    both = op.add("Mul", *(_unpacked(op, name, len(powers)) for name in (one, other)), tail="both_bits")
     # A product with the weights rather than a sum, which onnxruntime 1.31 rounds for large integers; with a matrix
     # rather than a vector, by which that multiplies no data without elements.
-    both = body.add("MatMul", both, scope.add_constant(powers[:, None], "weights"), tail="weighed")
-    both = body.add("Squeeze", both, body.integers([-1], "axes_m1"), tail="both")
-    if node.op_type == "BitwiseAnd":
-        return body.yields_cast(both, _INT64, element_type)
-    result = body.add("Sub", body.add("Add", one, other, tail="sum"), both, tail="either")
-    if node.op_type == "BitwiseXor":
-        result = body.add("Sub", result, both, tail="one_of_them")
-    return body.yields_cast(result, _INT64, element_type)
+    both = op.add("MatMul", both, op.scope.add_constant(powers[:, None], "weights"), tail="weighed")
+    both = op.add("Squeeze", both, op.integers([-1], "axes_m1"), tail="both")
+    if op.node.op_type == "BitwiseAnd":
+        return op.yields_cast(both, _INT64, element_type)
+    result = op.add("Sub", op.add("Add", one, other, tail="sum"), both, tail="either")
+    if op.node.op_type == "BitwiseXor":
+        result = op.add("Sub", result, both, tail="one_of_them")
+    return op.yields_cast(result, _INT64, element_type)
 
 
-def _unpacked(body: Writer, name: str, count: int) -> str:
+def _unpacked(op: Writer, name: str, count: int) -> str:
     """The bits of int64 numbers along a new last axis, the lowest first; of negative ones by their complement."""
-    zero, one, two = (body.integers(value, tail) for value, tail in ((0, "zero"), (1, "one"), (2, "two")))
-    column = body.add("Unsqueeze", name, body.integers([-1], "axes_m1"), tail="column")
-    is_negative = body.add("Less", column, zero, tail="is_negative")
-    complement = body.add("Sub", body.integers(-1, "minus_one"), column, tail="complement")
-    magnitude = body.add("Where", is_negative, complement, column, tail="magnitude")
-    shifted = body.add("Div", magnitude, body.scope.add_constant(_powers(count), "powers_of_two"), tail="shifted")
-    halved = body.add("Mul", body.add("Div", shifted, two, tail="halved"), two, tail="even")
-    bits = body.add("Sub", shifted, halved, tail="bits")
-    return body.add("Where", is_negative, body.add("Sub", one, bits, tail="turned"), bits, tail="unpacked")
+    zero, one, two = (op.integers(value, tail) for value, tail in ((0, "zero"), (1, "one"), (2, "two")))
+    column = op.add("Unsqueeze", name, op.integers([-1], "axes_m1"), tail="column")
+    is_negative = op.add("Less", column, zero, tail="is_negative")
+    complement = op.add("Sub", op.integers(-1, "minus_one"), column, tail="complement")
+    magnitude = op.add("Where", is_negative, complement, column, tail="magnitude")
+    shifted = op.add("Div", magnitude, op.scope.add_constant(_powers(count), "powers_of_two"), tail="shifted")
+    halved = op.add("Mul", op.add("Div", shifted, two, tail="halved"), two, tail="even")
+    bits = op.add("Sub", shifted, halved, tail="bits")
+    return op.add("Where", is_negative, op.add("Sub", one, bits, tail="turned"), bits, tail="unpacked")

@@ -14,7 +14,6 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
-from reducelower.scope.scope import Scope
 
 _LARGEST_TABLE = 1 << 22
 
@@ -23,12 +22,11 @@ _SMALL = (TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT8, TensorProto.INT
 
 
 @expresses("Col2Im", opset=13)
-def _column_to_image(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _column_to_image(op: Writer) -> list[NodeProto]:
     """A table tells for each place of the image which element of each row of the columns falls on it, if any does."""
-    body = Writer(node, scope)
-    image, block = body.constant_input(1), body.constant_input(2)
+    image, block = op.constant_input(1), op.constant_input(2)
     if image is None or block is None:
-        name = node.input[1 if image is None else 2]
+        name = op.node.input[1 if image is None else 2]
         raise RefusedError(
             f"{name!r}, which says how large the image or a block is, is computed at run time",
             f"make {name!r} a constant",
@@ -36,23 +34,23 @@ def _column_to_image(node: NodeProto, scope: Scope) -> list[NodeProto]:
     sizes, kernel = [int(size) for size in image], [int(size) for size in block]
     if prod(sizes) * prod(kernel) > _LARGEST_TABLE:
         raise RefusedError(f"its image of {sizes} and blocks of {kernel} take a table that is too large to write down")
-    rows, columns = prod(kernel), _table(node, sizes, kernel)
-    own_type = scope.needed_element_type(node.input[0])
+    rows, columns = prod(kernel), _table(op.node, sizes, kernel)
+    own_type = op.element_type(0)
     element_type = TensorProto.INT32 if own_type in _SMALL else own_type
 
     # The batch stays, and the channels are what is left over: (N, C, elements of a block, blocks).
-    shape = body.add("Shape", node.input[0])
-    batch = body.add("Slice", shape, body.integers([0], "number_0"), body.integers([1], "number_1"), tail="batch")
-    flat_shape = body.add("Concat", batch, body.integers([-1, rows * _count(node, sizes, kernel)], "columns"), axis=0)
-    flat = body.add("Reshape", body.cast(node.input[0], own_type, element_type, "wide"), flat_shape, tail="flat")
+    shape = op.add("Shape", op.input(0))
+    batch = op.add("Slice", shape, op.integers([0], "number_0"), op.integers([1], "number_1"), tail="batch")
+    flat_shape = op.add("Concat", batch, op.integers([-1, rows * _count(op.node, sizes, kernel)], "columns"), axis=0)
+    flat = op.add("Reshape", op.cast(op.input(0), own_type, element_type, "wide"), flat_shape, tail="flat")
     # Behind the last column lies a zero, for the blocks that do not cover a place.
-    flat = body.add(
-        "Pad", flat, body.integers([0, 0, 0, 0, 0, 1], "pads"), body.constant(0, element_type, "zero"), tail="more"
+    flat = op.add(
+        "Pad", flat, op.integers([0, 0, 0, 0, 0, 1], "pads"), op.constant(0, element_type, "zero"), tail="more"
     )
-    covering = body.add("Gather", flat, body.integers(columns, "covering"), tail="covering", axis=2)
-    summed = body.add("ReduceSum", covering, body.integers([-1], "axes_m1"), tail="summed", keepdims=0)
-    result_shape = body.add("Concat", batch, body.integers([-1, *sizes], "image"), tail="image_shape", axis=0)
-    return body.yields_cast(body.add("Reshape", summed, result_shape, tail="result"), element_type, own_type)
+    covering = op.add("Gather", flat, op.integers(columns, "covering"), tail="covering", axis=2)
+    summed = op.add("ReduceSum", covering, op.integers([-1], "axes_m1"), tail="summed", keepdims=0)
+    result_shape = op.add("Concat", batch, op.integers([-1, *sizes], "image"), tail="image_shape", axis=0)
+    return op.yields_cast(op.add("Reshape", summed, result_shape, tail="result"), element_type, own_type)
 
 
 def _blocks(node: NodeProto, sizes: list[int], kernel: list[int]) -> list[np.ndarray]:

@@ -19,30 +19,31 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import set_attribute, value_of
 from reducelower.model.build import copy_marks, make_node
 from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
-from reducelower.scope.scope import Scope
 
 
 @lowers("If", 11)
-def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_if(op: Writer) -> Outcome:
     """Branches had to give the same shapes; runtimes never asked, so only differences that are known are refused.
 
     Shape inference takes what it knows of one branch for both, and so has to know nothing where they are not alike.
     """
-    branches = {attribute.name: attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH}
+    branches = {
+        attribute.name: attribute.g for attribute in op.node.attribute if attribute.type == AttributeProto.GRAPH
+    }
     unlike = []
     for place, results in enumerate(zip(*(graph.output for graph in branches.values()), strict=True)):
         left, right = (
-            sizes(value.type if sizes(value.type) is not None else scope.type_inside(node, number, value.name))
+            sizes(value.type if sizes(value.type) is not None else op.scope.type_inside(op.node, number, value.name))
             for number, value in enumerate(results)
         )
         if left == right:
             continue
-        condition = scope.constant(node.input[0])
+        condition = op.constant_input(0)
         if condition is not None:  # the branch that is not taken may as well be the other
             chosen = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
             for graph in branches.values():
                 if graph is not chosen:
-                    scope.once_written(partial(graph.CopyFrom, chosen))
+                    op.scope.once_written(partial(graph.CopyFrom, chosen))
             return None
         if left is not None and right is not None and not may_be_of_one_shape(left, right):
             raise RefusedError(
@@ -50,8 +51,8 @@ def _lower_if(node: NodeProto, scope: Scope) -> Outcome:
                 "opset 11 is the oldest that allows it",
             )
         unlike.append(place)
-    if unlike and scope.target_opset >= _TILES_BY_COUNTS:
-        _leave_shapes_unknown(node, scope, branches, unlike)
+    if unlike and op.scope.target_opset >= _TILES_BY_COUNTS:
+        _leave_shapes_unknown(op, branches, unlike)
     return None
 
 
@@ -59,36 +60,33 @@ _TILES_BY_COUNTS = 6
 """The oldest opset version whose Tile takes a count per axis."""
 
 
-def _leave_shapes_unknown(
-    node: NodeProto, scope: Scope, branches: Mapping[str, GraphProto], places: Sequence[int]
-) -> None:
+def _leave_shapes_unknown(op: Writer, branches: Mapping[str, GraphProto], places: Sequence[int]) -> None:
     """Bring results of branches to their own shapes, repeated as often as a number says that is 1 where it is read.
 
     The number comes of the condition, so that it is known at run time only, and the length of the shape with it. What
     branches hold is legal by now, so these nodes are ones that every target from opset 6 on has.
     """
-    body = Writer(node, scope)
     for name, graph in branches.items():
-        body.nodes = []
-        taken = node.input[0] if name == "then_branch" else body.add("Not", node.input[0], tail="is_not")
-        once = body.add("Reshape", body.add("Cast", taken, to=TensorProto.INT64), body.number(-1), tail="once")
+        op.nodes = []
+        taken = op.input(0) if name == "then_branch" else op.add("Not", op.input(0), tail="is_not")
+        once = op.add("Reshape", op.add("Cast", taken, to=TensorProto.INT64), op.number(-1), tail="once")
         for place in places:
             result = graph.output[place]
-            shape = body.add("Tile", body.add("Shape", result.name), once, tail="its_shape")
-            result.name = body.add("Reshape", result.name, shape, tail="result")
+            shape = op.add("Tile", op.add("Shape", result.name), once, tail="its_shape")
+            result.name = op.add("Reshape", result.name, shape, tail="result")
             result.type.tensor_type.ClearField("shape")
-        graph.node.extend(body.nodes)
+        graph.node.extend(op.nodes)
 
 
 @lowers("Loop", 11)
-def _lower_loop(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_loop(op: Writer) -> Outcome:
     """At least one value had to be carried from iteration to iteration: a number that nothing reads will do."""
-    if len(node.input) > 2:
+    if len(op.node.input) > 2:
         return None
-    body = _body(node)
-    stem = node.name or next(filter(None, node.output), "Loop")
-    carried = scope.fresh(stem, "/Loop/carried")
-    yielded = scope.fresh(stem, "/Loop/carried_on")
+    body = _body(op.node)
+    stem = op.node.name or next(filter(None, op.node.output), "Loop")
+    carried = op.scope.fresh(stem, "/Loop/carried")
+    yielded = op.scope.fresh(stem, "/Loop/carried_on")
     for values, name, place in ((body.input, carried, len(body.input)), (body.output, yielded, 1)):
         kept = list(values)[place:]
         del values[place:]
@@ -97,39 +95,39 @@ def _lower_loop(node: NodeProto, scope: Scope) -> Outcome:
         added.type.tensor_type.shape.SetInParent()
         values.extend(kept)
     body.node.append(make_node("Identity", [carried], [yielded]))
-    while len(node.input) < 2:
-        node.input.append("")
-    node.input.append(scope.add_constant(np.array(0, np.float32), "zero"))
+    while len(op.node.input) < 2:
+        op.node.input.append("")
+    op.node.input.append(op.scope.add_constant(np.array(0, np.float32), "zero"))
     # It has a name, because onnxruntime crashes on a state that has none.
-    node.output.insert(0, scope.fresh(stem, "/Loop/last_carried"))
+    op.node.output.insert(0, op.scope.fresh(stem, "/Loop/last_carried"))
     return None
 
 
 @lowers("Scan", 16)
-def _state_results(node: NodeProto, scope: Scope) -> Outcome:
+def _state_results(op: Writer) -> Outcome:
     """Let the body state what it yields: onnxruntime wants to know the ranks, which older nodes tell less of."""
-    body = _body(node)
+    body = _body(op.node)
     for value in body.output:
-        known = scope.type_inside(node, 0, value.name) if sizes(value.type) is None else None
+        known = op.scope.type_inside(op.node, 0, value.name) if sizes(value.type) is None else None
         if sizes(known) is not None and known is not None:
             value.type.CopyFrom(without_made_up_symbols(known))
     return None
 
 
 @lowers("Scan", 11)
-def _lower_scan(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_scan(op: Writer) -> Outcome:
     """Axes were counted from the front."""
-    count = int(value_of(node, "num_scan_inputs"))
-    body = _body(node)
-    inputs = list(node.input)[len(node.input) - count :]
-    states = len(node.input) - count
+    count = int(op.attribute("num_scan_inputs"))
+    body = _body(op.node)
+    inputs = list(op.node.input)[len(op.node.input) - count :]
+    states = len(op.node.input) - count
 
     def output_rank(index: int) -> int:
         known = sizes(body.output[states + index].type)
-        return scope.needed_rank(node.output[states + index]) if known is None else len(known) + 1
+        return op.scope.needed_rank(op.node.output[states + index]) if known is None else len(known) + 1
 
-    _count_from_the_front(node, "scan_input_axes", lambda index: scope.needed_rank(inputs[index]))
-    _count_from_the_front(node, "scan_output_axes", output_rank)
+    _count_from_the_front(op.node, "scan_input_axes", lambda index: op.scope.needed_rank(inputs[index]))
+    _count_from_the_front(op.node, "scan_output_axes", output_rank)
     return None
 
 
@@ -141,32 +139,34 @@ def _count_from_the_front(node: NodeProto, attribute: str, rank_of: Callable[[in
 
 
 @raises("Scan", 9)
-def _raise_batches(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_batches(op: Writer) -> Outcome:
     """There was a batch axis in front of everything: another Scan goes along it, with the old one as its body."""
-    if node.input[0]:
+    if op.input(0):
         raise RefusedError("it uses sequence_lens, which Scan does not have since opset 9", "stay at opset 8")
-    body = _body(node)
-    stem = node.name or next(filter(None, node.output), "Scan")
-    count = int(value_of(node, "num_scan_inputs"))
-    states = len(node.input) - 1 - count
+    body = _body(op.node)
+    stem = op.node.name or next(filter(None, op.node.output), "Scan")
+    count = int(op.attribute("num_scan_inputs"))
+    states = len(op.node.input) - 1 - count
     batch = GraphProto(name=f"{body.name or stem}_batch")
-    inner = NodeProto(op_type="Scan", name=scope.fresh(stem, "/Scan/one"))
-    for attribute in node.attribute:
+    inner = NodeProto(op_type="Scan", name=op.scope.fresh(stem, "/Scan/one"))
+    for attribute in op.node.attribute:
         inner.attribute.add().CopyFrom(attribute)
         if attribute.name == "directions":
             inner.attribute[-1].name = "scan_input_directions"
     for index, value in enumerate(body.input):
-        inner.input.append(_one_of_batch(batch.input.add(), value.type, scope.fresh(stem, "/Scan/in"), index >= states))
+        inner.input.append(
+            _one_of_batch(batch.input.add(), value.type, op.scope.fresh(stem, "/Scan/in"), index >= states)
+        )
     for index, value in enumerate(body.output):
         inner.output.append(
-            _one_of_batch(batch.output.add(), value.type, scope.fresh(stem, "/Scan/out"), index >= states)
+            _one_of_batch(batch.output.add(), value.type, op.scope.fresh(stem, "/Scan/out"), index >= states)
         )
     batch.node.append(inner)
-    outer = make_node("Scan", list(node.input)[1:], list(node.output), body=batch, num_scan_inputs=states + count)
-    copy_marks(node, outer)
+    outer = make_node("Scan", list(op.node.input)[1:], list(op.node.output), body=batch, num_scan_inputs=states + count)
+    copy_marks(op.node, outer)
     # What the body holds is made legal where it stands, and is not to be taken for nodes of opset 9 meanwhile.
     del _body(_body(outer).node[0]).node[:]
-    scope.once_written(lambda: _body(_body(outer).node[0]).CopyFrom(body))
+    op.scope.once_written(lambda: _body(_body(outer).node[0]).CopyFrom(body))
     return [outer]
 
 

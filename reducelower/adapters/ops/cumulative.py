@@ -15,7 +15,6 @@ from reducelower.adapters.ops.axes import from_the_front
 from reducelower.model.attributes import value_of
 from reducelower.model.build import make_node
 from reducelower.model.numbers import FLOATS
-from reducelower.scope.scope import Scope
 
 _INT64 = TensorProto.INT64
 
@@ -24,74 +23,73 @@ _STEPS: Mapping[str, tuple[str, float]] = {"CumSum": ("Add", 0), "CumProd": ("Mu
 
 
 @expresses("CumProd", "CumSum", opset=13)
-def _cumulative(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _cumulative(op: Writer) -> list[NodeProto]:
     """The state is what came of the elements so far; exclusive yields it before the element is taken in.
 
     No Scan goes over data without elements (onnxruntime 1.31 dies of it), so what may be empty is asked first.
     """
-    body = Writer(node, scope)
-    data, element_type = node.input[0], scope.needed_element_type(node.input[0])
-    axes = body.constant_input(1)
-    shape = scope.shape(data)
+    data, element_type = op.input(0), op.element_type(0)
+    axes = op.constant_input(1)
+    shape = op.scope.shape(data)
     if shape is not None and 0 in shape:
-        scope.release(node.input[1])
-        return body.yields("Identity", data)
+        op.scope.release(op.input(1))
+        return op.yields("Identity", data)
     if axes is None and (shape is None or len(shape) != 1):
-        return body.yields_either(
-            body.is_empty(data), lambda: data, lambda: _along_the_middle(body, data, element_type), element_type
+        return op.yields_either(
+            op.is_empty(data), lambda: data, lambda: _along_the_middle(op, data, element_type), element_type
         )
-    rank = scope.needed_rank(data)
+    rank = op.scope.needed_rank(data)
     axis = 0 if axes is None else from_the_front(int(axes.reshape(-1)[0]), rank)
-    scope.release(node.input[1])
+    op.scope.release(op.input(1))
     if shape is None or None in shape:
-        return body.yields_either(
-            body.is_empty(data), lambda: data, lambda: _along(body, data, axis, rank, element_type), element_type
+        return op.yields_either(
+            op.is_empty(data), lambda: data, lambda: _along(op, data, axis, rank, element_type), element_type
         )
-    _along(body, data, axis, rank, element_type)
-    return body.yields_last(1)
+    _along(op, data, axis, rank, element_type)
+    return op.yields_last(1)
 
 
-def _along(body: Writer, data: str, axis: int, rank: int, element_type: int) -> str:
+def _along(op: Writer, data: str, axis: int, rank: int, element_type: int) -> str:
     """Append the Scan along an axis of data of a rank; returns the name of what it yields."""
-    node = body.node
+    node = op.node
     step, start = _STEPS[node.op_type]
     is_exclusive = bool(value_of(node, "exclusive", 0))
     if step == "Add" and element_type in FLOATS and not is_exclusive:
         start = -0.0  # which takes nothing from the first element, not even the sign of zero
-    others = body.integers([other for other in range(rank) if other != axis], "others")
-    shape = body.add("Gather", body.add("Shape", data), others, tail="shape", axis=0)
-    first = body.add("Expand", body.constant(start, element_type, "start"), shape, tail="first")
+    others = op.integers([other for other in range(rank) if other != axis], "others")
+    shape = op.add("Gather", op.add("Shape", data), others, tail="shape", axis=0)
+    first = op.add("Expand", op.constant(start, element_type, "start"), shape, tail="first")
     reverse = int(bool(value_of(node, "reverse", 0)))
-    loop = _step_graph(body, step, element_type, is_exclusive, rank - 1)
-    _, result = body.add_many(
+    loop = _step_graph(op, step, element_type, is_exclusive, rank - 1)
+    _, result = op.add_many(
         "Scan", [first, data], ["last", "result"], body=loop, num_scan_inputs=1, scan_input_axes=[axis],
         scan_output_axes=[axis], scan_input_directions=[reverse], scan_output_directions=[reverse],
     )  # fmt: skip
     return result
 
 
-def _along_the_middle(body: Writer, data: str, element_type: int) -> str:
+def _along_the_middle(op: Writer, data: str, element_type: int) -> str:
     """The same along an axis known at run time, for data that has elements: dimensions before and behind are folded."""
-    zero, one = (body.number(value) for value in (0, 1))
-    shape = body.add("Shape", data)
-    rank = body.add("Shape", shape, tail="rank")
-    axis = body.add("Reshape", body.node.input[1], one, tail="axis")
-    axis = body.add("Cast", axis, tail="given_axis", to=_INT64)
-    axis = body.add("Where", body.add("Less", axis, zero), body.add("Add", axis, rank, tail="shifted"), axis, tail="at")
-    behind = body.add("Add", axis, one, tail="next")
+    zero, one = (op.number(value) for value in (0, 1))
+    shape = op.add("Shape", data)
+    rank = op.add("Shape", shape, tail="rank")
+    axis = op.add("Reshape", op.input(1), one, tail="axis")
+    axis = op.add("Cast", axis, tail="given_axis", to=_INT64)
+    axis = op.add("Where", op.add("Less", axis, zero), op.add("Add", axis, rank, tail="shifted"), axis, tail="at")
+    behind = op.add("Add", axis, one, tail="next")
     sizes = [
-        body.add("ReduceProd", body.add("Slice", shape, *bounds, tail=f"{tail}_sizes"), tail=tail, axes=[0])
+        op.add("ReduceProd", op.add("Slice", shape, *bounds, tail=f"{tail}_sizes"), tail=tail, axes=[0])
         for tail, bounds in (("before", (zero, axis)), ("along", (axis, behind)), ("behind", (behind, rank)))
     ]
-    folded = body.add("Reshape", data, body.add("Concat", *sizes, tail="folded_shape", axis=0), tail="folded")
-    return body.add("Reshape", _along(body, folded, 1, 3, element_type), shape, tail="unfolded")
+    folded = op.add("Reshape", data, op.add("Concat", *sizes, tail="folded_shape", axis=0), tail="folded")
+    return op.add("Reshape", _along(op, folded, 1, 3, element_type), shape, tail="unfolded")
 
 
-def _step_graph(body: Writer, step: str, element_type: int, exclusive: bool, rank: int) -> GraphProto:
+def _step_graph(op: Writer, step: str, element_type: int, exclusive: bool, rank: int) -> GraphProto:
     """One step of the Scan: the state and an element in, the new state and a result out."""
-    stem = body.node.name or body.node.output[0]
+    stem = op.node.name or op.node.output[0]
     before, element, after, yielded = (
-        body.scope.fresh(stem, f"/{body.node.op_type}/{tail}") for tail in ("before", "element", "after", "yielded")
+        op.scope.fresh(stem, f"/{op.node.op_type}/{tail}") for tail in ("before", "element", "after", "yielded")
     )
     graph = GraphProto(name=f"{stem}_step")
     graph.node.append(make_node(step, [before, element], [after]))

@@ -15,7 +15,6 @@ from reducelower.adapters.decompose import expresses
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import HALVES
-from reducelower.scope.scope import Scope
 
 _INT64 = TensorProto.INT64
 
@@ -45,37 +44,36 @@ class _Sizes:
 
 
 @expresses("DeformConv", opset=19, reads=19)
-def _of_halves(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+def _of_halves(op: Writer) -> list[NodeProto] | None:
     """Sums of products of 16 bits are taken in float, as a kernel does; so are places, of which they hold few."""
-    element_type = scope.needed_element_type(node.input[0])
+    element_type = op.element_type(0)
     if element_type not in HALVES:
         return None
-    body = Writer(node, scope)
-    inputs = [name and body.add("Cast", name, tail="wide", to=TensorProto.FLOAT) for name in node.input]
-    result = body.add("DeformConv", *inputs, tail="wide_result", copied=node.attribute)
-    return body.yields("Cast", result, to=element_type)
+    inputs = [name and op.add("Cast", name, tail="wide", to=TensorProto.FLOAT) for name in op.node.input]
+    result = op.add("DeformConv", *inputs, tail="wide_result", copied=op.node.attribute)
+    return op.yields("Cast", result, to=element_type)
 
 
 @expresses("DeformConv", opset=13, reads=19)
-def _deform_conv(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _deform_conv(op: Writer) -> list[NodeProto]:
     """The columns of an ordinary convolution, taken between the elements where offsets point, times the weights."""
-    body, sizes = Writer(node, scope), _sizes(node, scope)
-    element_type = scope.needed_element_type(node.input[0])
+    body, sizes = op, _sizes(op)
+    element_type = op.element_type(0)
     columns = _columns(body, sizes, element_type)
     per_group = sizes.channels // sizes.groups * sizes.taps
     columns = _reshaped(body, columns, [-1, sizes.groups, per_group, sizes.spots], "columns")
-    weights = _reshaped(body, node.input[1], [sizes.groups, sizes.results // sizes.groups, per_group], "weights")
+    weights = _reshaped(body, op.input(1), [sizes.groups, sizes.results // sizes.groups, per_group], "weights")
     product = body.add("MatMul", weights, columns, tail="product")
     result_shape = body.integers([-1, sizes.results, *sizes.places], "result_shape")
     if not body.input(3):
         return body.yields("Reshape", product, result_shape)
     result = body.add("Reshape", product, result_shape, tail="unbiased")
-    return body.yields("Add", result, _reshaped(body, node.input[3], [sizes.results, 1, 1], "bias"))
+    return body.yields("Add", result, _reshaped(body, op.input(3), [sizes.results, 1, 1], "bias"))
 
 
-def _sizes(node: NodeProto, scope: Scope) -> _Sizes:
-    data, weights, offset = (scope.shape(name) for name in node.input[:3])
-    for name, shape in zip(node.input, (data, weights, offset), strict=False):
+def _sizes(op: Writer) -> _Sizes:
+    data, weights, offset = (op.scope.shape(name) for name in op.node.input[:3])
+    for name, shape in zip(op.node.input, (data, weights, offset), strict=False):
         if shape is None or None in shape[1:]:
             raise RefusedError(
                 f"the sizes of {name!r} are not known, which other operators need", "give it a fixed shape, batch aside"
@@ -87,46 +85,44 @@ def _sizes(node: NodeProto, scope: Scope) -> _Sizes:
         raise RefusedError(f"its data has {len(data) - 2} spatial axes, and only two are written out by others")
     known = [size or 0 for size in (*data[1:], weights[0], *weights[2:], *offset[2:])]
     channels, height, width, results, tall, wide, down, across = known
-    groups, offset_groups = int(value_of(node, "group", 1)), int(value_of(node, "offset_group", 1))
+    groups, offset_groups = int(op.attribute("group", 1)), int(op.attribute("offset_group", 1))
     return _Sizes(channels, height, width, results, (tall, wide), (down, across), groups, offset_groups)
 
 
-def _reshaped(body: Writer, name: str, shape: list[int], tail: str) -> str:
-    return body.add("Reshape", name, body.integers(shape, f"{tail}_shape"), tail=tail)
+def _reshaped(op: Writer, name: str, shape: list[int], tail: str) -> str:
+    return op.add("Reshape", name, op.integers(shape, f"{tail}_shape"), tail=tail)
 
 
-def _columns(body: Writer, sizes: _Sizes, element_type: int) -> str:
+def _columns(op: Writer, sizes: _Sizes, element_type: int) -> str:
     """What each tap of the kernel sees at each place: (N, offset groups, channels of one, taps * places)."""
     shape = [-1, sizes.offset_groups, sizes.taps, 2, sizes.spots]
-    offset = _reshaped(body, body.node.input[2], shape, "offsets")
+    offset = _reshaped(op, op.input(2), shape, "offsets")
     low: list[str] = []
     beyond: list[str] = []
-    for axis, base in enumerate(_bases(body.node, sizes)):
-        along = body.add("Gather", offset, body.integers(axis, f"axis_{axis}"), tail="moved", axis=3)
-        place = body.add("Add", along, body.constant(base, element_type, "base"), tail="place")
-        low.append(body.add("Floor", place, tail="low"))
-        beyond.append(body.add("Sub", place, low[-1], tail="beyond"))
+    for axis, base in enumerate(_bases(op.node, sizes)):
+        along = op.add("Gather", offset, op.integers(axis, f"axis_{axis}"), tail="moved", axis=3)
+        place = op.add("Add", along, op.constant(base, element_type, "base"), tail="place")
+        low.append(op.add("Floor", place, tail="low"))
+        beyond.append(op.add("Sub", place, low[-1], tail="beyond"))
     # Behind the last element lies a zero, for neighbours outside.
     area = sizes.height * sizes.width
     inside = sizes.channels // sizes.offset_groups
-    flat = _reshaped(body, body.node.input[0], [-1, sizes.offset_groups, inside, area], "flat")
-    pads = body.integers([0, 0, 0, 0, 0, 0, 0, 1], "pads")
-    flat = body.add("Pad", flat, pads, body.constant(0, element_type, "zero"), tail="more")
-    one = body.constant(1, element_type, "one")
+    flat = _reshaped(op, op.input(0), [-1, sizes.offset_groups, inside, area], "flat")
+    pads = op.integers([0, 0, 0, 0, 0, 0, 0, 1], "pads")
+    flat = op.add("Pad", flat, pads, op.constant(0, element_type, "zero"), tail="more")
+    one = op.constant(1, element_type, "one")
     total = ""
     for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        near = [
-            body.add("Add", at, one, tail="next") if far else at for at, far in zip(low, (down, right), strict=True)
-        ]
+        near = [op.add("Add", at, one, tail="next") if far else at for at, far in zip(low, (down, right), strict=True)]
         shares = [
-            part if far else body.add("Sub", one, part, tail="rest")
+            part if far else op.add("Sub", one, part, tail="rest")
             for part, far in zip(beyond, (down, right), strict=True)
         ]
-        share = body.add("Mul", *shares, tail="share")
-        seen = _gathered(body, flat, near, sizes, element_type)
-        part = body.add("Mul", seen, _as_columns(body, share, sizes), tail="part")
-        total = body.add("Add", total, part, tail="between") if total else part
-    return body.add("Mul", total, _as_columns(body, body.input(4), sizes), tail="masked") if body.input(4) else total
+        share = op.add("Mul", *shares, tail="share")
+        seen = _gathered(op, flat, near, sizes, element_type)
+        part = op.add("Mul", seen, _as_columns(op, share, sizes), tail="part")
+        total = op.add("Add", total, part, tail="between") if total else part
+    return op.add("Mul", total, _as_columns(op, op.input(4), sizes), tail="masked") if op.input(4) else total
 
 
 def _bases(node: NodeProto, sizes: _Sizes) -> list[np.ndarray]:
@@ -145,25 +141,25 @@ def _bases(node: NodeProto, sizes: _Sizes) -> list[np.ndarray]:
     return [rows.reshape(sizes.taps, sizes.spots), columns.reshape(sizes.taps, sizes.spots)]
 
 
-def _gathered(body: Writer, flat: str, near: list[str], sizes: _Sizes, element_type: int) -> str:
+def _gathered(op: Writer, flat: str, near: list[str], sizes: _Sizes, element_type: int) -> str:
     """The elements at whole places, zero for those outside."""
     tests = [
-        body.add(op_type, at, body.constant(bound, element_type, "bound"), tail="is_inside")
+        op.add(op_type, at, op.constant(bound, element_type, "bound"), tail="is_inside")
         for at, length in zip(near, (sizes.height, sizes.width), strict=True)
         for op_type, bound in (("Greater", -1), ("Less", length))
     ]
     inside = tests[0]
     for test in tests[1:]:
-        inside = body.add("And", inside, test, tail="are_inside")
-    row, column = (body.add("Cast", at, tail="whole", to=_INT64) for at in near)
-    ahead = body.add("Mul", row, body.integers(sizes.width, "width"), tail="ahead")
-    nothing = body.integers(sizes.height * sizes.width, "behind_the_last")
-    index = body.add("Where", inside, body.add("Add", ahead, column, tail="at"), nothing, tail="index")
-    indices = _as_columns(body, index, sizes)
+        inside = op.add("And", inside, test, tail="are_inside")
+    row, column = (op.add("Cast", at, tail="whole", to=_INT64) for at in near)
+    ahead = op.add("Mul", row, op.integers(sizes.width, "width"), tail="ahead")
+    nothing = op.integers(sizes.height * sizes.width, "behind_the_last")
+    index = op.add("Where", inside, op.add("Add", ahead, column, tail="at"), nothing, tail="index")
+    indices = _as_columns(op, index, sizes)
     # The same for every channel of a group.
-    batch = body.integers([1, 1, sizes.channels // sizes.offset_groups, 1], "each_channel")
-    return body.add("GatherElements", flat, body.add("Expand", indices, batch, tail="indices"), tail="seen", axis=3)
+    batch = op.integers([1, 1, sizes.channels // sizes.offset_groups, 1], "each_channel")
+    return op.add("GatherElements", flat, op.add("Expand", indices, batch, tail="indices"), tail="seen", axis=3)
 
 
-def _as_columns(body: Writer, name: str, sizes: _Sizes) -> str:
-    return _reshaped(body, name, [-1, sizes.offset_groups, 1, sizes.taps * sizes.spots], "one_row")
+def _as_columns(op: Writer, name: str, sizes: _Sizes) -> str:
+    return _reshaped(op, name, [-1, sizes.offset_groups, 1, sizes.taps * sizes.spots], "one_row")

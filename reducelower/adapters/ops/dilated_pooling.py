@@ -26,76 +26,72 @@ from reducelower.adapters.ops.pooling import (
 )
 from reducelower.adapters.registry import Outcome, Rewrite, lowers
 from reducelower.model.attributes import value_of
-from reducelower.scope.scope import Scope
 
 
 @lowers("AveragePool", 19)
 @leaves_its_size
-def _lower_mean(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_mean(op: Writer) -> Outcome:
     """The mean over a dilated window is a convolution with equal weights.
 
     Where padding does not count, what its zeros took from the mean is made up for, place by place.
     """
-    if not is_dilated(node):
+    if not is_dilated(op.node):
         return None
-    windows = windows_of(node, scope)
-    pads = _pads(node, windows)
-    counts_all = not any(pads) or (value_of(node, "count_include_pad", 0) and not rounds_up(node))
+    windows = windows_of(op)
+    pads = _pads(op.node, windows)
+    counts_all = not any(pads) or (op.attribute("count_include_pad", 0) and not rounds_up(op.node))
     if not counts_all and any(window.size is None for window in windows):
-        raise refusal_of_dilations(node)
-    body = Writer(node, scope)
-    mean = _convolved(body, node.input[0], 1.0 / prod(value_of(node, "kernel_shape")), pads)
+        raise refusal_of_dilations(op.node)
+    mean = _convolved(op, op.input(0), 1.0 / prod(op.attribute("kernel_shape")), pads)
     if counts_all:
-        return body.yields_last()
-    share = body.constant(_share(node, windows, pads), scope.needed_element_type(node.input[0]), "share_inside")
-    return body.yields("Div", mean, share)
+        return op.yields_last()
+    share = op.constant(_share(op.node, windows, pads), op.element_type(0), "share_inside")
+    return op.yields("Div", mean, share)
 
 
 def _where_dilated(lower: Rewrite) -> Rewrite:
     """A rewrite for dilated windows, beside the one for all others."""
     lower = leaves_its_size(lower)
-    return lambda node, scope: lower(node, scope) if is_dilated(node) else lower_ceil(node, scope)
+    return lambda op: lower(op) if is_dilated(op.node) else lower_ceil(op)
 
 
 @lowers("MaxPool", 10)
 @_where_dilated
-def _dilated_maximum(node: NodeProto, scope: Scope) -> Outcome:
+def _dilated_maximum(op: Writer) -> Outcome:
     """The largest of a window is the largest along one axis of the largest along the others.
 
     A place in the padding is another one of the same window, which changes nothing.
     """
-    windows = windows_of(node, scope)
-    pads = _pads(node, windows)
-    body = Writer(node, scope)
-    if body.wants(1) or any(window.size is None for window in windows):
-        raise refusal_of_dilations(node)
-    data = node.input[0]
-    for axis, (places, window) in enumerate(zip(_places(node, windows, pads), windows, strict=True), 2):
+    windows = windows_of(op)
+    pads = _pads(op.node, windows)
+    if op.wants(1) or any(window.size is None for window in windows):
+        raise refusal_of_dilations(op.node)
+    data = op.input(0)
+    for axis, (places, window) in enumerate(zip(_places(op.node, windows, pads), windows, strict=True), 2):
         inside = (places >= 0) & (places < window.size)
         if not inside.any(axis=1).all():
-            raise refusal_of_dilations(node)
+            raise refusal_of_dilations(op.node)
         any_place = np.take_along_axis(places, inside.argmax(axis=1, keepdims=True), 1)
-        taken = body.integers(np.where(inside, places, any_place), f"windows_{axis}")
-        data = body.add("Gather", data, taken, tail=f"windows_{axis}", axis=axis)
-        data = body.add("ReduceMax", data, tail=f"largest_{axis}", axes=[axis + 1], keepdims=0)
-    return body.yields_last()
+        taken = op.integers(np.where(inside, places, any_place), f"windows_{axis}")
+        data = op.add("Gather", data, taken, tail=f"windows_{axis}", axis=axis)
+        data = op.add("ReduceMax", data, tail=f"largest_{axis}", axes=[axis + 1], keepdims=0)
+    return op.yields_last()
 
 
 @lowers("LpPool", 18)
 @_where_dilated
-def _dilated_norm(node: NodeProto, scope: Scope) -> Outcome:
+def _dilated_norm(op: Writer) -> Outcome:
     """The norm over a dilated window is the root of a convolution of powers with ones; padding adds nothing to it."""
-    pads = _pads(node, windows_of(node, scope))
-    p = int(value_of(node, "p", 2))
-    body = Writer(node, scope)
-    element_type = scope.needed_element_type(node.input[0])
-    power = body.add("Abs", node.input[0], tail="magnitude")
+    pads = _pads(op.node, windows_of(op))
+    p = int(op.attribute("p", 2))
+    element_type = op.element_type(0)
+    power = op.add("Abs", op.input(0), tail="magnitude")
     if p != 1:
-        power = body.add("Pow", power, body.constant(p, element_type, "p"), tail="power")
-    total = _convolved(body, power, 1.0, pads)
+        power = op.add("Pow", power, op.constant(p, element_type, "p"), tail="power")
+    total = _convolved(op, power, 1.0, pads)
     if p == 1:
-        return body.yields_last()
-    return body.yields("Pow", total, body.constant(1 / p, element_type, "root"))
+        return op.yields_last()
+    return op.yields("Pow", total, op.constant(1 / p, element_type, "root"))
 
 
 def _pads(node: NodeProto, windows: Sequence[Window]) -> list[int]:
@@ -133,19 +129,19 @@ def _share(node: NodeProto, windows: Sequence[Window], pads: Sequence[int]) -> n
     return share
 
 
-def _convolved(body: Writer, data: str, weight: float, pads: list[int]) -> str:
+def _convolved(op: Writer, data: str, weight: float, pads: list[int]) -> str:
     """Append the sum over dilated windows of every element times a weight; returns its name."""
-    node, scope = body.node, body.scope
+    node, scope = op.node, op.scope
     shape = scope.shape(node.input[0])
     channels = None if shape is None else shape[1]
     if channels is None:
         raise refusal_of_dilations(node)
     kernel = [int(size) for size in value_of(node, "kernel_shape")]
     weights = np.full((channels, 1, *kernel), weight)
-    return body.add(
+    return op.add(
         "Conv",
         data,
-        body.constant(weights, scope.needed_element_type(node.input[0]), "weights"),
+        op.constant(weights, scope.needed_element_type(node.input[0]), "weights"),
         tail="convolved",
         group=channels,
         dilations=list(value_of(node, "dilations")),

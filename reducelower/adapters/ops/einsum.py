@@ -20,8 +20,6 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import value_of
-from reducelower.scope.scope import Scope
 
 _ELLIPSIS = "..."
 _HINT = "opset 12 is the oldest that has Einsum"
@@ -60,21 +58,20 @@ def _parsed(equation: str, ranks: Sequence[Callable[[], int]]) -> tuple[list[str
 
 
 @expresses("Einsum", opset=11)
-def _einsum(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _einsum(op: Writer) -> list[NodeProto]:
     """Product by product, then what is left to sum and the order of the letters."""
-    body = Writer(node, scope)
-    ranks = [partial(scope.needed_rank, name) for name in node.input]
-    operands, result = _parsed(value_of(node, "equation"), ranks)
-    terms = [_diagonal(body, _Term(name, letters)) for name, letters in zip(node.input, operands, strict=True)]
+    ranks = [partial(op.scope.needed_rank, name) for name in op.node.input]
+    operands, result = _parsed(op.attribute("equation"), ranks)
+    terms = [_diagonal(op, _Term(name, letters)) for name, letters in zip(op.node.input, operands, strict=True)]
     total = terms[0]
     for index, term in enumerate(terms[1:], start=1):
         wanted = set(result).union(*(later.letters for later in terms[index + 1 :]))
-        total = _product(body, total, term, wanted)
-    total = _transposed(body, _summed(body, total, set(result)), result)
-    return body.yields_value(total.name)
+        total = _product(op, total, term, wanted)
+    total = _transposed(op, _summed(op, total, set(result)), result)
+    return op.yields_value(total.name)
 
 
-def _diagonal(body: Writer, term: _Term) -> _Term:
+def _diagonal(op: Writer, term: _Term) -> _Term:
     """What lies where the dimensions of a repeated letter have the same index: every (size + 1)th of both as one."""
     letter = next((letter for letter in term.letters if term.letters.count(letter) > 1), "")
     if not letter:
@@ -82,94 +79,94 @@ def _diagonal(body: Writer, term: _Term) -> _Term:
     first = term.letters.index(letter)
     pair = (first, term.letters.index(letter, first + 1))
     others = [axis for axis in range(len(term.letters)) if axis not in pair]
-    turned = body.add("Transpose", term.name, tail="turned", perm=[*others, *pair])
-    kept = _sizes(body, term, others)
-    flat = _matrix(body, turned, [kept, body.number(-1)])
-    size = _sizes(body, term, [first])
-    steps = body.add("Mul", ramp(body, size), body.add("Add", size, body.number(1), tail="step"), tail="places")
-    found = body.add("Gather", flat, steps, tail="diagonal", axis=len(others))
-    return _diagonal(body, _Term(found, "".join(term.letters[axis] for axis in others) + letter))
+    turned = op.add("Transpose", term.name, tail="turned", perm=[*others, *pair])
+    kept = _sizes(op, term, others)
+    flat = _matrix(op, turned, [kept, op.number(-1)])
+    size = _sizes(op, term, [first])
+    steps = op.add("Mul", ramp(op, size), op.add("Add", size, op.number(1), tail="step"), tail="places")
+    found = op.add("Gather", flat, steps, tail="diagonal", axis=len(others))
+    return _diagonal(op, _Term(found, "".join(term.letters[axis] for axis in others) + letter))
 
 
-def _summed(body: Writer, term: _Term, wanted: Iterable[str]) -> _Term:
+def _summed(op: Writer, term: _Term, wanted: Iterable[str]) -> _Term:
     axes = [axis for axis, letter in enumerate(term.letters) if letter not in wanted]
     if not axes:
         return term
-    name = body.add("ReduceSum", term.name, tail="sum", axes=axes, keepdims=0)
+    name = op.add("ReduceSum", term.name, tail="sum", axes=axes, keepdims=0)
     return _Term(name, "".join(letter for letter in term.letters if letter in wanted))
 
 
-def _transposed(body: Writer, term: _Term, letters: str) -> _Term:
+def _transposed(op: Writer, term: _Term, letters: str) -> _Term:
     if term.letters == letters:
         return term
     perm = [term.letters.index(letter) for letter in letters]
-    return _Term(body.add("Transpose", term.name, tail="transposed", perm=perm), letters)
+    return _Term(op.add("Transpose", term.name, tail="transposed", perm=perm), letters)
 
 
-def _product(body: Writer, one: _Term, other: _Term, wanted: set[str]) -> _Term:
+def _product(op: Writer, one: _Term, other: _Term, wanted: set[str]) -> _Term:
     """The product of two terms, summed over the letters that nobody wants."""
-    one = _summed(body, one, wanted | set(other.letters))
-    other = _summed(body, other, wanted | set(one.letters))
+    one = _summed(op, one, wanted | set(other.letters))
+    other = _summed(op, other, wanted | set(one.letters))
     both = [letter for letter in one.letters if letter in other.letters]
     batch = "".join(letter for letter in both if letter in wanted)
     inner = "".join(letter for letter in both if letter not in wanted)
     left = "".join(letter for letter in one.letters if letter not in both)
     right = "".join(letter for letter in other.letters if letter not in both)
     if not inner:
-        rows = _expanded(body, _transposed(body, one, batch + left), len(right))
-        columns = _transposed(body, other, batch + right)
+        rows = _expanded(op, _transposed(op, one, batch + left), len(right))
+        columns = _transposed(op, other, batch + right)
         if left and right:
-            columns = _Term(_unsqueezed(body, columns.name, range(len(batch), len(batch + left))), "")
+            columns = _Term(_unsqueezed(op, columns.name, range(len(batch), len(batch + left))), "")
         elif left:
-            columns = _expanded(body, columns, len(left))
-        return _Term(body.add("Mul", rows.name, columns.name, tail="product"), batch + left + right)
-    one, other = _transposed(body, one, batch + left + inner), _transposed(body, other, batch + inner + right)
+            columns = _expanded(op, columns, len(left))
+        return _Term(op.add("Mul", rows.name, columns.name, tail="product"), batch + left + right)
+    one, other = _transposed(op, one, batch + left + inner), _transposed(op, other, batch + inner + right)
     if len(left) == len(inner) == len(right) == 1:
-        return _Term(body.add("MatMul", one.name, other.name, tail="product"), batch + left + right)
+        return _Term(op.add("MatMul", one.name, other.name, tail="product"), batch + left + right)
     # As matrices: each group of dimensions is one.
-    ends = [_sizes(body, one, range(len(batch), len(batch + left))), _sizes(body, other, _last(other, right))]
+    ends = [_sizes(op, one, range(len(batch), len(batch + left))), _sizes(op, other, _last(other, right))]
     around = range(len(batch))
-    upright = [_sizes(body, one, around), _whole(body, ends[0], len(left)), body.number(-1)]
-    lying = [_sizes(body, other, around), body.number(-1), _whole(body, ends[1], len(right))]
-    matrices = (_matrix(body, one.name, upright), _matrix(body, other.name, lying))
-    product = body.add("MatMul", *matrices, tail="product")
+    upright = [_sizes(op, one, around), _whole(op, ends[0], len(left)), op.number(-1)]
+    lying = [_sizes(op, other, around), op.number(-1), _whole(op, ends[1], len(right))]
+    matrices = (_matrix(op, one.name, upright), _matrix(op, other.name, lying))
+    product = op.add("MatMul", *matrices, tail="product")
     # What an ellipsis stands for is broadcast.
-    front = _sizes(body, _Term(product, batch), around)
-    return _Term(_matrix(body, product, [front, *ends]), batch + left + right)
+    front = _sizes(op, _Term(product, batch), around)
+    return _Term(_matrix(op, product, [front, *ends]), batch + left + right)
 
 
 def _last(term: _Term, letters: str) -> range:
     return range(len(term.letters) - len(letters), len(term.letters))
 
 
-def _sizes(body: Writer, term: _Term, axes: Sequence[int]) -> str:
+def _sizes(op: Writer, term: _Term, axes: Sequence[int]) -> str:
     """The sizes of some dimensions, as a list; empty where there are none."""
     if not axes:
         return ""
-    places = body.integers(list(axes), "axes_" + "_".join(map(str, axes)))
-    return body.add("Gather", body.add("Shape", term.name), places, tail="sizes", axis=0)
+    places = op.integers(list(axes), "axes_" + "_".join(map(str, axes)))
+    return op.add("Gather", op.add("Shape", term.name), places, tail="sizes", axis=0)
 
 
-def _whole(body: Writer, sizes: str, count: int) -> str:
+def _whole(op: Writer, sizes: str, count: int) -> str:
     """The product of a list of sizes, as a list of one."""
     if count < 2:
-        return sizes or body.number(1)
-    return body.add("ReduceProd", sizes, tail="size", axes=[0], keepdims=1)
+        return sizes or op.number(1)
+    return op.add("ReduceProd", sizes, tail="size", axes=[0], keepdims=1)
 
 
-def _matrix(body: Writer, name: str, shape_parts: list[str]) -> str:
+def _matrix(op: Writer, name: str, shape_parts: list[str]) -> str:
     parts = [part for part in shape_parts if part]
     if not parts:
-        return body.add("Reshape", name, body.integers([], "scalar"), tail="scalar")
-    shape = parts[0] if len(parts) == 1 else body.add("Concat", *parts, tail="shape", axis=0)
-    return body.add("Reshape", name, shape, tail="reshaped")
+        return op.add("Reshape", name, op.integers([], "scalar"), tail="scalar")
+    shape = parts[0] if len(parts) == 1 else op.add("Concat", *parts, tail="shape", axis=0)
+    return op.add("Reshape", name, shape, tail="reshaped")
 
 
-def _unsqueezed(body: Writer, name: str, axes: range) -> str:
-    return body.add("Unsqueeze", name, tail="aligned", axes=list(axes)) if axes else name
+def _unsqueezed(op: Writer, name: str, axes: range) -> str:
+    return op.add("Unsqueeze", name, tail="aligned", axes=list(axes)) if axes else name
 
 
-def _expanded(body: Writer, term: _Term, count: int) -> _Term:
+def _expanded(op: Writer, term: _Term, count: int) -> _Term:
     """A term with dimensions of one behind its own."""
     rank = len(term.letters)
-    return _Term(_unsqueezed(body, term.name, range(rank, rank + count)), term.letters)
+    return _Term(_unsqueezed(op, term.name, range(rank, rank + count)), term.letters)

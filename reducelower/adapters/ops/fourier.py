@@ -22,9 +22,8 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, set_attribute, value_of
+from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import HALVES
-from reducelower.scope.scope import Scope
 
 _LARGEST = 1 << 20
 _OLDEST = "opset 17 is the oldest that has DFT"
@@ -32,29 +31,28 @@ _OLDEST_STFT = "opset 17 is the oldest that has STFT"
 
 
 @expresses("DFT", opset=12, reads=17)
-def _dft(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _dft(op: Writer) -> list[NodeProto]:
     """Real and imaginary part of the sum of x * exp(-2 pi i k n / length), or of its inverse.
 
     The inverse from one side is real: what stands for itself and its mirror image counts twice.
     """
-    body = Writer(node, scope)
-    shape = scope.shape(node.input[0])
-    rank = scope.needed_rank(node.input[0])
-    axis = from_the_front(int(value_of(node, "axis", 1)), rank)
-    inverse, onesided = bool(value_of(node, "inverse", 0)), bool(value_of(node, "onesided", 0))
+    shape = op.shape(0)
+    rank = op.rank(0)
+    axis = from_the_front(int(op.attribute("axis", 1)), rank)
+    inverse, onesided = bool(op.attribute("inverse", 0)), bool(op.attribute("onesided", 0))
     if shape is None or shape[axis] is None or shape[-1] not in (1, 2):
         raise RefusedError("the length of the signal, or whether it is complex, is not known", _OLDEST)
-    given = body.constant_input(1)
-    if body.input(1) and given is None:
+    given = op.constant_input(1)
+    if op.input(1) and given is None:
         raise RefusedError("its dft_length is computed at run time", _OLDEST)
     size = int(shape[axis] or 0)
     is_mirrored = inverse and onesided
     length = (2 * (size - 1) if is_mirrored else size) if given is None else int(given.reshape(-1)[0])
     if size * length > _LARGEST or not length:
         raise RefusedError("its length is zero, or too large for a matrix", _OLDEST)
-    if body.input(1):
-        scope.release(body.input(1))
-    element_type = scope.needed_element_type(node.input[0])
+    if op.input(1):
+        op.scope.release(op.input(1))
+    element_type = op.element_type(0)
     wide = TensorProto.FLOAT if element_type in HALVES else element_type
     count = length // 2 + 1 if onesided and not inverse else length
     # What lies behind the length is cut off, what the signal lacks is zero.
@@ -63,76 +61,75 @@ def _dft(node: NodeProto, scope: Scope) -> list[NodeProto]:
     kept = (place < length) / (length if inverse else 1)
     if is_mirrored:
         kept = (2 * place <= length) * (1 + (place > 0) * (2 * place < length)) / length
-    cosines = body.constant(np.cos(angles) * kept, wide, "cosines")
-    sines = body.constant(np.sin(angles) * kept * (-1 if inverse else 1), wide, "sines")
+    cosines = op.constant(np.cos(angles) * kept, wide, "cosines")
+    sines = op.constant(np.sin(angles) * kept * (-1 if inverse else 1), wide, "sines")
     # The axis comes last, so that the matrices stand on the right.
     order = [*(place for place in range(rank - 1) if place != axis), axis]
     back = [order.index(place) for place in range(rank - 1)]
-    data = body.cast(node.input[0], element_type, wide, "wide")
+    data = op.cast(op.input(0), element_type, wide, "wide")
     parts = []
     for part in range(int(shape[-1] or 0)):
-        which = body.integers(part, f"part_{part}")
-        values = body.add("Gather", data, which, tail="part", axis=rank - 1)
-        parts.append(body.add("Transpose", values, tail="turned", perm=order))
-    results = [body.add("MatMul", parts[0], cosines, tail="real")]
+        which = op.integers(part, f"part_{part}")
+        values = op.add("Gather", data, which, tail="part", axis=rank - 1)
+        parts.append(op.add("Transpose", values, tail="turned", perm=order))
+    results = [op.add("MatMul", parts[0], cosines, tail="real")]
     if not is_mirrored:
-        results.append(body.add("Neg", body.add("MatMul", parts[0], sines), tail="imaginary"))
+        results.append(op.add("Neg", op.add("MatMul", parts[0], sines), tail="imaginary"))
     if len(parts) == 2:
         others = zip(results, (sines, cosines), ("real", "imaginary"), strict=False)
-        results = [body.add("Add", part, body.add("MatMul", parts[1], by), tail=tail) for part, by, tail in others]
+        results = [op.add("Add", part, op.add("MatMul", parts[1], by), tail=tail) for part, by, tail in others]
     results = [
-        body.add("Unsqueeze", body.add("Transpose", part, tail="back", perm=back), tail="column", axes=[rank - 1])
+        op.add("Unsqueeze", op.add("Transpose", part, tail="back", perm=back), tail="column", axes=[rank - 1])
         for part in results
     ]
-    return body.yields_cast(body.add("Concat", *results, tail="both", axis=rank - 1), wide, element_type)
+    return op.yields_cast(op.add("Concat", *results, tail="both", axis=rank - 1), wide, element_type)
 
 
 @expresses("STFT", opset=17)
-def _stft(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _stft(op: Writer) -> list[NodeProto]:
     """The DFT of frames, which are gathered from the signal and weighed by the window."""
-    body = Writer(node, scope)
-    signal, window = body.input(0), body.input(2)
-    shape, window_shape = scope.shape(signal), scope.shape(window) if window else None
-    step, given = body.constant_input(1), body.constant_input(3)
+    signal, window = op.input(0), op.input(2)
+    shape, window_shape = op.scope.shape(signal), op.scope.shape(window) if window else None
+    step, given = op.constant_input(1), op.constant_input(3)
     if shape is None or shape[1] is None or shape[-1] is None or step is None:
         raise RefusedError("the length of the signal or the step between frames is not known", _OLDEST_STFT)
-    length = window_shape[0] if window_shape else None if window or body.input(3) else shape[1]
+    length = window_shape[0] if window_shape else None if window or op.input(3) else shape[1]
     if given is not None:
         length = int(given.reshape(()))
     if length is None:
         raise RefusedError("the length of the frames is not known", _OLDEST_STFT)
-    onesided = int(value_of(node, "onesided", 1))
+    onesided = int(op.attribute("onesided", 1))
     if onesided and len(shape) == 3 and shape[2] == 2:
         raise RefusedError(
             "it takes one side of the transform of a complex signal, which does not determine the result"
         )
     count = max((shape[1] - length) // int(step) + 1, 0)
     places = np.arange(count)[:, None] * int(step) + np.arange(length)
-    for name in (body.input(1), body.input(3)):
+    for name in (op.input(1), op.input(3)):
         if name:
-            scope.release(name)
+            op.scope.release(name)
     if len(shape) == 2:
-        signal = body.add("Unsqueeze", signal, body.number(2), tail="signal")
-    frames = body.add("Gather", signal, body.integers(places, "places"), tail="frames", axis=1)
+        signal = op.add("Unsqueeze", signal, op.number(2), tail="signal")
+    frames = op.add("Gather", signal, op.integers(places, "places"), tail="frames", axis=1)
     if window:
-        column = body.integers([length, 1], "column")
-        frames = body.add("Mul", frames, body.add("Reshape", window, column, tail="window"), tail="weighed")
-    return body.yields("DFT", frames, axis=2, onesided=onesided)
+        column = op.integers([length, 1], "column")
+        frames = op.add("Mul", frames, op.add("Reshape", window, column, tail="window"), tail="weighed")
+    return op.yields("DFT", frames, axis=2, onesided=onesided)
 
 
 @lowers("DFT", 20)
-def _lower_axis(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_axis(op: Writer) -> Outcome:
     """An absent axis meant the last one of the signal, and means the second one before 20."""
-    if len(node.input) > 2 and node.input[2]:
+    if op.input(2):
         return None
-    set_attribute(node, "axis", -2)
+    op.set("axis", -2)
     return None
 
 
 @raises("DFT", 20)
-def _raise_axis(node: NodeProto, scope: Scope) -> Outcome:
-    if attribute_of(node, "axis") is None:
-        set_attribute(node, "axis", 1)
+def _raise_axis(op: Writer) -> Outcome:
+    if attribute_of(op.node, "axis") is None:
+        op.set("axis", 1)
     return None
 
 
@@ -145,23 +142,22 @@ _COEFFICIENTS: Mapping[str, tuple[float, float, float]] = {
 
 
 @expresses(*_COEFFICIENTS, opset=13)
-def _window(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _window(op: Writer) -> list[NodeProto]:
     """The angles are those of size places from 0 on, in steps of 1/size, or of 1/(size - 1) where it is symmetric."""
-    a0, a1, a2 = _COEFFICIENTS[node.op_type]
-    wanted = int(value_of(node, "output_datatype", TensorProto.FLOAT))
+    a0, a1, a2 = _COEFFICIENTS[op.node.op_type]
+    wanted = int(op.attribute("output_datatype", TensorProto.FLOAT))
     element_type = TensorProto.DOUBLE if wanted == TensorProto.DOUBLE else TensorProto.FLOAT
-    body = Writer(node, scope)
 
     def number(value: float, tail: str) -> str:
-        return body.constant(value, element_type, tail)
+        return op.constant(value, element_type, tail)
 
-    size = body.add("Cast", node.input[0], tail="size", to=element_type)
-    places = body.add("Range", number(0, "zero"), size, number(1, "one"), tail="places")
-    span = size if value_of(node, "periodic", 1) else body.add("Sub", size, number(1, "one"), tail="span")
-    angles = body.add("Mul", places, body.add("Div", number(math.tau, "tau"), span, tail="step"), tail="angles")
-    window = body.add("Mul", body.add("Cos", angles), number(a1, "a1"), tail="first")
-    window = body.add("Sub", number(a0, "a0"), window, tail="falling")
+    size = op.add("Cast", op.input(0), tail="size", to=element_type)
+    places = op.add("Range", number(0, "zero"), size, number(1, "one"), tail="places")
+    span = size if op.attribute("periodic", 1) else op.add("Sub", size, number(1, "one"), tail="span")
+    angles = op.add("Mul", places, op.add("Div", number(math.tau, "tau"), span, tail="step"), tail="angles")
+    window = op.add("Mul", op.add("Cos", angles), number(a1, "a1"), tail="first")
+    window = op.add("Sub", number(a0, "a0"), window, tail="falling")
     if a2:
-        doubled = body.add("Cos", body.add("Mul", angles, number(2, "two"), tail="doubled"), tail="second")
-        window = body.add("Add", window, body.add("Mul", doubled, number(a2, "a2"), tail="second_part"), tail="window")
-    return body.yields("Cast", window, to=wanted)
+        doubled = op.add("Cos", op.add("Mul", angles, number(2, "two"), tail="doubled"), tail="second")
+        window = op.add("Add", window, op.add("Mul", doubled, number(a2, "a2"), tail="second_part"), tail="window")
+    return op.yields("Cast", window, to=wanted)

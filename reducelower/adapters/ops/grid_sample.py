@@ -14,8 +14,6 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.filters import clamped, cubic_weights, linear_weights
 from reducelower.adapters.registry import Outcome, lowers, raises
-from reducelower.model.attributes import set_attribute, value_of
-from reducelower.scope.scope import Scope
 
 __all__ = ["written_out"]
 
@@ -23,9 +21,9 @@ _INT64 = TensorProto.INT64
 _ALPHA = -0.75  # the cubic coefficient that the operator's page names
 
 
-def written_out(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def written_out(op: Writer) -> list[NodeProto]:
     """The sum over all taps of the weight times the element there, for opset 15."""
-    return _Sampler(node, scope).nodes()
+    return _Sampler(op).nodes()
 
 
 expresses("GridSample", opset=15)(written_out)
@@ -42,14 +40,14 @@ class _Tap:
 class _Sampler:
     """Writes one GridSample node out."""
 
-    def __init__(self, node: NodeProto, scope: Scope) -> None:
-        self.body = Writer(node, scope)
-        mode = value_of(node, "mode", "linear")
+    def __init__(self, op: Writer) -> None:
+        self.body = op
+        mode = op.attribute("mode", "linear")
         self.mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
-        self.padding = value_of(node, "padding_mode", "zeros")
-        self.aligned = bool(value_of(node, "align_corners", 0))
-        self.count = scope.needed_rank(node.input[0]) - 2
-        self.data_type = scope.needed_element_type(node.input[0])
+        self.padding = op.attribute("padding_mode", "zeros")
+        self.aligned = bool(op.attribute("align_corners", 0))
+        self.count = op.rank(0) - 2
+        self.data_type = op.element_type(0)
         # Coordinates of halves are too coarse to tell elements apart.
         self.wide = TensorProto.DOUBLE if self.data_type == TensorProto.DOUBLE else TensorProto.FLOAT
 
@@ -183,17 +181,17 @@ _NEW_MODES = {old: new for new, old in _OLD_MODES.items()}
 
 
 @lowers("GridSample", 20)
-def _lower_grid_sample(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_grid_sample(op: Writer) -> Outcome:
     """Modes had the names of their kind for images, which is all there was."""
-    if scope.needed_rank(node.input[0]) != 4:
-        return written_out(node, scope)
-    mode = value_of(node, "mode", "linear")
-    set_attribute(node, "mode", _OLD_MODES.get(mode, mode))
+    if op.rank(0) != 4:
+        return written_out(op)
+    mode = op.attribute("mode", "linear")
+    op.set("mode", _OLD_MODES.get(mode, mode))
     return None
 
 
 @raises("GridSample", 20)
-def _raise_grid_sample(node: NodeProto, scope: Scope) -> Outcome:
-    mode = value_of(node, "mode", "bilinear")
-    set_attribute(node, "mode", _NEW_MODES.get(mode, mode))
+def _raise_grid_sample(op: Writer) -> Outcome:
+    mode = op.attribute("mode", "bilinear")
+    op.set("mode", _NEW_MODES.get(mode, mode))
     return None

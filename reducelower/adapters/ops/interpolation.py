@@ -22,7 +22,6 @@ from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import FIRST_FLOATS
-from reducelower.scope.scope import Scope
 
 __all__ = ["Axis", "interpolate"]
 
@@ -74,25 +73,24 @@ _NEAREST: Mapping[str, Callable[[Floats], Floats]] = {
 }
 
 
-def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodeProto]:
+def interpolate(op: Writer, axes: list[Axis]) -> list[NodeProto]:
     """The nodes that do what a Resize node of opset 11 or later does along axes of known size, for opset 9.
 
     Raises:
         RefusedError: its mode or its data is none that can be written out.
     """
-    mode = value_of(node, "mode", "nearest")
-    transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
+    mode = op.attribute("mode", "nearest")
+    transformation = op.attribute("coordinate_transformation_mode", "half_pixel")
     coordinates = _COORDINATES.get(transformation)
     if coordinates is None:
-        raise RefusedError(f"it uses {transformation}, which opset {scope.target_opset} does not have")
-    element_type = scope.needed_element_type(node.input[0])
+        raise RefusedError(f"it uses {transformation}, which opset {op.scope.target_opset} does not have")
+    element_type = op.element_type(0)
     if mode != "nearest" and element_type not in FIRST_FLOATS:
         raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")
-    body = Writer(node, scope)
-    rank = scope.needed_rank(node.input[0])
-    data = node.input[0]
+    rank = op.rank(0)
+    data = op.input(0)
     wide = TensorProto.FLOAT if mode != "nearest" and element_type == TensorProto.FLOAT16 else element_type
-    data = body.cast(data, element_type, wide, "wide")
+    data = op.cast(data, element_type, wide, "wide")
     for axis in axes:
         if not axis.before:
             if axis.after:
@@ -101,15 +99,15 @@ def interpolate(node: NodeProto, scope: Scope, axes: list[Axis]) -> list[NodePro
         places = coordinates(np.arange(axis.after, dtype=np.float32), axis)
         if mode == "nearest":
             exact = places == coordinates(np.arange(axis.after, dtype=np.float64), axis)
-            data = _gather(node, body, data, axis, places, exact)
+            data = _gather(op, data, axis, places, exact)
         else:
-            matrix = _matrix(node, mode, axis, places)
-            data = _multiply(body, data, matrix, axis, rank, wide)
-    return body.yields_cast(data, wide, element_type)
+            matrix = _matrix(op.node, mode, axis, places)
+            data = _multiply(op, data, matrix, axis, rank, wide)
+    return op.yields_cast(data, wide, element_type)
 
 
-def _gather(node: NodeProto, body: Writer, data: str, axis: Axis, places: Floats, exact: Floats) -> str:
-    rounding = _NEAREST[value_of(node, "nearest_mode", "round_prefer_floor")]
+def _gather(op: Writer, data: str, axis: Axis, places: Floats, exact: Floats) -> str:
+    rounding = _NEAREST[op.attribute("nearest_mode", "round_prefer_floor")]
 
     def nearest(coordinates: Floats) -> Floats:
         return np.clip(rounding(coordinates), 0, axis.before - 1).astype(np.int64)
@@ -122,7 +120,7 @@ def _gather(node: NodeProto, body: Writer, data: str, axis: Axis, places: Floats
             f"between which elements of axis {axis.place} it chooses depends on the last bit of a coordinate",
             "choose sizes of which one divides the other",
         )
-    return body.add("Gather", data, body.integers(indices, "nearest"), tail="resized", axis=axis.place)
+    return op.add("Gather", data, op.integers(indices, "nearest"), tail="resized", axis=axis.place)
 
 
 def _matrix(node: NodeProto, mode: str, axis: Axis, places: Floats) -> NDArray[np.float64]:
@@ -156,14 +154,14 @@ def _cubic(distance: NDArray[np.float64], a: float) -> NDArray[np.float64]:
     return found
 
 
-def _multiply(body: Writer, data: str, matrix: NDArray[np.float64], axis: Axis, rank: int, element_type: int) -> str:
+def _multiply(op: Writer, data: str, matrix: NDArray[np.float64], axis: Axis, rank: int, element_type: int) -> str:
     """Multiply along one axis: from the right where it is the last, from the left before that, else transposed."""
     if axis.place == rank - 2:
-        return body.add("MatMul", body.constant(matrix, element_type, "weights"), data, tail="resized")
-    weights = body.constant(matrix.T, element_type, "weights")
+        return op.add("MatMul", op.constant(matrix, element_type, "weights"), data, tail="resized")
+    weights = op.constant(matrix.T, element_type, "weights")
     if axis.place == rank - 1:
-        return body.add("MatMul", data, weights, tail="resized")
+        return op.add("MatMul", data, weights, tail="resized")
     order = list(range(rank))
     order[axis.place], order[-1] = order[-1], order[axis.place]
-    turned = body.add("Transpose", data, perm=order)
-    return body.add("Transpose", body.add("MatMul", turned, weights), tail="resized", perm=order)
+    turned = op.add("Transpose", data, perm=order)
+    return op.add("Transpose", op.add("MatMul", turned, weights), tail="resized", perm=order)

@@ -14,9 +14,8 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, set_attribute, value_of
+from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.numbers import HALVES
-from reducelower.scope.scope import Scope
 
 
 def _statistics_type(node: NodeProto, element_type: int) -> int:
@@ -27,88 +26,85 @@ def _statistics_type(node: NodeProto, element_type: int) -> int:
     return TensorProto.FLOAT if stash == TensorProto.FLOAT else stash
 
 
-def _scaled(body: Writer, value: str, scale: str, bias: str) -> list[NodeProto]:
+def _scaled(op: Writer, value: str, scale: str, bias: str) -> list[NodeProto]:
     if not bias:
-        return body.yields("Mul", value, scale)
-    return body.yields("Add", body.add("Mul", value, scale, tail="scaled"), bias)
+        return op.yields("Mul", value, scale)
+    return op.yields("Add", op.add("Mul", value, scale, tail="scaled"), bias)
 
 
 @expresses("SimplifiedLayerNormalization", opset=23)
-def _simplified(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _simplified(op: Writer) -> list[NodeProto]:
     """RMSNormalization as onnxruntime writes it."""
-    body = Writer(node, scope)
-    if body.wants(1):
+    if op.wants(1):
         raise RefusedError("it yields the inverse of the root as well, which RMSNormalization does not")
-    return body.yields("RMSNormalization", *node.input[:2], copied=node.attribute)
+    return op.yields("RMSNormalization", *op.node.input[:2], copied=op.node.attribute)
 
 
 @expresses("GroupNormalization", opset=21)
-def _raise_group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+def _raise_group_normalization(op: Writer) -> list[NodeProto] | None:
     """Scale and bias per group become per channel: each is repeated for the channels of its group."""
-    shape = scope.shape(node.input[0])
+    shape = op.shape(0)
     channels = None if shape is None or len(shape) < 2 else shape[1]
-    if scope.opset >= 21 or scope.target_opset < 21 or channels is None:
+    if op.scope.opset >= 21 or op.scope.target_opset < 21 or channels is None:
         return None
-    body = Writer(node, scope)
-    groups = int(value_of(node, "num_groups"))
-    column = body.integers([groups, 1], "group_column")
-    repeated = body.integers([groups, channels // groups], "group_channels")
-    flat = body.integers([channels], "channels")
+    groups = int(op.attribute("num_groups"))
+    column = op.integers([groups, 1], "group_column")
+    repeated = op.integers([groups, channels // groups], "group_channels")
+    flat = op.integers([channels], "channels")
     vectors = []
     for index, tail in ((1, "channel_scale"), (2, "channel_bias")):
-        wide = body.add("Expand", body.add("Reshape", body.input(index), column), repeated)
-        vectors.append(body.add("Reshape", wide, flat, tail=tail))
-    epsilon = float(value_of(node, "epsilon", 1e-5))
-    return body.yields("GroupNormalization", body.input(0), *vectors, epsilon=epsilon, num_groups=groups)
+        wide = op.add("Expand", op.add("Reshape", op.input(index), column), repeated)
+        vectors.append(op.add("Reshape", wide, flat, tail=tail))
+    epsilon = float(op.attribute("epsilon", 1e-5))
+    return op.yields("GroupNormalization", op.input(0), *vectors, epsilon=epsilon, num_groups=groups)
 
 
 @expresses("GroupNormalization", opset=13)
-def _group_normalization(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _group_normalization(op: Writer) -> list[NodeProto]:
     """Each group of channels is one instance: Reshape to (N, groups, -1), InstanceNormalization, Reshape back."""
-    body = Writer(node, scope)
-    data, scale, bias = node.input[:3]
-    element_type = scope.needed_element_type(data)
-    groups = int(value_of(node, "num_groups"))
+    data, scale, bias = op.node.input[:3]
+    element_type = op.scope.needed_element_type(data)
+    groups = int(op.attribute("num_groups"))
     # The version of opset 18 has scale and bias per group and no stash_type.
-    per_group = scope.opset < 21
-    wide = element_type if per_group and element_type not in HALVES else _statistics_type(node, element_type)
-    data = body.cast(data, element_type, wide, "wide")
-    shape = body.integers([0, groups, -1], "group_shape")
-    grouped = body.add("Reshape", data, shape, tail="grouped")
+    per_group = op.scope.opset < 21
+    wide = element_type if per_group and element_type not in HALVES else _statistics_type(op.node, element_type)
+    data = op.cast(data, element_type, wide, "wide")
+    shape = op.integers([0, groups, -1], "group_shape")
+    grouped = op.add("Reshape", data, shape, tail="grouped")
     if per_group:
-        factor = body.cast(scale, element_type, wide, "wide_scale")
-        offset = body.cast(bias, element_type, wide, "wide_bias")
+        factor = op.cast(scale, element_type, wide, "wide_scale")
+        offset = op.cast(bias, element_type, wide, "wide_bias")
     else:
-        factor = body.constant([1.0] * groups, wide, "group_scale")
-        offset = body.constant([0.0] * groups, wide, "group_bias")
-    epsilon = float(value_of(node, "epsilon", 1e-5))
-    normal = body.add("InstanceNormalization", grouped, factor, offset, tail="normalized", epsilon=epsilon)
-    whole = body.add("Shape", node.input[0], tail="shape")
+        factor = op.constant([1.0] * groups, wide, "group_scale")
+        offset = op.constant([0.0] * groups, wide, "group_bias")
+    epsilon = float(op.attribute("epsilon", 1e-5))
+    normal = op.add("InstanceNormalization", grouped, factor, offset, tail="normalized", epsilon=epsilon)
+    whole = op.add("Shape", op.input(0), tail="shape")
     if per_group:
-        return body.yields_cast(body.add("Reshape", normal, whole, tail="whole"), wide, element_type)
-    back = body.cast(body.add("Reshape", normal, whole, tail="whole"), wide, element_type, "narrow")
-    trailing = list(range(1, scope.needed_rank(node.input[0]) - 1))
+        return op.yields_cast(op.add("Reshape", normal, whole, tail="whole"), wide, element_type)
+    back = op.cast(op.add("Reshape", normal, whole, tail="whole"), wide, element_type, "narrow")
+    trailing = list(range(1, op.rank(0) - 1))
     if trailing:
-        axes = body.integers(trailing, "spatial_axes")
-        scale = body.add("Unsqueeze", scale, axes, tail="channel_scale")
-        bias = body.add("Unsqueeze", bias, axes, tail="channel_bias")
-    return _scaled(body, back, scale, bias)
+        axes = op.integers(trailing, "spatial_axes")
+        scale = op.add("Unsqueeze", scale, axes, tail="channel_scale")
+        bias = op.add("Unsqueeze", bias, axes, tail="channel_bias")
+    return _scaled(op, back, scale, bias)
 
 
 @raises("MeanVarianceNormalization", 13)
-def _state_axes(node: NodeProto, scope: Scope) -> Outcome:
+def _state_axes(op: Writer) -> Outcome:
     """Shape inference expands the body of 13 without the default axes, and fails where they are absent.
 
     Raises:
         RefusedError: the data lacks one of the axes, which inference looks at from 13 on.
     """
-    stated = attribute_of(node, "axes")
+    stated = attribute_of(op.node, "axes")
     if stated is not None and stated.ref_attr_name:
         return None
-    axes = list(value_of(node, "axes", [0, 2, 3]))
-    rank = scope.rank(node.input[0])
+    axes = list(op.attribute("axes", [0, 2, 3]))
+    rank = op.scope.rank(op.input(0))
     if rank is not None and not all(-rank <= axis < rank for axis in axes):
         raise RefusedError(f"its axes are {axes}, and its data has {rank} dimensions", "mend the model")
     if stated is None:
-        set_attribute(node, "axes", axes)
+        op.set("axes", axes)
     return None

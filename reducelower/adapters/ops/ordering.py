@@ -20,9 +20,8 @@ from reducelower.adapters.casts import Fitted, cast_exactly, refusal, retypes
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, set_attribute, value_of
+from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import SIGNED, UNSIGNED, largest_finite, whole_range
-from reducelower.scope.scope import Scope
 
 __all__ = ["limited"]
 
@@ -38,28 +37,27 @@ def _holds(value: np.ndarray) -> bool:
 
 
 @lowers("Clip", 11)
-def _lower_bounds(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_bounds(op: Writer) -> Outcome:
     """Bounds that an attribute of type float cannot say become the larger of two and the smaller of two.
 
     So do constant ones where min lies above max, which versions before 11 refuse and later ones answer with max.
     """
-    body = Writer(node, scope)
-    names = [body.input(1), body.input(2)]
-    values = [scope.constant(name) if name else None for name in names]
+    names = [op.input(1), op.input(2)]
+    values = [op.scope.constant(name) if name else None for name in names]
     known = all(value is not None for name, value in zip(names, values, strict=True) if name)
-    left_out = {} if all(names) else _left_out(names, scope.needed_element_type(node.input[0]))
+    left_out = {} if all(names) else _left_out(names, op.element_type(0))
     if known and all(_holds(value) for value in (*values, *left_out.values()) if value is not None):
         low, high = values
         if low is None or high is None or low.reshape(-1)[0] <= high.reshape(-1)[0]:
             for attribute, bound in left_out.items():
-                set_attribute(node, attribute, float(bound))
+                op.set(attribute, float(bound))
             return None
-    element_type = scope.needed_element_type(node.input[0])
+    element_type = op.element_type(0)
     bounds = [
-        body.constant(left_out[attribute], element_type, attribute) if attribute in left_out else name
+        op.constant(left_out[attribute], element_type, attribute) if attribute in left_out else name
         for attribute, name in zip(_BOUNDS, names, strict=True)
     ]
-    return limited(body, bounds)
+    return limited(op, bounds)
 
 
 _BOUNDS = ("min", "max")
@@ -78,24 +76,24 @@ def _left_out(names: Sequence[str], element_type: int) -> dict[str, np.ndarray]:
 
 
 @raises("Clip", 11)
-def _raise_bounds(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_bounds(op: Writer) -> Outcome:
     """A bound that was left out was the largest float32: no bound on float16, and one amid the doubles."""
-    absent = _absent(node)
-    element_type = scope.needed_element_type(node.input[0]) if absent else TensorProto.FLOAT
+    absent = _absent(op.node)
+    element_type = op.element_type(0) if absent else TensorProto.FLOAT
     if element_type == TensorProto.FLOAT:
         return None
     bound = largest_finite(TensorProto.FLOAT) if element_type == TensorProto.DOUBLE else np.inf
     for name, sign in absent.items():
-        set_attribute(node, name, sign * bound)
+        op.set(name, sign * bound)
     return None
 
 
 @raises("Clip", 6)
-def _raise_no_bounds(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_no_bounds(op: Writer) -> Outcome:
     """A bound that was left out was none, and became the largest float32."""
-    absent = _absent(node)
+    absent = _absent(op.node)
     for name, sign in absent.items():
-        set_attribute(node, name, sign * np.inf)
+        op.set(name, sign * np.inf)
     return None
 
 
@@ -104,167 +102,160 @@ def _absent(node: NodeProto) -> dict[str, int]:
     return {name: sign for name, sign in zip(_BOUNDS, (-1, 1), strict=True) if attribute_of(node, name) is None}
 
 
-def limited(body: Writer, bounds: Sequence[str]) -> list[NodeProto]:
+def limited(op: Writer, bounds: Sequence[str]) -> list[NodeProto]:
     """The smaller of max and the larger of min and the data: Max and Min, which take floats only before opset 12.
 
     Integers are compared instead, as 64-bit ones where they are shorter.
     """
-    data, element_type = body.node.input[0], body.scope.needed_element_type(body.node.input[0])
+    data, element_type = op.input(0), op.element_type(0)
     steps = [(op_type, bound) for op_type, bound in zip(("Max", "Min"), bounds, strict=True) if bound]
     if element_type not in _INTEGERS:
         for op_type, bound in steps[:-1]:
-            data = body.add(op_type, data, bound)
-        return body.yields(steps[-1][0], data, steps[-1][1]) if steps else body.yields("Identity", data)
+            data = op.add(op_type, data, bound)
+        return op.yields(steps[-1][0], data, steps[-1][1]) if steps else op.yields("Identity", data)
 
     wide = TensorProto.INT64 if element_type in _SMALL else element_type
-    data = body.cast(data, element_type, wide, "int64")
+    data = op.cast(data, element_type, wide, "int64")
     for op_type, bound in steps:
-        limit = body.cast(bound, element_type, wide, f"{op_type.lower()}_int64")
-        below = body.add("Less", data, limit, tail=f"{op_type.lower()}_below")
-        data = body.add("Where", below, *((limit, data) if op_type == "Max" else (data, limit)), tail=op_type.lower())
-    return body.yields_cast(data, wide, element_type)
+        limit = op.cast(bound, element_type, wide, f"{op_type.lower()}_int64")
+        below = op.add("Less", data, limit, tail=f"{op_type.lower()}_below")
+        data = op.add("Where", below, *((limit, data) if op_type == "Max" else (data, limit)), tail=op_type.lower())
+    return op.yields_cast(data, wide, element_type)
 
 
 _WIDEST = (TensorProto.INT64, TensorProto.UINT64)
 
 
-def _chosen(body: Writer, op_type: str, one: str, other: str) -> tuple[str, str, str]:
+def _chosen(op: Writer, op_type: str, one: str, other: str) -> tuple[str, str, str]:
     """Operands of the Where that yields the larger or the smaller of two integers."""
-    below = body.add("Less", one, other, tail="below")
+    below = op.add("Less", one, other, tail="below")
     return (below, other, one) if op_type == "Max" else (below, one, other)
 
 
 @retypes("Max", "Min")
-def _extreme(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def _extreme(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """No float holds every 64-bit integer, so those are compared as they are."""
     if element_type not in _WIDEST:
-        return cast_exactly(node, scope, element_type, goal)
-    return _by_comparison(node, scope), None, []
+        return cast_exactly(op, element_type, goal)
+    return _by_comparison(op), None, []
 
 
 @expresses("Max", "Min", opset=13)
-def _expressed(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _expressed(op: Writer) -> list[NodeProto]:
     """Of integers only: where one of two floating-point numbers is none, comparing them says nothing."""
-    if scope.needed_element_type(node.input[0]) not in (*SIGNED, *UNSIGNED):
-        raise RefusedError(f"{node.op_type} is expressed by comparisons for integers only")
-    return _by_comparison(node, scope)
+    if op.element_type(0) not in (*SIGNED, *UNSIGNED):
+        raise RefusedError(f"{op.node.op_type} is expressed by comparisons for integers only")
+    return _by_comparison(op)
 
 
 @expresses("Abs", opset=14)
-def _magnitude(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _magnitude(op: Writer) -> list[NodeProto]:
     """The larger of a number and its opposite; of floating-point numbers the sum of what is above zero of either."""
-    body = Writer(node, scope)
-    if scope.needed_element_type(node.input[0]) in UNSIGNED:
-        return body.yields("Identity", node.input[0])
-    opposite = body.add("Neg", node.input[0], tail="opposite")
-    if scope.needed_element_type(node.input[0]) in (*SIGNED, *UNSIGNED):
-        return body.yields("Max", node.input[0], opposite)
-    above, below = body.add("Relu", node.input[0], tail="above"), body.add("Relu", opposite, tail="below")
-    return body.yields("Add", above, below)
+    if op.element_type(0) in UNSIGNED:
+        return op.yields("Identity", op.input(0))
+    opposite = op.add("Neg", op.input(0), tail="opposite")
+    if op.element_type(0) in (*SIGNED, *UNSIGNED):
+        return op.yields("Max", op.input(0), opposite)
+    above, below = op.add("Relu", op.input(0), tail="above"), op.add("Relu", opposite, tail="below")
+    return op.yields("Add", above, below)
 
 
-def _by_comparison(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    body = Writer(node, scope)
-    found, *others = node.input
+def _by_comparison(op: Writer) -> list[NodeProto]:
+    found, *others = op.node.input
     if not others:
-        return body.yields("Identity", found)
+        return op.yields("Identity", found)
     for name in others[:-1]:
-        found = body.add("Where", *_chosen(body, node.op_type, found, name), tail="so_far")
-    return body.yields("Where", *_chosen(body, node.op_type, found, others[-1]))
+        found = op.add("Where", *_chosen(op, op.node.op_type, found, name), tail="so_far")
+    return op.yields("Where", *_chosen(op, op.node.op_type, found, others[-1]))
 
 
 @retypes("Clip")
-def _clip(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def _clip(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Where float32, which is what runtimes clip, does not hold every value, it is compared with its bounds."""
     if element_type not in (*_WIDEST, TensorProto.INT32, TensorProto.UINT32):
-        return cast_exactly(node, scope, element_type, goal)
-    body = Writer(node, scope)
+        return cast_exactly(op, element_type, goal)
     lowest, highest = whole_range(element_type)
-    bounds = [body.input(1), body.input(2)]
+    bounds = [op.input(1), op.input(2)]
     for index, name in enumerate(("min", "max")):
         # Below opset 11 the bounds are attributes; those that no value reaches say that there are none.
-        value = value_of(node, name)
+        value = op.attribute(name)
         if value is not None and lowest < value < highest:
-            bounds[index] = body.constant(int(value), element_type, name)
-    return limited(body, bounds), None, []
+            bounds[index] = op.constant(int(value), element_type, name)
+    return limited(op, bounds), None, []
 
 
 @retypes("Relu")
-def _relu(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def _relu(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """The larger of the data and zero."""
     if element_type not in (*SIGNED, *UNSIGNED):
-        return cast_exactly(node, scope, element_type, goal)
-    body = Writer(node, scope)
-    return body.yields("Max", node.input[0], body.constant(0, element_type, "zero")), None, []
+        return cast_exactly(op, element_type, goal)
+    return op.yields("Max", op.input(0), op.constant(0, element_type, "zero")), None, []
 
 
 @retypes("Less", "Greater")
-def _less(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def _less(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """No float holds every 64-bit integer: quotients by 2^32 are compared as doubles, then rests."""
     if element_type not in _WIDEST:
-        return cast_exactly(node, scope, element_type, goal)
-    body = Writer(node, scope)
-    half = body.constant(1 << 32, element_type, "half")
-    highs = [body.add("Div", name, half, tail="high") for name in node.input]
-    wholes = [body.add("Mul", high, half, tail="whole") for high in highs]
-    rests = [body.add("Sub", name, whole, tail="rest") for name, whole in zip(node.input, wholes, strict=True)]
+        return cast_exactly(op, element_type, goal)
+    half = op.constant(1 << 32, element_type, "half")
+    highs = [op.add("Div", name, half, tail="high") for name in op.node.input]
+    wholes = [op.add("Mul", high, half, tail="whole") for high in highs]
+    rests = [op.add("Sub", name, whole, tail="rest") for name, whole in zip(op.node.input, wholes, strict=True)]
     highs, rests = (
-        [body.add("Cast", name, tail="double", to=TensorProto.DOUBLE) for name in names] for names in (highs, rests)
+        [op.add("Cast", name, tail="double", to=TensorProto.DOUBLE) for name in names] for names in (highs, rests)
     )
-    ahead = body.add(node.op_type, *highs, tail="ahead")
-    behind = body.add(node.op_type, *reversed(highs), tail="behind")
-    level = body.add("Not", body.add("Or", ahead, behind, tail="apart"), tail="level")
-    return body.yields("Or", ahead, body.add("And", level, body.add(node.op_type, *rests, tail="then"))), None, []
+    ahead = op.add(op.node.op_type, *highs, tail="ahead")
+    behind = op.add(op.node.op_type, *reversed(highs), tail="behind")
+    level = op.add("Not", op.add("Or", ahead, behind, tail="apart"), tail="level")
+    return op.yields("Or", ahead, op.add("And", level, op.add(op.node.op_type, *rests, tail="then"))), None, []
 
 
 @retypes("Equal")
-def _equal(node: NodeProto, scope: Scope, element_type: int, goal: defs.OpSchema) -> Fitted:
+def _equal(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     """Two numbers are equal where neither is less, unless one is no number, and then their sum is none."""
     if element_type in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.UINT64):
-        body = Writer(node, scope)
-        one, other = node.input
+        one, other = op.node.input
         if element_type == TensorProto.FLOAT16:
             one, other = (
-                body.cast(name, element_type, TensorProto.FLOAT, tail)
-                for name, tail in ((one, "one"), (other, "other"))
+                op.cast(name, element_type, TensorProto.FLOAT, tail) for name, tail in ((one, "one"), (other, "other"))
             )
-        less = body.add("Less", one, other)
-        differ = body.add("Or", less, body.add("Greater", one, other), tail="differ")
+        less = op.add("Less", one, other)
+        differ = op.add("Or", less, op.add("Greater", one, other), tail="differ")
         if element_type != TensorProto.UINT64:
             # The sum of opposite infinities is not a number either, and they differ anyway.
-            nothing = body.add("IsNaN", body.add("Add", one, other, tail="sum"), tail="nan")
-            differ = body.add("Or", differ, nothing, tail="differ_or_nan")
-        return body.yields("Not", differ), None, []
+            nothing = op.add("IsNaN", op.add("Add", one, other, tail="sum"), tail="nan")
+            differ = op.add("Or", differ, nothing, tail="differ_or_nan")
+        return op.yields("Not", differ), None, []
     if element_type == TensorProto.STRING:
-        if scope.target_opset < 11:
-            raise refusal(node, scope, element_type)
-        return _equal_strings(Writer(node, scope)), None, []
-    return cast_exactly(node, scope, element_type, goal)
+        if op.scope.target_opset < 11:
+            raise refusal(op, element_type)
+        return _equal_strings(op), None, []
+    return cast_exactly(op, element_type, goal)
 
 
-def _equal_strings(body: Writer) -> list[NodeProto]:
+def _equal_strings(op: Writer) -> list[NodeProto]:
     """Strings that are equal have one number among the different ones of both operands, in one row."""
-    scope, operands = body.scope, list(body.node.input)
+    scope, operands = op.scope, list(op.node.input)
     shapes = [scope.shape(name) for name in operands]
 
     def compared() -> str:
-        flat = [body.add("Reshape", name, body.number(-1), tail="flat") for name in operands]
-        row = body.add("Concat", *flat, tail="row", axis=0)
-        numbers = body.add_many("Unique", [row], ["different", "", "numbers"])[2]
-        middle = body.add("Reshape", body.add("Size", operands[0]), body.number(1), tail="middle")
-        bounds = ((body.number(0), middle), (middle, body.number(TO_THE_END)))
-        return body.add("Equal", *(
-            body.add("Reshape", body.add("Slice", numbers, *bound), body.add("Shape", name), tail="numbers_of")
+        flat = [op.add("Reshape", name, op.number(-1), tail="flat") for name in operands]
+        row = op.add("Concat", *flat, tail="row", axis=0)
+        numbers = op.add_many("Unique", [row], ["different", "", "numbers"])[2]
+        middle = op.add("Reshape", op.add("Size", operands[0]), op.number(1), tail="middle")
+        bounds = ((op.number(0), middle), (middle, op.number(TO_THE_END)))
+        return op.add("Equal", *(
+            op.add("Reshape", op.add("Slice", numbers, *bound), op.add("Shape", name), tail="numbers_of")
             for name, bound in zip(operands, bounds, strict=True)
         ))  # fmt: skip
 
     def of_nothing() -> str:
-        return body.add("Equal", *(body.add("ConstantOfShape", body.add("Shape", name)) for name in operands))
+        return op.add("Equal", *(op.add("ConstantOfShape", op.add("Shape", name)) for name in operands))
 
     if all(shape is not None and None not in shape for shape in shapes):
         of_nothing() if any(0 in (shape or ()) for shape in shapes) else compared()
-        return body.yields_last()
+        return op.yields_last()
     # No Unique goes over nothing, and a Reshape takes 0 for a size that the data has.
-    counts = [body.add("Size", name, tail="count") for name in operands]
-    nothing = body.add("Equal", body.add("Mul", *counts), body.integers(0, "none"), tail="is_empty")
-    return body.yields_either(nothing, of_nothing, compared, TensorProto.BOOL)
+    counts = [op.add("Size", name, tail="count") for name in operands]
+    nothing = op.add("Equal", op.add("Mul", *counts), op.integers(0, "none"), tail="is_empty")
+    return op.yields_either(nothing, of_nothing, compared, TensorProto.BOOL)

@@ -21,18 +21,17 @@ from reducelower.adapters.ops.axes import counted_axes, from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
+from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import FIRST_FLOATS
-from reducelower.scope.scope import Scope
 
 _INT64 = TensorProto.INT64
 
 
-def _axes(body: Writer, rank: int) -> list[int]:
+def _axes(op: Writer, rank: int) -> list[int]:
     """The axes that are padded, counted from the front."""
-    if not body.input(3):
+    if not op.input(3):
         return list(range(rank))
-    axes = body.constant_input(3)
+    axes = op.constant_input(3)
     if axes is None:
         raise RefusedError(
             "it uses mode=wrap on axes that are computed at run time", "opset 19 is the oldest that has the mode"
@@ -41,46 +40,45 @@ def _axes(body: Writer, rank: int) -> list[int]:
 
 
 @lowers("Pad", 19)
-def _lower_wrap(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_wrap(op: Writer) -> Outcome:
     """Wrapping takes elements from the other end."""
-    return _gathered(node, scope) if value_of(node, "mode", "constant") == "wrap" else None
+    return _gathered(op) if op.attribute("mode", "constant") == "wrap" else None
 
 
 @lowers("Pad", 18)
-def _lower_axes(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_axes(op: Writer) -> Outcome:
     """Pads are given for every axis: zero for those not named."""
-    body = Writer(node, scope)
-    if not body.input(3):
+    if not op.input(3):
         return None
-    rank = scope.needed_rank(node.input[0])
-    pads = body.constant_input(1)
-    if body.constant_input(3) is None:
-        node.input[1] = _pads_of_all(body, rank)
+    rank = op.rank(0)
+    pads = op.constant_input(1)
+    if op.constant_input(3) is None:
+        op.node.input[1] = _pads_of_all(op, rank)
     else:
-        axes = _axes(body, rank)
+        axes = _axes(op, rank)
         count = len(axes)
         # Where each of the two pads of every dimension stands among those given, or one past them.
         places = [axes.index(axis) if axis in axes else 2 * count for axis in range(rank)]
         places += [axes.index(axis) + count if axis in axes else 2 * count for axis in range(rank)]
-        scope.release(node.input[3])
+        op.scope.release(op.input(3))
         if pads is not None:
-            scope.release(node.input[1])
+            op.scope.release(op.input(1))
             known = [*pads.reshape(-1).tolist(), 0]
-            node.input[1] = body.integers([known[place] for place in places], "pads")
+            op.node.input[1] = op.integers([known[place] for place in places], "pads")
         else:
-            extended = body.add("Concat", node.input[1], body.integers([0], "pads_0"), tail="extended", axis=0)
-            node.input[1] = body.add("Gather", extended, body.integers(places, "places"), tail="pads", axis=0)
-    del node.input[3:]
-    return [*body.nodes, node] if body.nodes else None
+            extended = op.add("Concat", op.input(1), op.integers([0], "pads_0"), tail="extended", axis=0)
+            op.node.input[1] = op.add("Gather", extended, op.integers(places, "places"), tail="pads", axis=0)
+    del op.node.input[3:]
+    return [*op.nodes, op.node] if op.nodes else None
 
 
-def _pads_of_all(body: Writer, rank: int) -> str:
+def _pads_of_all(op: Writer, rank: int) -> str:
     """The pads of every axis, where those that are named are computed at run time."""
-    axes = body.add("Cast", body.input(3), tail="axes", to=_INT64)
-    axes = counted_axes(body, axes, body.number(rank))
-    places = body.add("Concat", axes, body.add("Add", axes, body.number(rank), tail="ends"), tail="places", axis=0)
-    zeros = body.integers([0] * 2 * rank, "no_pads")
-    return body.add("ScatterElements", zeros, places, body.input(1), tail="pads")
+    axes = op.add("Cast", op.input(3), tail="axes", to=_INT64)
+    axes = counted_axes(op, axes, op.number(rank))
+    places = op.add("Concat", axes, op.add("Add", axes, op.number(rank), tail="ends"), tail="places", axis=0)
+    zeros = op.integers([0] * 2 * rank, "no_pads")
+    return op.add("ScatterElements", zeros, places, op.input(1), tail="pads")
 
 
 # These float32, or at least double, holds exactly, so that they are cast around the older Pad.
@@ -90,40 +88,39 @@ _CAST = (
 )  # fmt: skip
 
 
-def _gathered(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _gathered(op: Writer) -> list[NodeProto]:
     """The node as one Gather an axis; places and pads may be known at run time only.
 
     What mode=wrap crops at one end is gone before the other end is padded, as onnxruntime has it.
     """
-    body = Writer(node, scope)
-    data = node.input[0]
-    axes = _axes(body, scope.needed_rank(data))
-    sizes = scope.shape(data) or (None,) * scope.needed_rank(data)
-    known = body.constant_input(1)
+    data = op.input(0)
+    axes = _axes(op, op.scope.needed_rank(data))
+    sizes = op.scope.shape(data) or (None,) * op.scope.needed_rank(data)
+    known = op.constant_input(1)
     counts = None if known is None else known.reshape(-1).tolist()
-    mode = value_of(node, "mode", "constant")
-    for name in filter(None, node.input[1:]):
-        scope.release(name)
+    mode = op.attribute("mode", "constant")
+    for name in filter(None, op.node.input[1:]):
+        op.scope.release(name)
     for number, axis in enumerate(axes):
         positions = (number, number + len(axes))
         before, after = (None, None) if counts is None else (int(counts[position]) for position in positions)
         size = sizes[axis]
         if before == after == 0:
             continue
-        shape = body.add("Shape", data, tail="sizes") if mode == "constant" or None in (before, after, size) else ""
+        shape = op.add("Shape", data, tail="sizes") if mode == "constant" or None in (before, after, size) else ""
         if before is None or after is None:
-            pads = [body.add("Gather", node.input[1], body.number(at), tail="pad", axis=0) for at in positions]
-            place = _computed_places(body, shape, axis, mode, *pads)
+            pads = [op.add("Gather", op.input(1), op.number(at), tail="pad", axis=0) for at in positions]
+            place = _computed_places(op, shape, axis, mode, *pads)
         elif size is None:
-            place = _computed_places(body, shape, axis, mode, body.number(before), body.number(after))
+            place = _computed_places(op, shape, axis, mode, op.number(before), op.number(after))
         else:
             first, behind = (max(-before, 0), max(-after, 0)) if mode == "wrap" else (0, 0)
             places = np.arange(-before, size + after) - first
-            place = body.integers(_PLACES[mode](places, size - first - behind) + first, "places")
+            place = op.integers(_PLACES[mode](places, size - first - behind) + first, "places")
         if mode == "constant":
-            data = _with_value(body, data, shape, axis)
-        data = body.add("Gather", data, place, tail=f"padded_{axis}", axis=axis)
-    return body.yields_value(data)
+            data = _with_value(op, data, shape, axis)
+        data = op.add("Gather", data, place, tail=f"padded_{axis}", axis=axis)
+    return op.yields_value(data)
 
 
 def _reflected(places: np.ndarray, size: int) -> np.ndarray:
@@ -140,71 +137,71 @@ _PLACES: Mapping[str, Callable[[np.ndarray, int], np.ndarray]] = {
 """What stands for places before the first element and behind the last; for a value, the place behind the last."""
 
 
-def _computed_places(body: Writer, shape: str, axis: int, mode: str, before: str, after: str) -> str:
+def _computed_places(op: Writer, shape: str, axis: int, mode: str, before: str, after: str) -> str:
     """The same at run time, along an axis of data whose sizes are computed."""
-    size = body.add("Gather", shape, body.number(axis), tail="size", axis=0)
-    length = body.add("Add", body.add("Add", size, before, tail="longer"), after, tail="length")
-    place = body.add("Sub", ramp(body, length), before, tail="place")
+    size = op.add("Gather", shape, op.number(axis), tail="size", axis=0)
+    length = op.add("Add", op.add("Add", size, before, tail="longer"), after, tail="length")
+    place = op.add("Sub", ramp(op, length), before, tail="place")
     if mode != "wrap":
-        return _COMPUTED_PLACES[mode](body, place, size)
-    zero = body.number(0)
+        return _COMPUTED_PLACES[mode](op, place, size)
+    zero = op.number(0)
     first, behind = (
-        body.add("Where", body.add("Less", pad, zero), body.add("Sub", zero, pad), zero, tail="cropped")
+        op.add("Where", op.add("Less", pad, zero), op.add("Sub", zero, pad), zero, tail="cropped")
         for pad in (before, after)
     )
-    rest = body.add("Sub", body.add("Sub", size, first, tail="uncropped"), behind, tail="rest")
-    inner = _wrapped(body, body.add("Sub", place, first, tail="from_first"), rest)
-    return body.add("Add", inner, first, tail="place_in_all")
+    rest = op.add("Sub", op.add("Sub", size, first, tail="uncropped"), behind, tail="rest")
+    inner = _wrapped(op, op.add("Sub", place, first, tail="from_first"), rest)
+    return op.add("Add", inner, first, tail="place_in_all")
 
 
-def _with_value(body: Writer, data: str, shape: str, axis: int) -> str:
+def _with_value(op: Writer, data: str, shape: str, axis: int) -> str:
     """The data with one more place along an axis, which holds the value to pad with."""
-    scope = body.scope
-    element_type = scope.needed_element_type(body.input(0))
-    value = body.input(2)
+    scope = op.scope
+    element_type = scope.needed_element_type(op.input(0))
+    value = op.input(2)
     if not value:
         is_text = element_type == TensorProto.STRING
-        value = body.constant([""] if is_text else [0], element_type, "empty" if is_text else "zero")
+        value = op.constant([""] if is_text else [0], element_type, "empty" if is_text else "zero")
     parts = []
     if axis:
-        parts.append(body.add("Slice", shape, body.number(0), body.number(axis), tail="sizes_before"))
-    parts.append(body.number(1))
-    parts.append(body.add("Slice", shape, body.number(axis + 1), body.number(TO_THE_END), tail="sizes_behind"))
-    slab = body.add("Expand", value, body.add("Concat", *parts, tail="slab_shape", axis=0), tail="slab")
-    return body.add("Concat", data, slab, tail="with_value", axis=axis)
+        parts.append(op.add("Slice", shape, op.number(0), op.number(axis), tail="sizes_before"))
+    parts.append(op.number(1))
+    parts.append(op.add("Slice", shape, op.number(axis + 1), op.number(TO_THE_END), tail="sizes_behind"))
+    slab = op.add("Expand", value, op.add("Concat", *parts, tail="slab_shape", axis=0), tail="slab")
+    return op.add("Concat", data, slab, tail="with_value", axis=axis)
 
 
-def _or_last(body: Writer, place: str, size: str) -> str:
+def _or_last(op: Writer, place: str, size: str) -> str:
     """A place outside stands for the one behind the last."""
-    below = body.add("Less", place, body.number(0), tail="is_before")
-    behind = body.add("Less", body.add("Sub", size, body.number(1), tail="last"), place, tail="is_behind")
-    return body.add("Where", body.add("Or", below, behind, tail="is_outside"), size, place, tail="place_or_value")
+    below = op.add("Less", place, op.number(0), tail="is_before")
+    behind = op.add("Less", op.add("Sub", size, op.number(1), tail="last"), place, tail="is_behind")
+    return op.add("Where", op.add("Or", below, behind, tail="is_outside"), size, place, tail="place_or_value")
 
 
-def _clamped(body: Writer, place: str, size: str) -> str:
-    last = body.add("Sub", size, body.number(1), tail="last")
-    below = body.add("Less", place, body.number(0), tail="is_before")
-    from_first = body.add("Where", below, body.number(0), place, tail="from_first")
-    behind = body.add("Less", last, from_first, tail="is_behind")
-    return body.add("Where", behind, last, from_first, tail="to_last")
+def _clamped(op: Writer, place: str, size: str) -> str:
+    last = op.add("Sub", size, op.number(1), tail="last")
+    below = op.add("Less", place, op.number(0), tail="is_before")
+    from_first = op.add("Where", below, op.number(0), place, tail="from_first")
+    behind = op.add("Less", last, from_first, tail="is_behind")
+    return op.add("Where", behind, last, from_first, tail="to_last")
 
 
-def _folded(body: Writer, place: str, size: str) -> str:
+def _folded(op: Writer, place: str, size: str) -> str:
     """Reflected at the first and the last element, which are not repeated, as often as it takes."""
-    last = body.add("Sub", size, body.number(1), tail="last")
-    far = body.add("Abs", place, tail="far")
-    twice = body.add("Add", last, last, tail="twice")
-    is_single = body.add("Less", twice, body.number(1), tail="is_single")
-    period = body.add("Where", is_single, body.number(1), twice, tail="period")
-    times = body.add("Mul", body.add("Div", far, period, tail="times"), period, tail="whole")
-    rest = body.add("Abs", body.add("Sub", last, body.add("Sub", far, times, tail="rest"), tail="off"), tail="back")
-    return body.add("Sub", last, rest, tail="reflected")
+    last = op.add("Sub", size, op.number(1), tail="last")
+    far = op.add("Abs", place, tail="far")
+    twice = op.add("Add", last, last, tail="twice")
+    is_single = op.add("Less", twice, op.number(1), tail="is_single")
+    period = op.add("Where", is_single, op.number(1), twice, tail="period")
+    times = op.add("Mul", op.add("Div", far, period, tail="times"), period, tail="whole")
+    rest = op.add("Abs", op.add("Sub", last, op.add("Sub", far, times, tail="rest"), tail="off"), tail="back")
+    return op.add("Sub", last, rest, tail="reflected")
 
 
-def _wrapped(body: Writer, place: str, size: str) -> str:
-    rest = body.add("Sub", place, body.add("Mul", body.add("Div", place, size, tail="times"), size), tail="rest")
-    below = body.add("Less", rest, body.number(0), tail="is_before")
-    return body.add("Where", below, body.add("Add", rest, size, tail="from_the_end"), rest, tail="wrapped")
+def _wrapped(op: Writer, place: str, size: str) -> str:
+    rest = op.add("Sub", place, op.add("Mul", op.add("Div", place, size, tail="times"), size), tail="rest")
+    below = op.add("Less", rest, op.number(0), tail="is_before")
+    return op.add("Where", below, op.add("Add", rest, size, tail="from_the_end"), rest, tail="wrapped")
 
 
 _COMPUTED_PLACES: Mapping[str, Callable[[Writer, str, str], str]] = {
@@ -213,35 +210,35 @@ _COMPUTED_PLACES: Mapping[str, Callable[[Writer, str, str], str]] = {
 
 
 @lowers("Pad", 13)
-def _lower_types(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_types(op: Writer) -> Outcome:
     """Pad takes numbers alone; what no number stands for is gathered."""
-    is_odd = scope.element_type(node.input[0]) in (TensorProto.STRING, TensorProto.COMPLEX64, TensorProto.COMPLEX128)
-    return _gathered(node, scope) if is_odd else None
+    is_odd = op.scope.element_type(op.input(0)) in (TensorProto.STRING, TensorProto.COMPLEX64, TensorProto.COMPLEX128)
+    return _gathered(op) if is_odd else None
 
 
 @lowers("Pad", 11)
-def _lower_inputs(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_inputs(op: Writer) -> Outcome:
     """Pads are an attribute, and so is the value, of type float, which must hold it exactly."""
-    element_type = scope.element_type(node.input[0])
+    element_type = op.scope.element_type(op.input(0))
     is_odd = element_type is not None and element_type not in FIRST_FLOATS + _CAST
-    is_dynamic = scope.constant(node.input[1]) is None and scope.reference(node.input[1]) is None
-    name = node.input[2] if len(node.input) > 2 else ""
-    value = scope.constant(name) if name else None
+    is_dynamic = op.constant_input(1) is None and op.scope.reference(op.input(1)) is None
+    name = op.input(2)
+    value = op.scope.constant(name) if name else None
     is_dynamic = is_dynamic or bool(name and value is None)
-    if (is_odd or is_dynamic) and scope.target_opset >= 9:
-        return _gathered(node, scope)
+    if (is_odd or is_dynamic) and op.scope.target_opset >= 9:
+        return _gathered(op)
     if is_odd and element_type is not None:
-        raise refusal(node, scope, element_type)
+        raise refusal(op, element_type)
     if value is None:
         return None
-    if value_of(node, "mode", "constant") != "constant":
-        scope.release(name)
-        del node.input[2:]
+    if op.attribute("mode", "constant") != "constant":
+        op.scope.release(name)
+        del op.node.input[2:]
         return None
     number = float(value.reshape(-1)[0])
     if not np.isnan(number) and float(np.float32(number)) != number:
-        if scope.target_opset >= 9:
-            return _gathered(node, scope)
+        if op.scope.target_opset >= 9:
+            return _gathered(op)
         raise RefusedError(
             f"it pads with {number!r}, and the attribute value is of type float, which does not hold that exactly",
             "opset 11 is the oldest that takes the value as an input",
@@ -250,50 +247,48 @@ def _lower_inputs(node: NodeProto, scope: Scope) -> Outcome:
 
 
 @raises("Pad", 11)
-def _raise_inputs(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_inputs(op: Writer) -> Outcome:
     """A value that says nothing need not become an input, whose element type would have to be known."""
-    value = attribute_of(node, "value")
-    if value is None or value.ref_attr_name or (value.f and value_of(node, "mode", "constant") == "constant"):
+    value = attribute_of(op.node, "value")
+    if value is None or value.ref_attr_name or (value.f and op.attribute("mode", "constant") == "constant"):
         return None
-    drop_attribute(node, "value")
+    op.drop("value")
     return None
 
 
 @raises("Pad", 2)
-def _raise_name(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_name(op: Writer) -> Outcome:
     """The attribute was called paddings."""
-    paddings = value_of(node, "paddings")
-    drop_attribute(node, "paddings")
-    set_attribute(node, "pads", paddings)
+    paddings = op.attribute("paddings")
+    op.drop("paddings")
+    op.set("pads", paddings)
     return None
 
 
 @lowers("Pad", 2)
-def _lower_name(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_name(op: Writer) -> Outcome:
     """The attribute was called paddings, and could not crop: a Slice does that first."""
-    pads = list(value_of(node, "pads"))
-    drop_attribute(node, "pads")
-    set_attribute(node, "paddings", [max(pad, 0) for pad in pads])
+    pads = list(op.attribute("pads"))
+    op.drop("pads")
+    op.set("paddings", [max(pad, 0) for pad in pads])
     half = len(pads) // 2
     cropped = [axis for axis in range(half) if pads[axis] < 0 or pads[axis + half] < 0]
     if not cropped:
         return None
-    body = Writer(node, scope)
     starts = [max(-pads[axis], 0) for axis in cropped]
     ends = [min(pads[axis + half], 0) or TO_THE_END for axis in cropped]
-    node.input[0] = body.add("Slice", node.input[0], tail="cropped", axes=cropped, starts=starts, ends=ends)
-    return [*body.nodes, node]
+    op.node.input[0] = op.add("Slice", op.input(0), tail="cropped", axes=cropped, starts=starts, ends=ends)
+    return [*op.nodes, op.node]
 
 
 @expresses("CenterCropPad", opset=18)
-def _with_shape_of_64_bits(node: NodeProto, scope: Scope) -> list[NodeProto] | None:
+def _with_shape_of_64_bits(op: Writer) -> list[NodeProto] | None:
     """The same operator on the shape in 64 bits, from where the body in its schema goes on.
 
     That one (onnx 1.23.2) compares the shape with that of the data, which has 64 bits, and so takes no other.
     """
-    shape = node.input[1]
-    if scope.needed_element_type(shape) == TensorProto.INT64:
+    shape = op.input(1)
+    if op.scope.needed_element_type(shape) == TensorProto.INT64:
         return None
-    body = Writer(node, scope)
-    wide = body.add("Cast", shape, tail="shape", to=TensorProto.INT64)
-    return body.yields("CenterCropPad", node.input[0], wide, copied=node.attribute)
+    wide = op.add("Cast", shape, tail="shape", to=TensorProto.INT64)
+    return op.yields("CenterCropPad", op.input(0), wide, copied=op.node.attribute)

@@ -19,8 +19,7 @@ from onnx import NodeProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Outcome, Rewrite, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import drop_attribute, set_attribute, value_of
-from reducelower.scope.scope import Scope
+from reducelower.model.attributes import value_of
 
 __all__ = ["Window", "is_dilated", "leaves_its_size", "lower_ceil", "refusal_of_dilations", "rounds_up", "windows_of"]
 
@@ -58,14 +57,14 @@ class Window:
         return self.end + self.stride - 1 if self.dropped is False else None
 
 
-def windows_of(node: NodeProto, scope: Scope) -> list[Window]:
+def windows_of(op: Writer) -> list[Window]:
     """How the windows of a pool lie along each spatial axis, by its attributes and the shape of its data."""
-    kernel = [int(size) for size in value_of(node, "kernel_shape")]
+    kernel = [int(size) for size in op.attribute("kernel_shape")]
     count = len(kernel)
-    strides = value_of(node, "strides") or [1] * count
-    dilations = value_of(node, "dilations") or [1] * count
-    pads = value_of(node, "pads") or [0] * (2 * count)
-    shape = scope.shape(node.input[0])
+    strides = op.attribute("strides") or [1] * count
+    dilations = op.attribute("dilations") or [1] * count
+    pads = op.attribute("pads") or [0] * (2 * count)
+    shape = op.shape(0)
     sizes = [None] * count if shape is None else shape[2:]
     if len(sizes) != count:
         raise RefusedError(f"its kernel_shape {kernel} does not fit data of rank {len(sizes) + 2}")
@@ -82,36 +81,35 @@ def rounds_up(node: NodeProto) -> bool:
     return bool(value_of(node, "ceil_mode", 0)) and not str(value_of(node, "auto_pad", "NOTSET")).startswith("SAME")
 
 
-def _without_ceil(node: NodeProto, scope: Scope, windows: list[Window], *, opset: int) -> Outcome:
+def _without_ceil(op: Writer, windows: list[Window], *, opset: int) -> Outcome:
     """Say ceil_mode=1 by longer end padding, in nodes for an opset version."""
     ends = [window.plain_end for window in windows]
     if None in ends:
         raise RefusedError(
             f"it uses ceil_mode=1 on data of unknown size, where a window may start in the padding; opset "
-            f"{_SINCE[node.op_type]} is the oldest that has it",
+            f"{_SINCE[op.node.op_type]} is the oldest that has it",
             "give its data a fixed size",
         )
     pads = [window.begin for window in windows] + [end for end in ends if end is not None]
-    drop_attribute(node, "ceil_mode")
-    drop_attribute(node, "auto_pad")
-    if not value_of(node, "count_include_pad", 0):
-        set_attribute(node, "pads", pads)
+    op.drop("ceil_mode")
+    op.drop("auto_pad")
+    if not op.attribute("count_include_pad", 0):
+        op.set("pads", pads)
         return None
     # The padding asked for is counted, what rounding up adds to it is not.
     count = len(windows)
     wanted = [window.begin for window in windows] + [window.end for window in windows]
     added = [max(new - old, 0) for new, old in zip(pads, wanted, strict=True)]
     kept = [min(new, old) for new, old in zip(pads, wanted, strict=True)]
-    body = Writer(node, scope)
     whole = [0, 0, *kept[:count], 0, 0, *kept[count:]]
-    data = node.input[0]
+    data = op.input(0)
     if any(kept) and opset >= 11:
-        data = body.add("Pad", data, body.integers(whole, "pads"), tail="padded")
+        data = op.add("Pad", data, op.integers(whole, "pads"), tail="padded")
     elif any(kept):
-        data = body.add("Pad", data, tail="padded", pads=whole)
-    drop_attribute(node, "count_include_pad")
-    set_attribute(node, "pads", added)
-    return body.yields(node.op_type, data, copied=node.attribute)
+        data = op.add("Pad", data, tail="padded", pads=whole)
+    op.drop("count_include_pad")
+    op.set("pads", added)
+    return op.yields(op.node.op_type, data, copied=op.node.attribute)
 
 
 _SINCE = {"AveragePool": 10, "MaxPool": 10, "LpPool": 18}
@@ -123,77 +121,76 @@ _COMPUTED_SHAPE = 5
 @lowers("AveragePool", 22)
 @lowers("MaxPool", 22)
 @lowers("LpPool", 22)
-def _lower_dropped(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_dropped(op: Writer) -> Outcome:
     """A window in the end padding is dropped; inference of older versions would count it."""
-    if not value_of(node, "ceil_mode", 0):
+    if not op.attribute("ceil_mode", 0):
         return None
-    windows = windows_of(node, scope)
+    windows = windows_of(op)
     if not any(window.dropped for window in windows):
         return None
-    if rounds_up(node):
-        return _without_ceil(node, scope, windows, opset=21)
-    drop_attribute(node, "ceil_mode")
+    if rounds_up(op.node):
+        return _without_ceil(op, windows, opset=21)
+    op.drop("ceil_mode")
     return None
 
 
 @raises("AveragePool", 22)
 @raises("MaxPool", 22)
 @raises("LpPool", 22)
-def _raise_dropped(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_dropped(op: Writer) -> Outcome:
     """Inference counted the window in the end padding, so exporters state shapes that have it; runtimes never did."""
-    return _of_its_own_size(node, scope) if _drops_a_window(node, scope) else None
+    return _of_its_own_size(op) if _drops_a_window(op) else None
 
 
-def _drops_a_window(node: NodeProto, scope: Scope) -> bool:
+def _drops_a_window(op: Writer) -> bool:
     """Whether inference before opset 22 counts a window that no runtime makes.
 
     With auto_pad SAME it may, too: where strides are longer than windows, none of both pads.
     """
-    if any(attribute.ref_attr_name for attribute in node.attribute):
+    if any(attribute.ref_attr_name for attribute in op.node.attribute):
         return False  # a function states no shapes, and the sizes depend on its calls
-    return bool(value_of(node, "ceil_mode", 0)) and any(window.dropped for window in windows_of(node, scope))
+    return bool(op.attribute("ceil_mode", 0)) and any(window.dropped for window in windows_of(op))
 
 
-def _of_its_own_size(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _of_its_own_size(op: Writer) -> list[NodeProto]:
     """Keep inference from finding a window less than the shapes that the model states from here on.
 
     The result goes through a Reshape to its own shape, taken at run time, so that its size is left to the runtime.
     Below opset 5 Reshape takes no such shape, and a Sum of one does, of which inference says nothing there.
     """
-    body = Writer(node, scope)
-    tails = [tail if name else "" for tail, name in zip(("pooled", "indices"), node.output, strict=False)]
-    results = body.add_many(node.op_type, node.input, tails, copied=node.attribute)
+    tails = [tail if name else "" for tail, name in zip(("pooled", "indices"), op.node.output, strict=False)]
+    results = op.add_many(op.node.op_type, op.node.input, tails, copied=op.node.attribute)
     for output, result in enumerate(results):
-        if result and scope.target_opset < _COMPUTED_SHAPE:
-            body.yields("Sum", result, output=output)
+        if result and op.scope.target_opset < _COMPUTED_SHAPE:
+            op.yields("Sum", result, output=output)
         elif result:
-            body.yields("Reshape", result, body.add("Shape", result, tail="its_shape"), output=output)
-    return body.nodes
+            op.yields("Reshape", result, op.add("Shape", result, tail="its_shape"), output=output)
+    return op.nodes
 
 
 def leaves_its_size(lower: Rewrite) -> Rewrite:
     """Lower a pool whose windows inference counts from here on as runtimes do, and did not until here."""
 
     @wraps(lower)
-    def lowered(node: NodeProto, scope: Scope) -> Outcome:
-        found_otherwise = _drops_a_window(node, scope)
-        outcome = lower(node, scope)
+    def lowered(op: Writer) -> Outcome:
+        found_otherwise = _drops_a_window(op)
+        outcome = lower(op)
         if not found_otherwise:
             return outcome
-        nodes = [node] if outcome is None else outcome
-        return [*nodes[:-1], *_of_its_own_size(nodes[-1], scope)]
+        nodes = [op.node] if outcome is None else outcome
+        return [*nodes[:-1], *_of_its_own_size(Writer(nodes[-1], op.scope))]
 
     return lowered
 
 
 @lowers("AveragePool", 10)
 @leaves_its_size
-def lower_ceil(node: NodeProto, scope: Scope) -> Outcome:
+def lower_ceil(op: Writer) -> Outcome:
     """Cross to a version that does not round up."""
-    if not rounds_up(node):
-        drop_attribute(node, "ceil_mode")
+    if not rounds_up(op.node):
+        op.drop("ceil_mode")
         return None
-    return _without_ceil(node, scope, windows_of(node, scope), opset=_SINCE[node.op_type] - 1)
+    return _without_ceil(op, windows_of(op), opset=_SINCE[op.node.op_type] - 1)
 
 
 def refusal_of_dilations(node: NodeProto) -> RefusedError:
@@ -214,21 +211,21 @@ _DILATED = {"AveragePool": 19, "MaxPool": 10, "LpPool": 18}
 
 @lowers("GlobalLpPool", 2)
 @lowers("LpPool", 2)
-def _lower_p(node: NodeProto, scope: Scope) -> Outcome:
-    p = value_of(node, "p")
+def _lower_p(op: Writer) -> Outcome:
+    p = op.attribute("p")
     if p is None:
         return None
-    set_attribute(node, "p", float(p))
+    op.set("p", float(p))
     return None
 
 
 @raises("GlobalLpPool", 2)
 @raises("LpPool", 2)
-def _raise_p(node: NodeProto, scope: Scope) -> Outcome:
-    p = value_of(node, "p")
+def _raise_p(op: Writer) -> Outcome:
+    p = op.attribute("p")
     if p is None:
         return None
     if p != int(p):
         raise RefusedError(f"its norm p={p} is not a whole number, as it has to be since opset 2")
-    set_attribute(node, "p", int(p))
+    op.set("p", int(p))
     return None

@@ -16,64 +16,61 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import drop_attribute, set_attribute, value_of
-from reducelower.scope.scope import Scope
 
 _FLOAT, _INT64 = TensorProto.FLOAT, TensorProto.INT64
 _WIDE = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
 @lowers("RoiAlign", 16)
-def _lower_half_pixel(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_half_pixel(op: Writer) -> Outcome:
     """Before 16 regions were not shifted by half a pixel, and were at least one wide and high."""
-    if value_of(node, "coordinate_transformation_mode", "half_pixel") == "output_half_pixel":
-        drop_attribute(node, "coordinate_transformation_mode")
+    if op.attribute("coordinate_transformation_mode", "half_pixel") == "output_half_pixel":
+        op.drop("coordinate_transformation_mode")
         return None
-    return _written_out(node, scope, is_shifted=True)
+    return _written_out(op, is_shifted=True)
 
 
 @raises("RoiAlign", 16)
-def _raise_half_pixel(node: NodeProto, scope: Scope) -> Outcome:
-    set_attribute(node, "coordinate_transformation_mode", "output_half_pixel")
+def _raise_half_pixel(op: Writer) -> Outcome:
+    op.set("coordinate_transformation_mode", "output_half_pixel")
     return None
 
 
 @expresses("RoiAlign", opset=13, reads=10)
-def _roi_align(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    return _written_out(node, scope, is_shifted=False)
+def _roi_align(op: Writer) -> list[NodeProto]:
+    return _written_out(op, is_shifted=False)
 
 
-def _written_out(node: NodeProto, scope: Scope, *, is_shifted: bool) -> list[NodeProto]:
-    if value_of(node, "mode", "avg") != "avg":
+def _written_out(op: Writer, *, is_shifted: bool) -> list[NodeProto]:
+    if op.attribute("mode", "avg") != "avg":
         raise RefusedError(
             "it takes the largest of weighted elements (mode=max), where runtimes do not agree on the weights",
             f"opset {16 if is_shifted else 10} is the oldest that has it",
         )
-    body = Writer(node, scope)
-    element_type = scope.needed_element_type(node.input[0])
-    data, regions, batches = node.input
+    element_type = op.element_type(0)
+    data, regions, batches = op.node.input
     wide = element_type if element_type in _WIDE else _FLOAT
-    data, regions = (body.cast(name, element_type, wide, "wide") for name in (data, regions))
-    scale = body.constant(float(value_of(node, "spatial_scale", 1.0)), wide, "spatial_scale")
-    regions = body.add("Mul", regions, scale, tail="scaled")
+    data, regions = (op.cast(name, element_type, wide, "wide") for name in (data, regions))
+    scale = op.constant(float(op.attribute("spatial_scale", 1.0)), wide, "spatial_scale")
+    regions = op.add("Mul", regions, scale, tail="scaled")
     if is_shifted:
-        regions = body.add("Sub", regions, body.constant(0.5, wide, "half"), tail="shifted")
+        regions = op.add("Sub", regions, op.constant(0.5, wide, "half"), tail="shifted")
     rows, columns = (
-        body.add(
+        op.add(
             "Unsqueeze",
-            _weights(body, regions, (data, axis), int(value_of(node, name, 1)), wide, is_shifted=is_shifted),
-            body.number(1),
+            _weights(op, regions, (data, axis), int(op.attribute(name, 1)), wide, is_shifted=is_shifted),
+            op.number(1),
             tail="of_channels",
         )
         for name, axis in (("output_height", 2), ("output_width", 3))
     )
-    images = body.add("Gather", data, batches, tail="images", axis=0)
-    product = body.add("MatMul", rows, images, tail="rows")
-    columns = body.add("Transpose", columns, tail="columns", perm=[0, 1, 3, 2])
-    return body.yields_cast(body.add("MatMul", product, columns, tail="wide_result"), wide, element_type)
+    images = op.add("Gather", data, batches, tail="images", axis=0)
+    product = op.add("MatMul", rows, images, tail="rows")
+    columns = op.add("Transpose", columns, tail="columns", perm=[0, 1, 3, 2])
+    return op.yields_cast(op.add("MatMul", product, columns, tail="wide_result"), wide, element_type)
 
 
-def _weights(body: Writer, regions: str, side: tuple[str, int], count: int, wide: int, *, is_shifted: bool) -> str:
+def _weights(op: Writer, regions: str, side: tuple[str, int], count: int, wide: int, *, is_shifted: bool) -> str:
     """The weight of each element along an axis of the data in each of `count` bins of each region: (R, count, size).
 
     A sample has the weight 1 less its distance at the two elements beside it; one that is more than one element outside
@@ -81,44 +78,44 @@ def _weights(body: Writer, regions: str, side: tuple[str, int], count: int, wide
     """
 
     def number(value: float, tail: str) -> str:
-        return body.constant(value, wide, tail)
+        return op.constant(value, wide, tail)
 
     data, axis = side
-    low, high = (body.add("Gather", regions, body.number(place), tail="end", axis=1) for place in (3 - axis, 5 - axis))
-    length = body.add("Sub", high, low, tail="length")
+    low, high = (op.add("Gather", regions, op.number(place), tail="end", axis=1) for place in (3 - axis, 5 - axis))
+    length = op.add("Sub", high, low, tail="length")
     if not is_shifted:
-        length = body.add("Max", length, number(1, "one"), tail="at_least_one")
-    bins = body.add("Div", length, number(count, "bins"), tail="bin")
-    fixed = int(value_of(body.node, "sampling_ratio", 0))
+        length = op.add("Max", length, number(1, "one"), tail="at_least_one")
+    bins = op.add("Div", length, number(count, "bins"), tail="bin")
+    fixed = int(op.attribute("sampling_ratio", 0))
     if fixed > 0:
-        samples, steps = number(fixed, "samples"), body.constant(np.arange(fixed), wide, "steps")
+        samples, steps = number(fixed, "samples"), op.constant(np.arange(fixed), wide, "steps")
     else:
-        wanted = body.add("Ceil", bins, tail="wanted")
-        samples = body.add("Max", wanted, number(1, "one"), tail="samples")
-        row = body.add("Reshape", samples, body.number(-1), tail="row")
-        most = body.add("ReduceMax", body.add("Concat", row, body.constant([1], wide, "least"), axis=0), keepdims=1)
-        steps = body.add("Cast", ramp(body, body.add("Cast", most, tail="most", to=_INT64)), tail="steps", to=wide)
-    middles = body.add("Div", body.add("Add", steps, number(0.5, "half"), tail="middle"), samples, tail="share")
-    within = body.add("Mul", bins, middles, tail="within")
-    starts = body.add("Add", low, body.add("Mul", bins, body.constant(np.arange(count), wide, "places")), tail="start")
-    place = body.add("Add", *(
-        body.add("Unsqueeze", name, body.integers(axes, "axes"), tail="beside")
+        wanted = op.add("Ceil", bins, tail="wanted")
+        samples = op.add("Max", wanted, number(1, "one"), tail="samples")
+        row = op.add("Reshape", samples, op.number(-1), tail="row")
+        most = op.add("ReduceMax", op.add("Concat", row, op.constant([1], wide, "least"), axis=0), keepdims=1)
+        steps = op.add("Cast", ramp(op, op.add("Cast", most, tail="most", to=_INT64)), tail="steps", to=wide)
+    middles = op.add("Div", op.add("Add", steps, number(0.5, "half"), tail="middle"), samples, tail="share")
+    within = op.add("Mul", bins, middles, tail="within")
+    starts = op.add("Add", low, op.add("Mul", bins, op.constant(np.arange(count), wide, "places")), tail="start")
+    place = op.add("Add", *(
+        op.add("Unsqueeze", name, op.integers(axes, "axes"), tail="beside")
         for name, axes in ((starts, [2, 3]), (within, [1, 3]))
     ), tail="place")  # fmt: skip
-    length_of = body.add("Gather", body.add("Shape", data), body.number(axis), tail="size", axis=0)
-    size = body.add("Cast", length_of, tail="as_float", to=wide)
-    last = body.add("Sub", size, number(1, "one"), tail="last")
-    before = body.add("Less", place, number(-1, "minus_one"), tail="is_before")
-    outside = body.add("Or", before, body.add("Less", size, place, tail="is_behind"), tail="is_outside")
-    inside = body.add("Min", body.add("Max", place, number(0, "zero"), tail="from_first"), last, tail="inside")
-    elements = body.add("Cast", ramp(body, length_of), tail="elements", to=wide)
-    far = body.add("Abs", body.add("Sub", inside, elements, tail="off"), tail="far")
-    weights = body.add("Max", body.add("Sub", number(1, "one"), far, tail="near"), number(0, "zero"), tail="weight")
+    length_of = op.add("Gather", op.add("Shape", data), op.number(axis), tail="size", axis=0)
+    size = op.add("Cast", length_of, tail="as_float", to=wide)
+    last = op.add("Sub", size, number(1, "one"), tail="last")
+    before = op.add("Less", place, number(-1, "minus_one"), tail="is_before")
+    outside = op.add("Or", before, op.add("Less", size, place, tail="is_behind"), tail="is_outside")
+    inside = op.add("Min", op.add("Max", place, number(0, "zero"), tail="from_first"), last, tail="inside")
+    elements = op.add("Cast", ramp(op, length_of), tail="elements", to=wide)
+    far = op.add("Abs", op.add("Sub", inside, elements, tail="off"), tail="far")
+    weights = op.add("Max", op.add("Sub", number(1, "one"), far, tail="near"), number(0, "zero"), tail="weight")
     if fixed <= 0:
-        column = body.integers([-1, 1, 1, 1], "column")
-        steps_of = body.add("Reshape", steps, body.integers([-1, 1], "step_column"), tail="step")
-        taken = body.add("Less", steps_of, body.add("Reshape", wanted, column, tail="wanted_of"), tail="is_taken")
-        outside = body.add("Or", outside, body.add("Not", taken, tail="is_spare"), tail="is_left_out")
-        samples = body.add("Unsqueeze", samples, body.number(2), tail="samples_of")
-    weights = body.add("Where", outside, number(0, "zero"), weights, tail="kept")
-    return body.add("Div", body.add("ReduceSum", weights, body.number(2), tail="sum", keepdims=0), samples, tail="mean")
+        column = op.integers([-1, 1, 1, 1], "column")
+        steps_of = op.add("Reshape", steps, op.integers([-1, 1], "step_column"), tail="step")
+        taken = op.add("Less", steps_of, op.add("Reshape", wanted, column, tail="wanted_of"), tail="is_taken")
+        outside = op.add("Or", outside, op.add("Not", taken, tail="is_spare"), tail="is_left_out")
+        samples = op.add("Unsqueeze", samples, op.number(2), tail="samples_of")
+    weights = op.add("Where", outside, number(0, "zero"), weights, tail="kept")
+    return op.add("Div", op.add("ReduceSum", weights, op.number(2), tail="sum", keepdims=0), samples, tail="mean")

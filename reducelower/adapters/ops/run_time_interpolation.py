@@ -20,7 +20,6 @@ from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import value_of
 from reducelower.model.numbers import FIRST_FLOATS
-from reducelower.scope.scope import Scope
 
 __all__ = ["can_interpolate_at_run_time", "interpolate_at_run_time"]
 
@@ -50,7 +49,7 @@ def can_interpolate_at_run_time(node: NodeProto) -> bool:
     return transformation != "half_pixel_symmetric" or value_of(node, "mode", "nearest") != "nearest" or not is_cut
 
 
-def interpolate_at_run_time(node: NodeProto, scope: Scope, axes: list[int], scales: str, sizes: str) -> list[NodeProto]:
+def interpolate_at_run_time(op: Writer, axes: list[int], scales: str, sizes: str) -> list[NodeProto]:
     """The nodes that do what a Resize of opset 11 or later does along some axes, for opset 9.
 
     Args:
@@ -63,71 +62,70 @@ def interpolate_at_run_time(node: NodeProto, scope: Scope, axes: list[int], scal
     Raises:
         RefusedError: it interpolates integers.
     """
-    mode = value_of(node, "mode", "nearest")
-    transformation = value_of(node, "coordinate_transformation_mode", "half_pixel")
-    element_type = scope.needed_element_type(node.input[0])
+    mode = op.attribute("mode", "nearest")
+    transformation = op.attribute("coordinate_transformation_mode", "half_pixel")
+    element_type = op.element_type(0)
     if mode != "nearest" and element_type not in FIRST_FLOATS:
         raise RefusedError(f"it interpolates integers with mode={mode}, which cannot be written out exactly")
-    body = Writer(node, scope)
-    rank = scope.needed_rank(node.input[0])
-    data = node.input[0]
+    rank = op.rank(0)
+    data = op.input(0)
     wide = _FLOAT if mode != "nearest" and element_type == TensorProto.FLOAT16 else element_type
-    data = body.cast(data, element_type, wide, "wide")
+    data = op.cast(data, element_type, wide, "wide")
     for place in axes:
-        axis = _axis(body, data, place, scales, sizes)
-        coordinate = _COORDINATES[transformation](body, axis)
+        axis = _axis(op, data, place, scales, sizes)
+        coordinate = _COORDINATES[transformation](op, axis)
         if mode == "nearest":
-            data = _gathered(body, data, _nearest(body, coordinate, axis), place)
+            data = _gathered(op, data, _nearest(op, coordinate, axis), place)
         else:
-            data = _weighted(body, data, coordinate, axis, place, rank, wide)
-    return body.yields_cast(data, wide, element_type)
+            data = _weighted(op, data, coordinate, axis, place, rank, wide)
+    return op.yields_cast(data, wide, element_type)
 
 
-def _number(body: Writer, value: float) -> str:
-    return body.constant([value], _FLOAT, "number")
+def _number(op: Writer, value: float) -> str:
+    return op.constant([value], _FLOAT, "number")
 
 
-def _axis(body: Writer, data: str, place: int, scales: str, sizes: str) -> _Axis:
-    where = body.integers([place], f"axis_{place}")
-    before = body.add("Gather", body.add("Shape", data), where, tail="size", axis=0)
-    before = body.add("Cast", before, tail="before", to=_FLOAT)
+def _axis(op: Writer, data: str, place: int, scales: str, sizes: str) -> _Axis:
+    where = op.integers([place], f"axis_{place}")
+    before = op.add("Gather", op.add("Shape", data), where, tail="size", axis=0)
+    before = op.add("Cast", before, tail="before", to=_FLOAT)
     if sizes:
-        length = body.add("Gather", sizes, where, tail="length", axis=0)
-        after = body.add("Cast", length, tail="after", to=_FLOAT)
-        scale = body.add("Div", after, before, tail="scale")
+        length = op.add("Gather", sizes, where, tail="length", axis=0)
+        after = op.add("Cast", length, tail="after", to=_FLOAT)
+        scale = op.add("Div", after, before, tail="scale")
     else:
-        scale = body.add("Gather", scales, where, tail="scale", axis=0)
-        after = body.add("Floor", body.add("Mul", before, scale, tail="scaled"), tail="after")
-        length = body.add("Cast", after, tail="length", to=_INT64)
-    return _Axis(before, after, scale, body.add("Cast", ramp(body, length), tail="place", to=_FLOAT))
+        scale = op.add("Gather", scales, where, tail="scale", axis=0)
+        after = op.add("Floor", op.add("Mul", before, scale, tail="scaled"), tail="after")
+        length = op.add("Cast", after, tail="length", to=_INT64)
+    return _Axis(before, after, scale, op.add("Cast", ramp(op, length), tail="place", to=_FLOAT))
 
 
-def _shifted(body: Writer, axis: _Axis) -> str:
-    return body.add("Div", body.add("Add", axis.places, _number(body, 0.5), tail="middle"), axis.scale, tail="shifted")
+def _shifted(op: Writer, axis: _Axis) -> str:
+    return op.add("Div", op.add("Add", axis.places, _number(op, 0.5), tail="middle"), axis.scale, tail="shifted")
 
 
-def _half_pixel(body: Writer, axis: _Axis) -> str:
-    return body.add("Sub", _shifted(body, axis), _number(body, 0.5), tail="coordinate")
+def _half_pixel(op: Writer, axis: _Axis) -> str:
+    return op.add("Sub", _shifted(op, axis), _number(op, 0.5), tail="coordinate")
 
 
-def _half_pixel_of_many(body: Writer, axis: _Axis) -> str:
+def _half_pixel_of_many(op: Writer, axis: _Axis) -> str:
     """Zero where there is one result only."""
-    several = body.add("Cast", body.add("Less", _number(body, 1), axis.after), tail="several", to=_FLOAT)
-    return body.add("Mul", _half_pixel(body, axis), several, tail="coordinate")
+    several = op.add("Cast", op.add("Less", _number(op, 1), axis.after), tail="several", to=_FLOAT)
+    return op.add("Mul", _half_pixel(op, axis), several, tail="coordinate")
 
 
-def _symmetric(body: Writer, axis: _Axis) -> str:
-    exact = body.add("Mul", axis.scale, axis.before, tail="exact")
-    rest = body.add("Sub", _number(body, 1), body.add("Div", axis.after, exact, tail="adjustment"), tail="rest")
-    offset = body.add("Mul", body.add("Div", axis.before, _number(body, 2), tail="centre"), rest, tail="offset")
-    return body.add("Add", offset, _half_pixel(body, axis), tail="coordinate")
+def _symmetric(op: Writer, axis: _Axis) -> str:
+    exact = op.add("Mul", axis.scale, axis.before, tail="exact")
+    rest = op.add("Sub", _number(op, 1), op.add("Div", axis.after, exact, tail="adjustment"), tail="rest")
+    offset = op.add("Mul", op.add("Div", axis.before, _number(op, 2), tail="centre"), rest, tail="offset")
+    return op.add("Add", offset, _half_pixel(op, axis), tail="coordinate")
 
 
-def _align_corners(body: Writer, axis: _Axis) -> str:
-    one = _number(body, 1)
-    reach = body.add("Mul", axis.places, body.add("Sub", axis.before, one, tail="last"), tail="reach")
-    steps = body.add("Max", body.add("Sub", axis.after, one, tail="steps"), one, tail="at_least_one")
-    return body.add("Div", reach, steps, tail="coordinate")
+def _align_corners(op: Writer, axis: _Axis) -> str:
+    one = _number(op, 1)
+    reach = op.add("Mul", axis.places, op.add("Sub", axis.before, one, tail="last"), tail="reach")
+    steps = op.add("Max", op.add("Sub", axis.after, one, tail="steps"), one, tail="at_least_one")
+    return op.add("Div", reach, steps, tail="coordinate")
 
 
 _COORDINATES: Mapping[str, Callable[[Writer, _Axis], str]] = {
@@ -135,45 +133,45 @@ _COORDINATES: Mapping[str, Callable[[Writer, _Axis], str]] = {
     "half_pixel_symmetric": _symmetric,
     "pytorch_half_pixel": _half_pixel_of_many,
     "align_corners": _align_corners,
-    "asymmetric": lambda body, axis: body.add("Div", axis.places, axis.scale, tail="coordinate"),
+    "asymmetric": lambda op, axis: op.add("Div", axis.places, axis.scale, tail="coordinate"),
     "tf_half_pixel_for_nn": _shifted,
 }
 
 
-def _nearest(body: Writer, coordinate: str, axis: _Axis) -> str:
-    mode = value_of(body.node, "nearest_mode", "round_prefer_floor")
+def _nearest(op: Writer, coordinate: str, axis: _Axis) -> str:
+    mode = op.attribute("nearest_mode", "round_prefer_floor")
     if mode == "round_prefer_floor":
-        coordinate = body.add("Sub", coordinate, _number(body, 0.5), tail="lower")
+        coordinate = op.add("Sub", coordinate, _number(op, 0.5), tail="lower")
     elif mode == "round_prefer_ceil":
-        coordinate = body.add("Add", coordinate, _number(body, 0.5), tail="higher")
-    whole = body.add("Ceil" if mode in ("round_prefer_floor", "ceil") else "Floor", coordinate, tail="nearest")
-    return clamped(body, whole, axis.before, partial(_number, body))
+        coordinate = op.add("Add", coordinate, _number(op, 0.5), tail="higher")
+    whole = op.add("Ceil" if mode in ("round_prefer_floor", "ceil") else "Floor", coordinate, tail="nearest")
+    return clamped(op, whole, axis.before, partial(_number, op))
 
 
-def _gathered(body: Writer, data: str, places: str, place: int) -> str:
-    indices = body.add("Cast", places, tail="indices", to=_INT64)
-    return body.add("Gather", data, indices, tail=f"resized_{place}", axis=place)
+def _gathered(op: Writer, data: str, places: str, place: int) -> str:
+    indices = op.add("Cast", places, tail="indices", to=_INT64)
+    return op.add("Gather", data, indices, tail=f"resized_{place}", axis=place)
 
 
-def _weighted(body: Writer, data: str, coordinate: str, axis: _Axis, place: int, rank: int, element_type: int) -> str:
+def _weighted(op: Writer, data: str, coordinate: str, axis: _Axis, place: int, rank: int, element_type: int) -> str:
     """The sum of the neighbours by their weights: two where it is linear, four where it is cubic."""
-    linear, number = value_of(body.node, "mode", "nearest") == "linear", partial(_number, body)
+    linear, number = op.attribute("mode", "nearest") == "linear", partial(_number, op)
     if linear:
-        coordinate = clamped(body, coordinate, axis.before, number)
-    first = body.add("Floor", coordinate, tail="first")
-    rest = body.add("Sub", coordinate, first, tail="fraction")
+        coordinate = clamped(op, coordinate, axis.before, number)
+    first = op.add("Floor", coordinate, tail="first")
+    rest = op.add("Sub", coordinate, first, tail="fraction")
     if linear:
-        weights = linear_weights(body, rest, number)
+        weights = linear_weights(op, rest, number)
     else:
-        weights = cubic_weights(body, rest, float(value_of(body.node, "cubic_coeff_a", -0.75)), number)
+        weights = cubic_weights(op, rest, float(op.attribute("cubic_coeff_a", -0.75)), number)
     total = ""
     for step, weight in weights.items():
-        tap = body.add("Add", first, number(step), tail="tap") if step else first
-        tap = clamped(body, tap, axis.before, number)
-        column = body.integers([-1] + [1] * (rank - 1 - place), "column")
+        tap = op.add("Add", first, number(step), tail="tap") if step else first
+        tap = clamped(op, tap, axis.before, number)
+        column = op.integers([-1] + [1] * (rank - 1 - place), "column")
         if element_type != _FLOAT:
-            weight = body.add("Cast", weight, tail="weight", to=element_type)
-        weight = body.add("Reshape", weight, column, tail="weights")
-        term = body.add("Mul", _gathered(body, data, tap, place), weight, tail="term")
-        total = body.add("Add", total, term, tail=f"resized_{place}") if total else term
+            weight = op.add("Cast", weight, tail="weight", to=element_type)
+        weight = op.add("Reshape", weight, column, tail="weights")
+        term = op.add("Mul", _gathered(op, data, tap, place), weight, tail="term")
+        total = op.add("Add", total, term, tail=f"resized_{place}") if total else term
     return total

@@ -17,87 +17,82 @@ from reducelower.adapters.builder import Writer
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import drop_attribute, value_of
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name
-from reducelower.scope.scope import Scope
 
 __all__ = ["without_batches"]
 
 
 @lowers("Reshape", 14)
-def _lower_allowzero(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_allowzero(op: Writer) -> Outcome:
     """A zero meant the input's own dimension; with allowzero it is a dimension of no elements.
 
     Such a shape has no -1, and the data is empty, so one zero that is known may be left to be worked out as -1.
     """
-    if not value_of(node, "allowzero", 0):
+    if not op.attribute("allowzero", 0):
         return None
-    drop_attribute(node, "allowzero")
-    shape = scope.constant(node.input[1])
-    body = Writer(node, scope)
+    op.drop("allowzero")
+    shape = op.constant_input(1)
     if shape is None:
-        element_type = scope.needed_element_type(node.input[0])
-        return body.yields_reshaped(node.input[0], node.input[1], element_type, may_infer=True)
+        element_type = op.element_type(0)
+        return op.yields_reshaped(op.input(0), op.input(1), element_type, may_infer=True)
     zeros = int((shape == 0).sum())
     if zeros == 0:
         return None
-    scope.release(node.input[1])
+    op.scope.release(op.input(1))
     if zeros == 1:
-        node.input[1] = body.integers(np.where(shape == 0, -1, shape), "shape")
+        op.node.input[1] = op.integers(np.where(shape == 0, -1, shape), "shape")
         return None
-    dtype = helper.tensor_dtype_to_np_dtype(scope.needed_element_type(node.input[0]))
-    return body.yields("Identity", scope.add_constant(np.zeros(shape.tolist(), dtype), "nothing"))
+    dtype = helper.tensor_dtype_to_np_dtype(op.element_type(0))
+    return op.yields("Identity", op.scope.add_constant(np.zeros(shape.tolist(), dtype), "nothing"))
 
 
 @lowers("Shape", 15)
-def _lower_range(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_range(op: Writer) -> Outcome:
     """A part of the shape is a slice of it."""
-    start, end = int(value_of(node, "start", 0)), value_of(node, "end")
+    start, end = int(op.attribute("start", 0)), op.attribute("end")
     if not start and end is None:
         return None
-    body = Writer(node, scope)
     bounds = [
-        body.integers([bound], f"{tail}_{bound}".replace("-", "m"))
+        op.integers([bound], f"{tail}_{bound}".replace("-", "m"))
         for bound, tail in ((start, "start"), (2**63 - 1 if end is None else int(end), "end"))
     ]
-    return body.yields("Slice", body.add("Shape", node.input[0]), *bounds)
+    return op.yields("Slice", op.add("Shape", op.input(0)), *bounds)
 
 
 @lowers("GatherND", 12)
-def _lower_batch_dims(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_batch_dims(op: Writer) -> Outcome:
     """Indices without batches begin with the place of their batch."""
-    return without_batches(node, scope) if value_of(node, "batch_dims", 0) else None
+    return without_batches(op) if op.attribute("batch_dims", 0) else None
 
 
-def without_batches(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def without_batches(op: Writer) -> list[NodeProto]:
     """GatherND with batch_dims as one without, written for opset 11."""
-    batches = int(value_of(node, "batch_dims"))
-    data, indices = node.input
-    rank = scope.needed_rank(indices)
-    shapes = [scope.shape(name) for name in (data, indices)]
-    body = Writer(node, scope)
+    batches = int(op.attribute("batch_dims"))
+    data, indices = op.node.input
+    rank = op.scope.needed_rank(indices)
+    shapes = [op.scope.shape(name) for name in (data, indices)]
     sizes = [_batch_size([shape[axis] for shape in shapes if shape is not None], axis) for axis in range(batches)]
-    known = scope.constant(indices)
+    known = op.scope.constant(indices)
     if known is not None:
-        scope.release(indices)
+        op.scope.release(indices)
         places = np.moveaxis(np.indices(known.shape[:-1], np.int64)[:batches], 0, -1)
-        whole = body.integers(np.concatenate([places, known], axis=-1), "indices")
-        return body.yields("GatherND", data, whole)
+        whole = op.integers(np.concatenate([places, known], axis=-1), "indices")
+        return op.yields("GatherND", data, whole)
     # Indices times zero carry their shape.
-    first = body.add("Slice", indices, *(body.number(bound) for bound in (0, 1, rank - 1)))
-    nothing = body.add("Mul", first, body.integers(0, "zero"), tail="zeros")
-    extents = body.add("Shape", indices, tail="extents") if None in sizes else ""
+    first = op.add("Slice", indices, *(op.number(bound) for bound in (0, 1, rank - 1)))
+    nothing = op.add("Mul", first, op.integers(0, "zero"), tail="zeros")
+    extents = op.add("Shape", indices, tail="extents") if None in sizes else ""
     columns = []
     for axis, size in enumerate(sizes):
         column = np.array([1] * axis + [-1] + [1] * (rank - 1 - axis))
         if size is None:
-            extent = body.add("Gather", extents, body.number(axis), tail=f"extent_{axis}", axis=0)
-            place = body.add("Reshape", ramp(body, extent), body.integers(column, "column"), tail="places")
+            extent = op.add("Gather", extents, op.number(axis), tail=f"extent_{axis}", axis=0)
+            place = op.add("Reshape", ramp(op, extent), op.integers(column, "column"), tail="places")
         else:
-            place = body.integers(np.arange(size).reshape(column), f"places_{axis}")
-        columns.append(body.add("Add", nothing, place, tail=f"batch_{axis}"))
-    return body.yields("GatherND", data, body.add("Concat", *columns, indices, tail="indices", axis=rank - 1))
+            place = op.integers(np.arange(size).reshape(column), f"places_{axis}")
+        columns.append(op.add("Add", nothing, place, tail=f"batch_{axis}"))
+    return op.yields("GatherND", data, op.add("Concat", *columns, indices, tail="indices", axis=rank - 1))
 
 
 def _batch_size(stated: Sequence[int | None], axis: int) -> int | None:
@@ -111,26 +106,26 @@ def _batch_size(stated: Sequence[int | None], axis: int) -> int | None:
 
 
 @raises("Tile", 6)
-def _raise_tile(node: NodeProto, scope: Scope) -> Outcome:
+def _raise_tile(op: Writer) -> Outcome:
     """It used to repeat one axis; since then it takes a count per axis."""
-    tiles, axis = (scope.constant(name) for name in node.input[1:3])
+    tiles, axis = (op.scope.constant(name) for name in op.node.input[1:3])
     if tiles is None or axis is None:
         raise RefusedError("its repeats are computed at run time, and opset 6 takes them another way")
-    repeats = np.ones(scope.needed_rank(node.input[0]), np.int64)
+    repeats = np.ones(op.rank(0), np.int64)
     repeats[int(axis.reshape(-1)[0])] = int(tiles.reshape(-1)[0])
-    scope.release(*node.input[1:])
-    del node.input[1:]
-    node.input.append(scope.add_constant(repeats, "repeats"))
+    op.scope.release(*op.node.input[1:])
+    del op.node.input[1:]
+    op.node.input.append(op.scope.add_constant(repeats, "repeats"))
     return None
 
 
 @lowers("Tile", 6)
-def _lower_tile(node: NodeProto, scope: Scope) -> Outcome:
+def _lower_tile(op: Writer) -> Outcome:
     """One axis at a time; the counts are of the data's own element type, a float, and what is none is concatenated."""
-    repeats = scope.constant(node.input[1])
+    repeats = op.constant_input(1)
     if repeats is None:
         raise RefusedError("its repeats are computed at run time", "opset 6 is the oldest that takes them so")
-    element_type = scope.needed_element_type(node.input[0])
+    element_type = op.element_type(0)
     counts = [(axis, int(count)) for axis, count in enumerate(repeats.reshape(-1).tolist()) if count != 1]
     is_float = element_type in FIRST_FLOATS
     if not is_float and not all(0 < count <= _MOST_COPIES for _, count in counts):
@@ -139,16 +134,15 @@ def _lower_tile(node: NodeProto, scope: Scope) -> Outcome:
             "floats only",
             "opset 6 is the oldest that takes others",
         )
-    scope.release(node.input[1])
-    body = Writer(node, scope)
-    data = node.input[0]
+    op.scope.release(op.input(1))
+    data = op.input(0)
     for axis, count in counts:
         if is_float:
-            where = (body.constant(value, element_type, tail) for value, tail in ((count, "tiles"), (axis, "axis")))
-            data = body.add("Tile", data, *where, tail=f"tiled_{axis}")
+            where = (op.constant(value, element_type, tail) for value, tail in ((count, "tiles"), (axis, "axis")))
+            data = op.add("Tile", data, *where, tail=f"tiled_{axis}")
         else:
-            data = body.add("Concat", *[data] * count, tail=f"tiled_{axis}", axis=axis)
-    return body.yields("Identity", data)
+            data = op.add("Concat", *[data] * count, tail=f"tiled_{axis}", axis=axis)
+    return op.yields("Identity", data)
 
 
 _MOST_COPIES = 64

@@ -16,7 +16,6 @@ from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.build import make_node
 from reducelower.scope.fold import places
-from reducelower.scope.scope import Scope
 
 __all__ = ["ramp"]
 
@@ -24,101 +23,98 @@ _INT64 = TensorProto.INT64
 
 
 @lowers("Slice", 10)
-def _lower(node: NodeProto, scope: Scope) -> Outcome:
+def _lower(op: Writer) -> Outcome:
     """Constant bounds become attributes; other steps and computed bounds become a Gather of the places they name."""
-    body = Writer(node, scope)
-    starts, ends, axes, steps = (body.constant_input(index) for index in (1, 2, 3, 4))
-    if body.input(4) and steps is None:
+    starts, ends, axes, steps = (op.constant_input(index) for index in (1, 2, 3, 4))
+    if op.input(4) and steps is None:
         raise RefusedError("its steps are computed at run time", "opset 10 is the oldest that takes them so")
     plain = steps is None or bool((steps == 1).all())
-    if body.input(3) and axes is None:
-        return _along_computed_axes(body, is_plain=plain)
+    if op.input(3) and axes is None:
+        return _along_computed_axes(op, is_plain=plain)
     if starts is not None and ends is not None and plain:
-        if body.input(4):
-            scope.release(node.input[4])
-            del node.input[4:]
+        if op.input(4):
+            op.scope.release(op.input(4))
+            del op.node.input[4:]
         return None
-    count = _count(node, scope, starts, ends, axes)
+    count = _count(op, starts, ends, axes)
     where = list(range(count)) if axes is None else axes.reshape(-1).tolist()
     by = [1] * count if steps is None else steps.reshape(-1).tolist()
-    bounds = [(_bound(body, number, 1, starts), _bound(body, number, 2, ends)) for number in range(count)]
-    for name in node.input[1:]:
-        if name and scope.constant(name) is not None:
-            scope.release(name)
-    return _cut(body, where, by, bounds)
+    bounds = [(_bound(op, number, 1, starts), _bound(op, number, 2, ends)) for number in range(count)]
+    for name in op.node.input[1:]:
+        if name and op.scope.constant(name) is not None:
+            op.scope.release(name)
+    return _cut(op, where, by, bounds)
 
 
 def _cut(
-    body: Writer, axes: Sequence[int], steps: Sequence[int], bounds: Sequence[tuple[int | str, int | str]]
+    op: Writer, axes: Sequence[int], steps: Sequence[int], bounds: Sequence[tuple[int | str, int | str]]
 ) -> list[NodeProto]:
     """One Gather an axis."""
-    data = body.node.input[0]
+    data = op.input(0)
     for number, (axis, step, ends) in enumerate(zip(axes, steps, bounds, strict=True)):
-        data = body.add("Gather", data, _places(body, data, axis, ends, step), tail=f"cut_{number}", axis=axis)
-    return body.yields_value(data)
+        data = op.add("Gather", data, _places(op, data, axis, ends, step), tail=f"cut_{number}", axis=axis)
+    return op.yields_value(data)
 
 
-def _along_computed_axes(body: Writer, *, is_plain: bool) -> list[NodeProto]:
+def _along_computed_axes(op: Writer, *, is_plain: bool) -> list[NodeProto]:
     """A cut along every axis, of which those that are not named keep everything."""
-    node, scope = body.node, body.scope
+    node, scope = op.node, op.scope
     if not is_plain:
         raise RefusedError(
             "its axes are computed at run time and its steps are not 1", "opset 10 is the oldest that takes them so"
         )
     rank = scope.needed_rank(node.input[0])
-    axes, *given = (body.add("Cast", node.input[index], tail="int64", to=_INT64) for index in (3, 1, 2))
+    axes, *given = (op.add("Cast", node.input[index], tail="int64", to=_INT64) for index in (3, 1, 2))
     bounds = [
-        body.add("Scatter", body.integers([nothing] * rank, "uncut"), axes, bound, tail="bounds", axis=0)
+        op.add("Scatter", op.integers([nothing] * rank, "uncut"), axes, bound, tail="bounds", axis=0)
         for nothing, bound in zip((0, TO_THE_END), given, strict=True)
     ]
     each = [
-        tuple(body.add("Gather", name, body.number(axis), tail=f"bound_{axis}", axis=0) for name in bounds)
+        tuple(op.add("Gather", name, op.number(axis), tail=f"bound_{axis}", axis=0) for name in bounds)
         for axis in range(rank)
     ]
-    return _cut(body, range(rank), [1] * rank, [(start, end) for start, end in each])
+    return _cut(op, range(rank), [1] * rank, [(start, end) for start, end in each])
 
 
-def _count(node: NodeProto, scope: Scope, *values: np.ndarray | None) -> int:
+def _count(op: Writer, *values: np.ndarray | None) -> int:
     for value in values:
         if value is not None:
             return int(value.size)
-    shape = scope.shape(node.input[1]) or scope.shape(node.input[2])
+    shape = op.shape(1) or op.shape(2)
     if shape is None or shape[0] is None:
         raise RefusedError("how many axes it cuts is not known", "opset 10 is the oldest that takes computed bounds")
     return shape[0]
 
 
-def _bound(body: Writer, number: int, index: int, value: np.ndarray | None) -> int | str:
+def _bound(op: Writer, number: int, index: int, value: np.ndarray | None) -> int | str:
     """One bound: a number where it is constant, else the name of a tensor of one int64."""
     if value is not None:
         return int(value.reshape(-1)[number])
-    name = body.input(index)
-    if body.scope.element_type(name) != _INT64:
-        name = body.add("Cast", name, tail="bound", to=_INT64)
-    if body.scope.shape(name) == (1,):
+    name = op.input(index)
+    if op.scope.element_type(name) != _INT64:
+        name = op.add("Cast", name, tail="bound", to=_INT64)
+    if op.scope.shape(name) == (1,):
         return name
-    return body.add("Gather", name, body.number(number), tail=f"bound_{number}", axis=0)
+    return op.add("Gather", name, op.number(number), tail=f"bound_{number}", axis=0)
 
 
-def ramp(body: Writer, length: str) -> str:
+def ramp(op: Writer, length: str) -> str:
     """The numbers from zero up to a length that is a tensor of one int64."""
-    if body.scope.target_opset < _FINDS_PLACES:
-        return _counted_in_loop(body, length)
-    ones = body.add("ConstantOfShape", length, tail="ones", value=helper.make_tensor("one", _INT64, [1], [1]))
-    return body.add("Reshape", body.add("NonZero", ones), body.number(-1), tail="ramp")
+    if op.scope.target_opset < _FINDS_PLACES:
+        return _counted_in_loop(op, length)
+    ones = op.add("ConstantOfShape", length, tail="ones", value=helper.make_tensor("one", _INT64, [1], [1]))
+    return op.add("Reshape", op.add("NonZero", ones), op.number(-1), tail="ramp")
 
 
 _FINDS_PLACES = 9
 """The opset version since which ConstantOfShape and NonZero make a ramp."""
 
 
-def _counted_in_loop(body: Writer, length: str) -> str:
+def _counted_in_loop(op: Writer, length: str) -> str:
     """The number of each iteration; at least one value has to be carried there."""
-    stem = body.node.name or body.node.output[0]
+    stem = op.node.name or op.node.output[0]
     names = ("at", "goes_on", "given", "still", "carried", "number")
-    at, goes_on, given, still, carried, number = (
-        body.scope.fresh(stem, f"/{body.node.op_type}/{name}") for name in names
-    )
+    at, goes_on, given, still, carried, number = (op.scope.fresh(stem, f"/{op.node.op_type}/{name}") for name in names)
     pairs = ((at, number), (goes_on, still), (given, carried))
     nodes = [make_node("Identity", [one], [other]) for one, other in pairs]
     kinds = {
@@ -134,54 +130,54 @@ def _counted_in_loop(body: Writer, length: str) -> str:
         for group in ((at, goes_on, given), (still, carried, number))
     )
     graph = helper.make_graph(nodes, f"{stem}_numbers", inputs, outputs)
-    zero = body.constant(0, _INT64, "zero")
-    return body.add_many("Loop", [length, "", zero], ("last", "ramp"), body=graph)[1]
+    zero = op.constant(0, _INT64, "zero")
+    return op.add_many("Loop", [length, "", zero], ("last", "ramp"), body=graph)[1]
 
 
-def _places(body: Writer, data: str, axis: int, bounds: tuple[int | str, int | str], step: int) -> str:
+def _places(op: Writer, data: str, axis: int, bounds: tuple[int | str, int | str], step: int) -> str:
     """The places along an axis that a slice takes, as the specification clamps them."""
-    shape = body.scope.shape(data)
+    shape = op.scope.shape(data)
     size = None if shape is None else shape[from_the_front(axis, len(shape))]
     start, end = bounds
     if size is not None and isinstance(start, int) and isinstance(end, int):
-        return body.integers(places(start, end, step, size), "places")
+        return op.integers(places(start, end, step, size), "places")
     if axis < 0:
         raise RefusedError(f"it cuts along axis {axis} of a tensor whose rank is not known")
-    length = body.add("Gather", body.add("Shape", data), body.number(axis), tail="size", axis=0)
-    lowest, highest = body.number(0 if step > 0 else -1), length
+    length = op.add("Gather", op.add("Shape", data), op.number(axis), tail="size", axis=0)
+    lowest, highest = op.number(0 if step > 0 else -1), length
     if step < 0:
-        highest = body.add("Sub", length, body.number(1), tail="last")
-    first = _clamped(body, start, length, lowest if step > 0 else body.number(0), highest)
-    past = _clamped(body, end, length, lowest, highest)
-    span = body.add("Sub", past, first, tail="span")
+        highest = op.add("Sub", length, op.number(1), tail="last")
+    first = _clamped(op, start, length, lowest if step > 0 else op.number(0), highest)
+    past = _clamped(op, end, length, lowest, highest)
+    span = op.add("Sub", past, first, tail="span")
     if step != 1:
         # Rounded up: the number of steps that fit.
-        rounding = body.add("Add", span, body.number(step - (1 if step > 0 else -1)), tail="rounding")
-        span = body.add("Div", rounding, body.number(step), tail="steps")
-    span = _larger(body, span, body.number(0))
-    steps = ramp(body, span)
+        rounding = op.add("Add", span, op.number(step - (1 if step > 0 else -1)), tail="rounding")
+        span = op.add("Div", rounding, op.number(step), tail="steps")
+    span = _larger(op, span, op.number(0))
+    steps = ramp(op, span)
     if step != 1:
-        steps = body.add("Mul", steps, body.number(step), tail="spread")
-    return body.add("Add", steps, first, tail="places")
+        steps = op.add("Mul", steps, op.number(step), tail="spread")
+    return op.add("Add", steps, first, tail="places")
 
 
-def _clamped(body: Writer, bound: int | str, length: str, lowest: str, highest: str) -> str:
+def _clamped(op: Writer, bound: int | str, length: str, lowest: str, highest: str) -> str:
     if isinstance(bound, int):
         if bound == 0:
-            return lowest if lowest == body.number(0) else body.number(0)
+            return lowest if lowest == op.number(0) else op.number(0)
         bound = max(min(bound, 2**62), -(2**62))
-        name = body.number(bound)
-        counted = name if bound >= 0 else body.add("Add", name, length, tail="counted")
+        name = op.number(bound)
+        counted = name if bound >= 0 else op.add("Add", name, length, tail="counted")
     else:
         name = bound
-        below = body.add("Less", name, body.number(0), tail="below")
-        counted = body.add("Where", below, body.add("Add", name, length, tail="shifted"), name, tail="counted")
-    return _smaller(body, _larger(body, counted, lowest), highest)
+        below = op.add("Less", name, op.number(0), tail="below")
+        counted = op.add("Where", below, op.add("Add", name, length, tail="shifted"), name, tail="counted")
+    return _smaller(op, _larger(op, counted, lowest), highest)
 
 
-def _larger(body: Writer, one: str, other: str) -> str:
-    return body.add("Where", body.add("Less", one, other), other, one, tail="larger")
+def _larger(op: Writer, one: str, other: str) -> str:
+    return op.add("Where", op.add("Less", one, other), other, one, tail="larger")
 
 
-def _smaller(body: Writer, one: str, other: str) -> str:
-    return body.add("Where", body.add("Less", one, other), one, other, tail="smaller")
+def _smaller(op: Writer, one: str, other: str) -> str:
+    return op.add("Where", op.add("Less", one, other), one, other, tail="smaller")

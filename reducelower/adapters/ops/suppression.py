@@ -16,8 +16,6 @@ from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.slicing import ramp
-from reducelower.model.attributes import value_of
-from reducelower.scope.scope import Scope
 
 _FLOAT, _INT64, _BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
@@ -31,70 +29,69 @@ class _Side:
 
 
 @expresses("NonMaxSuppression", opset=13)
-def _non_max_suppression(node: NodeProto, scope: Scope) -> list[NodeProto]:
-    body = Writer(node, scope)
-    scores = node.input[1]
-    sizes = body.add("Shape", scores, tail="sizes")
-    count = body.add("Gather", sizes, body.number(2), tail="count", axis=0)
-    most = body.add("Reshape", body.input(2), body.number(1), tail="most") if body.input(2) else body.number(0)
-    steps = body.add("Where", body.add("Less", most, count, tail="is_less"), most, count, tail="at_most")
-    steps = body.add("Reshape", steps, body.integers(np.zeros(0), "scalar"), tail="steps")
-    if body.input(4):
-        left = body.add("Greater", scores, body.input(4), tail="left")
+def _non_max_suppression(op: Writer) -> list[NodeProto]:
+    scores = op.input(1)
+    sizes = op.add("Shape", scores, tail="sizes")
+    count = op.add("Gather", sizes, op.number(2), tail="count", axis=0)
+    most = op.add("Reshape", op.input(2), op.number(1), tail="most") if op.input(2) else op.number(0)
+    steps = op.add("Where", op.add("Less", most, count, tail="is_less"), most, count, tail="at_most")
+    steps = op.add("Reshape", steps, op.integers(np.zeros(0), "scalar"), tail="steps")
+    if op.input(4):
+        left = op.add("Greater", scores, op.input(4), tail="left")
     else:
         every = helper.make_tensor("every", _BOOL, [1], [True])
-        left = body.add("ConstantOfShape", sizes, tail="left", value=every)
-    graph = _step(body, scores, sizes, ramp(body, count))
-    _, taken, valid = body.add_many("Loop", [steps, "", left], ["rest", "taken", "valid"], body=graph)
+        left = op.add("ConstantOfShape", sizes, tail="left", value=every)
+    graph = _step(op, scores, sizes, ramp(op, count))
+    _, taken, valid = op.add_many("Loop", [steps, "", left], ["rest", "taken", "valid"], body=graph)
     # Steps come first where they are stacked: (step, batch, class).
-    taken, valid = (body.add("Transpose", name, tail="in_order", perm=[1, 2, 0]) for name in (taken, valid))
-    places = body.add("Transpose", body.add("NonZero", valid), tail="places", perm=[1, 0])
-    classes = body.add("Slice", places, body.number(0), body.number(2), body.number(1), tail="classes")
-    chosen = body.add("Compress", taken, body.add("Reshape", valid, body.number(-1), tail="row"), tail="chosen")
-    return body.yields("Concat", classes, body.add("Unsqueeze", chosen, body.number(1), tail="column"), axis=1)
+    taken, valid = (op.add("Transpose", name, tail="in_order", perm=[1, 2, 0]) for name in (taken, valid))
+    places = op.add("Transpose", op.add("NonZero", valid), tail="places", perm=[1, 0])
+    classes = op.add("Slice", places, op.number(0), op.number(2), op.number(1), tail="classes")
+    chosen = op.add("Compress", taken, op.add("Reshape", valid, op.number(-1), tail="row"), tail="chosen")
+    return op.yields("Concat", classes, op.add("Unsqueeze", chosen, op.number(1), tail="column"), axis=1)
 
 
-def _sides(body: Writer) -> list[_Side]:
+def _sides(op: Writer) -> list[_Side]:
     """Both sides of the boxes, by two corners in any order or by center and size."""
 
     def column(place: int) -> str:
-        picked = body.add("Gather", body.node.input[0], body.number(place), tail=f"column_{place}", axis=2)
-        return body.add("Transpose", picked, tail=f"coordinate_{place}", perm=[0, 2, 1])
+        picked = op.add("Gather", op.input(0), op.number(place), tail=f"column_{place}", axis=2)
+        return op.add("Transpose", picked, tail=f"coordinate_{place}", perm=[0, 2, 1])
 
     columns = [column(place) for place in range(4)]
     found = []
     for one, other in zip(columns[:2], columns[2:], strict=True):
-        if value_of(body.node, "center_point_box", 0):
-            half = body.add("Div", other, body.constant(2, _FLOAT, "two"), tail="half")
-            found.append(_Side(body.add("Sub", one, half, tail="low"), body.add("Add", one, half, tail="high")))
+        if op.attribute("center_point_box", 0):
+            half = op.add("Div", other, op.constant(2, _FLOAT, "two"), tail="half")
+            found.append(_Side(op.add("Sub", one, half, tail="low"), op.add("Add", one, half, tail="high")))
         else:
-            found.append(_Side(body.add("Min", one, other, tail="low"), body.add("Max", one, other, tail="high")))
+            found.append(_Side(op.add("Min", one, other, tail="low"), op.add("Max", one, other, tail="high")))
     return found
 
 
-def _step(body: Writer, scores: str, sizes: str, places: str) -> GraphProto:
+def _step(op: Writer, scores: str, sizes: str, places: str) -> GraphProto:
     """One step: the boxes that are left (batch, class, box) in; those left after it, the one taken, and if any was out.
 
     Args:
-        body: the Writer, to which nodes are added that every step shares.
+        op: the Writer, to which nodes are added that every step shares.
         scores: (batch, class, box).
         sizes: those of the scores.
         places: the numbers of the boxes.
     """
-    sides = _sides(body)
-    lengths = [body.add("Sub", side.high, side.low, tail="length") for side in sides]
-    area = body.add("Mul", *lengths, tail="area")
-    shape = body.add("Slice", sizes, body.number(0), body.number(2), tail="batches_and_classes")
-    threshold = body.input(3) or body.constant([0], _FLOAT, "no_overlap")
-    zero = body.constant(0, _FLOAT, "zero")
+    sides = _sides(op)
+    lengths = [op.add("Sub", side.high, side.low, tail="length") for side in sides]
+    area = op.add("Mul", *lengths, tail="area")
+    shape = op.add("Slice", sizes, op.number(0), op.number(2), tail="batches_and_classes")
+    threshold = op.input(3) or op.constant([0], _FLOAT, "no_overlap")
+    zero = op.constant(0, _FLOAT, "zero")
     # Above what stands for the boxes that are gone, whatever the score.
-    ranked = body.add("Max", scores, body.constant(np.finfo(np.float32).min, _FLOAT, "lowest"), tail="ranked")
-    axis = body.number(2)
-    stem = body.node.name or body.node.output[0]
+    ranked = op.add("Max", scores, op.constant(np.finfo(np.float32).min, _FLOAT, "lowest"), tail="ranked")
+    axis = op.number(2)
+    stem = op.node.name or op.node.output[0]
     step, proceeds, left = (
-        body.scope.fresh(stem, f"/NonMaxSuppression/{tail}") for tail in ("step", "on", "left_before")
+        op.scope.fresh(stem, f"/NonMaxSuppression/{tail}") for tail in ("step", "on", "left_before")
     )
-    inside = Writer(body.node, body.scope)
+    inside = Writer(op.node, op.scope)
 
     there = inside.add("Cast", left, tail="there", to=_FLOAT)
     valid = inside.add("Greater", inside.add("ReduceMax", there, tail="any", axes=[2], keepdims=0), zero, tail="is_any")

@@ -12,88 +12,85 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import value_of
-from reducelower.scope.scope import Scope
 
 _INT64 = TensorProto.INT64
 
 
 @expresses("Unique", opset=13)
-def _unique(node: NodeProto, scope: Scope) -> list[NodeProto]:
+def _unique(op: Writer) -> list[NodeProto]:
     """The first of equals are kept; the place of one is how many of these come before it, in value or in the input."""
-    body = Writer(node, scope)
-    element_type = scope.needed_element_type(node.input[0])
+    element_type = op.element_type(0)
     if element_type == TensorProto.STRING:
         raise RefusedError("nothing older puts strings in order", "opset 11 is the oldest that has Unique")
-    data, along = node.input[0], value_of(node, "axis")
-    row, column = (body.integers(shape, tail) for shape, tail in (([1, -1], "row"), ([-1, 1], "column")))
+    data, along = op.input(0), op.attribute("axis")
+    row, column = (op.integers(shape, tail) for shape, tail in (([1, -1], "row"), ([-1, 1], "column")))
     axis = 0
     if along is None:
-        compared = data = body.add("Reshape", data, body.number(-1), tail="flat")
+        compared = data = op.add("Reshape", data, op.number(-1), tail="flat")
     else:
-        rank = scope.needed_rank(data)
+        rank = op.scope.needed_rank(data)
         axis = from_the_front(int(along), rank)
         order = [axis, *(place for place in range(rank) if place != axis)]
-        turned = data if axis == 0 else body.add("Transpose", data, tail="turned", perm=order)
-        compared = body.add("Reshape", turned, body.integers([0, -1], "slices_shape"), tail="slices")
+        turned = data if axis == 0 else op.add("Transpose", data, tail="turned", perm=order)
+        compared = op.add("Reshape", turned, op.integers([0, -1], "slices_shape"), tail="slices")
     if element_type == TensorProto.BOOL:
-        compared = body.add("Cast", compared, tail="numbers", to=TensorProto.INT32)
-    less, same = _of_elements(body, compared, row, column) if along is None else _of_slices(body, compared)
-    shape = body.add("Shape", data)
-    numbers = ramp(body, body.add("Gather", shape, body.number(axis), tail="length", axis=0))
-    earlier = body.add("Less", body.add("Reshape", numbers, row), body.add("Reshape", numbers, column), tail="earlier")
-    is_first = body.add("Equal", _count(body, body.add("And", same, earlier)), body.integers(0, "none"))
-    first = body.add("Reshape", is_first, row, tail="firsts")
-    if value_of(node, "sorted", 1):
-        place = _count(body, body.add("And", less, first, tail="comes_before"))
+        compared = op.add("Cast", compared, tail="numbers", to=TensorProto.INT32)
+    less, same = _of_elements(op, compared, row, column) if along is None else _of_slices(op, compared)
+    shape = op.add("Shape", data)
+    numbers = ramp(op, op.add("Gather", shape, op.number(axis), tail="length", axis=0))
+    earlier = op.add("Less", op.add("Reshape", numbers, row), op.add("Reshape", numbers, column), tail="earlier")
+    is_first = op.add("Equal", _count(op, op.add("And", same, earlier)), op.integers(0, "none"))
+    first = op.add("Reshape", is_first, row, tail="firsts")
+    if op.attribute("sorted", 1):
+        place = _count(op, op.add("And", less, first, tail="comes_before"))
     else:
         # That of a repeated one is that of its first.
-        place = body.add("Reshape", _count(body, body.add("And", earlier, first, tail="comes_before")), row)
-        own = body.add("Cast", body.add("And", same, first, tail="is_its_first"), to=_INT64)
-        place = _sum(body, body.add("Mul", own, place))
-    kept = body.add("Reshape", body.add("NonZero", is_first), body.number(-1), tail="kept")
-    indices = body.add("ScatterElements", kept, body.add("Gather", place, kept), kept, tail="indices", axis=0)
-    if body.wants(0):
-        body.yields("Gather", data, indices, axis=axis)
-    if body.wants(1):
-        body.yields("Identity", indices, output=1)
-    if body.wants(2):
-        body.yields("Identity", place, output=2)
-    if body.wants(3):
-        body.yields("Gather", _count(body, same), indices, output=3, axis=0)
-    return body.nodes
+        place = op.add("Reshape", _count(op, op.add("And", earlier, first, tail="comes_before")), row)
+        own = op.add("Cast", op.add("And", same, first, tail="is_its_first"), to=_INT64)
+        place = _sum(op, op.add("Mul", own, place))
+    kept = op.add("Reshape", op.add("NonZero", is_first), op.number(-1), tail="kept")
+    indices = op.add("ScatterElements", kept, op.add("Gather", place, kept), kept, tail="indices", axis=0)
+    if op.wants(0):
+        op.yields("Gather", data, indices, axis=axis)
+    if op.wants(1):
+        op.yields("Identity", indices, output=1)
+    if op.wants(2):
+        op.yields("Identity", place, output=2)
+    if op.wants(3):
+        op.yields("Gather", _count(op, same), indices, output=3, axis=0)
+    return op.nodes
 
 
-def _sum(body: Writer, values: str) -> str:
-    return body.add("ReduceSum", values, body.number(1), tail="sum", keepdims=0)
+def _sum(op: Writer, values: str) -> str:
+    return op.add("ReduceSum", values, op.number(1), tail="sum", keepdims=0)
 
 
-def _count(body: Writer, truths: str) -> str:
+def _count(op: Writer, truths: str) -> str:
     """How many are true in each row."""
-    return _sum(body, body.add("Cast", truths, to=_INT64))
+    return _sum(op, op.add("Cast", truths, to=_INT64))
 
 
-def _of_elements(body: Writer, data: str, *shapes: str) -> tuple[str, str]:
+def _of_elements(op: Writer, data: str, *shapes: str) -> tuple[str, str]:
     """For element i, a row, and element j, a column: whether j is less, and whether they are the same."""
-    row, column = (body.add("Reshape", data, shape) for shape in shapes)
-    return body.add("Less", row, column, tail="less"), body.add("Equal", row, column, tail="same")
+    row, column = (op.add("Reshape", data, shape) for shape in shapes)
+    return op.add("Less", row, column, tail="less"), op.add("Equal", row, column, tail="same")
 
 
-def _of_slices(body: Writer, slices: str) -> tuple[str, str]:
+def _of_slices(op: Writer, slices: str) -> tuple[str, str]:
     """The same for rows of a matrix, of which the first elements that differ decide."""
-    column, row = (body.add("Unsqueeze", slices, body.number(axis), tail="spread") for axis in (1, 0))
+    column, row = (op.add("Unsqueeze", slices, op.number(axis), tail="spread") for axis in (1, 0))
     found = []
     for operands in ((row, column), (column, row)):
-        differs = body.add("Cast", body.add("Less", *operands), tail="differs", to=TensorProto.INT32)
-        anywhere = body.add("ReduceMax", differs, tail="anywhere", axes=[2], keepdims=0)
+        differs = op.add("Cast", op.add("Less", *operands), tail="differs", to=TensorProto.INT32)
+        anywhere = op.add("ReduceMax", differs, tail="anywhere", axes=[2], keepdims=0)
         found.append((
-            body.add("Cast", anywhere, tail="differs_somewhere", to=TensorProto.BOOL),
-            body.add("ArgMax", differs, tail="first_place", axis=2, keepdims=0),
+            op.add("Cast", anywhere, tail="differs_somewhere", to=TensorProto.BOOL),
+            op.add("ArgMax", differs, tail="first_place", axis=2, keepdims=0),
         ))  # fmt: skip
     (below, below_at), (above, above_at) = found
-    is_earlier = body.add("Less", below_at, above_at, tail="is_earlier")
-    decides = body.add("Or", body.add("Not", above, tail="never_above"), is_earlier, tail="decides")
+    is_earlier = op.add("Less", below_at, above_at, tail="is_earlier")
+    decides = op.add("Or", op.add("Not", above, tail="never_above"), is_earlier, tail="decides")
     return (
-        body.add("And", below, decides, tail="less"),
-        body.add("Not", body.add("Or", below, above, tail="is_different"), tail="same"),
+        op.add("And", below, decides, tail="less"),
+        op.add("Not", op.add("Or", below, above, tail="is_different"), tail="same"),
     )
