@@ -1,19 +1,33 @@
-"""Pow of mixed types, Mod, and the missing C of Gemm.
+"""Pow of mixed types, Mod, the missing C of Gemm, and what works on bits.
+
+Pow of mixed types, Mod, and the missing C of Gemm.
 
 Sources: https://onnx.ai/onnx/operators/onnx__Pow.html (7, 12),
 https://onnx.ai/onnx/operators/onnx__Mod.html (10, 13, 28), https://onnx.ai/onnx/operators/onnx__Gemm.html (7, 9, 11).
+
+BitShift, BitCast of whole numbers, and bitwise operators where the target has none, by 64-bit arithmetic.
+
+Casts between integers keep the low bits, and int64 wraps around, so that sums and products are right in their low bits
+whatever the signs.
+
+Sources: https://onnx.ai/onnx/operators/onnx__BitShift.html (11, 28),
+https://onnx.ai/onnx/operators/onnx__BitwiseAnd.html (18), https://onnx.ai/onnx/operators/onnx__BitwiseNot.html (18),
+https://onnx.ai/onnx/operators/onnx__BitCast.html (26).
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, defs, helper
 
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.casts import Fitted, refusal, retypes
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
-from reducelower.model.numbers import FLOATS, UNSIGNED
+from reducelower.model.numbers import FLOATS, SIGNED, UNSIGNED, whole_range
 from reducelower.scope.scope import Scope
 
 _LARGEST_POWER = 8
@@ -121,3 +135,128 @@ def _lower_gemm(op: Writer) -> Outcome:
     op.node.input.append(op.constant([-0.0], element_type, "no_c"))
     op.set("beta", 1.0)
     return None
+
+
+_INT64, _UINT64 = TensorProto.INT64, TensorProto.UINT64
+_WHOLE = (*SIGNED, *UNSIGNED)
+
+
+def _bits(element_type: int) -> int:
+    return int(helper.tensor_dtype_to_np_dtype(element_type).itemsize * 8)
+
+
+def _powers(count: int) -> np.ndarray:
+    """Powers of two as int64; the last of 64 wraps around to the lowest number, which is right in its low bits."""
+    return (np.uint64(1) << np.arange(count, dtype=np.uint64)).astype(np.int64)
+
+
+@retypes("BitShift")
+def _signed(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
+    """Signed integers, which opset 28 brought."""
+    if element_type not in SIGNED:
+        raise refusal(op, element_type)
+    return _shift(op), None, []
+
+
+def _shift(op: Writer) -> list[NodeProto]:
+    """A product with, or a quotient by, a power of two; beyond the length of the type nothing is left but the sign."""
+    element_type = op.element_type(0)
+    body, count = op, _bits(element_type)
+    is_left = op.attribute("direction") == "LEFT"
+    is_unsigned_quotient = element_type == _UINT64 and not is_left
+    zero = body.integers(0, "zero")
+    distance: Any = body.constant_input(1)
+    inside = distance is not None and bool(((distance >= 0) & (distance < count)).all())
+    by = body.cast(op.input(1), element_type, _INT64, "distance")
+    is_short = ""
+    if not inside:
+        is_short = body.add(
+            "And",
+            body.add("Not", body.add("Less", by, zero, tail="is_backward"), tail="is_forward"),
+            body.add("Less", by, body.integers(count, "bits"), tail="is_within"),
+            tail="is_short",
+        )
+        by = body.add("Where", is_short, by, zero, tail="short_distance")
+    table = _powers(count).astype(np.uint64) if is_unsigned_quotient else _powers(count)
+    power = body.add("Gather", op.scope.add_constant(table, "powers_of_two"), by, tail="power", axis=0)
+    if is_unsigned_quotient:
+        result = body.add("Div", op.input(0), power, tail="shifted")
+        if is_short:
+            # Zeros of this type come from a cast: no runtime has a Where for it.
+            kept = body.add("Cast", is_short, tail="kept", to=_UINT64)
+            result = body.add("Mul", result, kept, tail="left_over")
+        return body.yields_value(result)
+    data = body.cast(op.input(0), element_type, _INT64, "data")
+    if is_left:
+        result, rest = body.add("Mul", data, power, tail="shifted"), zero
+    elif element_type in UNSIGNED:
+        result, rest = body.add("Div", data, power, tail="shifted"), zero
+    else:
+        # The quotient is rounded down, which for what is negative is the complement of that of its complement.
+        minus_one = body.integers(-1, "minus_one")
+        is_negative = body.add("Less", data, zero, tail="is_negative")
+        complement = body.add("Div", body.add("Sub", minus_one, data, tail="complement"), power, tail="turned")
+        below = body.add("Sub", minus_one, complement, tail="below")
+        result = body.add("Where", is_negative, below, body.add("Div", data, power, tail="above"), tail="shifted")
+        rest = body.add("Where", is_negative, minus_one, zero, tail="sign")
+    if is_short:
+        result = body.add("Where", is_short, result, rest, tail="result")
+    return body.yields_cast(result, _INT64, element_type)
+
+
+expresses("BitShift", opset=13)(_shift)
+
+
+@expresses("BitCast", opset=13)
+def _same_bits(op: Writer) -> list[NodeProto] | None:
+    """A Cast keeps the low bits, and here both types have as many."""
+    wanted = int(op.attribute("to"))
+    if op.element_type(0) in (*_WHOLE, TensorProto.BOOL) and wanted in _WHOLE:
+        return op.yields("Cast", op.input(0), to=wanted)
+    return None
+
+
+@expresses("BitwiseNot", opset=13)
+def _complement(op: Writer) -> list[NodeProto]:
+    """What is left of all bits set, which as a signed number is minus one."""
+    element_type = op.element_type(0)
+    is_narrow = element_type in UNSIGNED and element_type != _UINT64
+    every = op.integers(2 ** _bits(element_type) - 1 if is_narrow else -1, "all_bits")
+    data = op.cast(op.input(0), element_type, _INT64, "data")
+    return op.yields_cast(op.add("Sub", every, data, tail="complement"), _INT64, element_type)
+
+
+@expresses("BitwiseAnd", "BitwiseOr", "BitwiseXor", opset=13)
+def _combined(op: Writer) -> list[NodeProto]:
+    """The bits that both have, weighed; a or b is a + b less those, and a xor b is a + b less those twice."""
+    element_type = op.element_type(0)
+    one, other = (
+        op.cast(name, element_type, _INT64, tail) for name, tail in zip(op.node.input, ("a", "b"), strict=True)
+    )
+    powers = _powers(_bits(element_type))
+    if element_type in SIGNED:
+        powers[-1] = whole_range(element_type)[0]
+    both = op.add("Mul", *(_unpacked(op, name, len(powers)) for name in (one, other)), tail="both_bits")
+    # A product with the weights rather than a sum, which onnxruntime 1.31 rounds for large integers; with a matrix
+    # rather than a vector, by which that multiplies no data without elements.
+    both = op.add("MatMul", both, op.scope.add_constant(powers[:, None], "weights"), tail="weighed")
+    both = op.add("Squeeze", both, op.integers([-1], "axes_m1"), tail="both")
+    if op.node.op_type == "BitwiseAnd":
+        return op.yields_cast(both, _INT64, element_type)
+    result = op.add("Sub", op.add("Add", one, other, tail="sum"), both, tail="either")
+    if op.node.op_type == "BitwiseXor":
+        result = op.add("Sub", result, both, tail="one_of_them")
+    return op.yields_cast(result, _INT64, element_type)
+
+
+def _unpacked(op: Writer, name: str, count: int) -> str:
+    """The bits of int64 numbers along a new last axis, the lowest first; of negative ones by their complement."""
+    zero, one, two = (op.integers(value, tail) for value, tail in ((0, "zero"), (1, "one"), (2, "two")))
+    column = op.add("Unsqueeze", name, op.integers([-1], "axes_m1"), tail="column")
+    is_negative = op.add("Less", column, zero, tail="is_negative")
+    complement = op.add("Sub", op.integers(-1, "minus_one"), column, tail="complement")
+    magnitude = op.add("Where", is_negative, complement, column, tail="magnitude")
+    shifted = op.add("Div", magnitude, op.scope.add_constant(_powers(count), "powers_of_two"), tail="shifted")
+    halved = op.add("Mul", op.add("Div", shifted, two, tail="halved"), two, tail="even")
+    bits = op.add("Sub", shifted, halved, tail="bits")
+    return op.add("Where", is_negative, op.add("Sub", one, bits, tail="turned"), bits, tail="unpacked")

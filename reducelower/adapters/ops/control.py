@@ -1,7 +1,18 @@
-"""If, Loop and Scan at their boundaries; what their graphs hold is made legal by the engine.
+"""If, Loop, Scan, SequenceMap and optionals at their boundaries; what graphs inside hold the engine makes legal.
+
+If, Loop and Scan at their boundaries; what their graphs hold is made legal by the engine.
 
 Sources: https://onnx.ai/onnx/operators/onnx__If.html (1, 11), https://onnx.ai/onnx/operators/onnx__Loop.html (1, 11),
 https://onnx.ai/onnx/operators/onnx__Scan.html (8, 9, 11).
+
+OptionalHasElement and OptionalGetElement of what is no optional, which opset 18 made valid.
+
+Sources: https://onnx.ai/onnx/operators/onnx__OptionalHasElement.html (15, 18),
+https://onnx.ai/onnx/operators/onnx__OptionalGetElement.html (15, 18).
+
+SequenceMap below opset 17, by its schema's body: that reads what the graph inside states of its results.
+
+Source: https://onnx.ai/onnx/operators/onnx__SequenceMap.html (17).
 """
 
 from __future__ import annotations
@@ -13,6 +24,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from reducelower.adapters.builder import Writer
+from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
@@ -185,3 +197,40 @@ def _one_of_batch(value: ValueInfoProto, inner: TypeProto, name: str, is_scanned
             tensor.shape.dim.add()
         tensor.shape.dim.extend(inner.tensor_type.shape.dim)
     return name
+
+
+def _is_optional(op: Writer) -> bool:
+    name = op.input(0)
+    found = op.scope.type(name)
+    if found is None:
+        raise RefusedError(
+            f"whether {name!r} is an optional is not known, and only those are taken before opset 18",
+            "opset 18 is the oldest that takes others",
+        )
+    return bool(found.WhichOneof("value") == "optional_type")
+
+
+@lowers("OptionalHasElement", 18)
+@expresses("OptionalHasElement", opset=15)
+def _has_element(op: Writer) -> Outcome:
+    """A tensor is there; what is not given is not."""
+    given = bool(op.node.input) and bool(op.input(0))
+    if given and _is_optional(op):
+        return None
+    return op.yields("Identity", op.constant(given, TensorProto.BOOL, "is_there" if given else "is_not_there"))
+
+
+@lowers("OptionalGetElement", 18)
+@expresses("OptionalGetElement", opset=15)
+def _get_element(op: Writer) -> Outcome:
+    """A tensor is its own element."""
+    return None if _is_optional(op) else op.yields("Identity", op.input(0))
+
+
+@expresses("SequenceMap", opset=17)
+def _with_types(op: Writer) -> None:
+    """State the types of what the graph inside yields where they follow, and leave the rest to the schema."""
+    for value, name in zip(op.attribute("body").output, op.node.output, strict=False):
+        known = op.scope.type(name) if name and not value.type.tensor_type.elem_type else None
+        if known is not None:
+            value.type.CopyFrom(known.sequence_type.elem_type)

@@ -1,10 +1,18 @@
-"""Operators that take one element at a time and that older opset versions lack.
+"""Operators that take one element at a time, casts among them, and Concat before opset 4.
+
+Operators that take one element at a time and that older opset versions lack.
 
 Sources: https://onnx.ai/onnx/operators/onnx__Gelu.html (20), https://onnx.ai/onnx/operators/onnx__Celu.html (12),
 https://onnx.ai/onnx/operators/onnx__Shrink.html (9), https://onnx.ai/onnx/operators/onnx__Sign.html (9),
 https://onnx.ai/onnx/operators/onnx__IsInf.html (10), https://onnx.ai/onnx/operators/onnx__Round.html (11),
 https://onnx.ai/onnx/operators/onnx__Identity.html (13, 14),
 https://onnx.ai/onnx/operators/onnx__Bernoulli.html (15, 22).
+
+Cast before opset 6, whose attribute named the element type, CastLike, and Concat before opset 4.
+
+Sources: https://onnx.ai/onnx/operators/onnx__Cast.html (1, 6),
+https://onnx.ai/onnx/operators/onnx__CastLike.html (15 and later),
+https://onnx.ai/onnx/operators/onnx__Concat.html (1, 4).
 """
 
 from __future__ import annotations
@@ -12,13 +20,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx import NodeProto, TensorProto, TypeProto, defs, helper
+from onnx import NodeProto, TensorProto, TypeProto, defs, helper, numpy_helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.casts import Fitted, retypes_container
 from reducelower.adapters.decompose import expresses
+from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import FLOATS, UNSIGNED, largest_finite
+from reducelower.model.schemas import parse_element_type
 
 
 @expresses("Gelu", opset=13)
@@ -176,3 +187,52 @@ def _bernoulli(op: Writer) -> list[NodeProto]:
     drawn = op.add("RandomUniformLike", chances, tail="drawn", dtype=wide, copied=seed, low=0.0, high=1.0)
     happens = op.add("Less", drawn, chances, tail="happens")
     return op.yields_cast(happens, TensorProto.BOOL, int(op.attribute("dtype", element_type)))
+
+
+@raises("Cast", 6)
+def _raise_name(op: Writer) -> Outcome:
+    """The name of an element type becomes its number."""
+    name = op.attribute("to")
+    try:
+        op.set("to", parse_element_type(str(name)))
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
+    return None
+
+
+@lowers("Cast", 6)
+def _lower_number(op: Writer) -> Outcome:
+    """The number of an element type becomes its name, which shape inference does not read."""
+    if op.scope.element_type(op.input(0)) == op.attribute("to"):
+        return op.yields("Identity", op.input(0))
+    op.scope.state_type(op.node.output[0])
+    op.set("to", TensorProto.DataType.Name(op.attribute("to")))
+    return None
+
+
+@raises("Concat", 4)
+def _raise_default_axis(op: Writer) -> Outcome:
+    """The axis was 1 unless given, and has to be given since."""
+    if attribute_of(op.node, "axis") is not None:
+        return None
+    op.set("axis", 1)
+    return None
+
+
+# Numbers that a cast turns into the same ones whoever casts them, and small enough to hold once more.
+_FOLDED = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.INT32)
+_SMALL = 64
+
+
+@expresses("CastLike", opset=24)
+def _cast_like(op: Writer) -> list[NodeProto]:
+    """Cast, or the constant itself in the other type, as in the function bodies that CastLike was made for."""
+    data, other = op.node.input[:2]
+    goal = op.scope.needed_element_type(other)
+    value = op.scope.constant(data)
+    if value is not None and value.size <= _SMALL and op.scope.element_type(data) in _FOLDED and goal in _FOLDED[:2]:
+        op.scope.release(data)
+        array = value.astype(helper.tensor_dtype_to_np_dtype(goal))
+        return op.yields("Constant", value=numpy_helper.from_array(array, op.node.output[0]))
+    marks = filter(None, (attribute_of(op.node, name) for name in ("saturate", "round_mode")))
+    return op.yields("Cast", data, copied=marks, to=goal)
