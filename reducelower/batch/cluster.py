@@ -14,7 +14,7 @@ from typing import Any
 
 from reducelower import __version__
 from reducelower.failures import SettingError
-from reducelower.files.urls import as_path, is_url
+from reducelower.files.remote import as_path, is_url
 from reducelower.options import Settings
 
 __all__ = ["PATIENCE", "anchored", "anchored_settings", "dask_executor"]

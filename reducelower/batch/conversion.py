@@ -84,7 +84,7 @@ def _convert(
     resolve_destination(task.output, **rights)
     data_sets: Sequence[TestDataSet] = ()
     if settings.verify:
-        from reducelower.batch.input_values import read_data_sets
+        from reducelower.batch.inputs import read_data_sets
 
         data_sets = read_data_sets(settings, source.model)
     external = source.is_partial

@@ -10,14 +10,20 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from reducelower.batch.conversion import convert_here, failed
-from reducelower.batch.records import Record, content_of, external_facts, origin_of, read_record, write_record
-from reducelower.batch.resuming import convert_unless_done
+from reducelower.batch.records import (
+    Record,
+    content_of,
+    convert_unless_done,
+    external_facts,
+    origin_of,
+    read_record,
+    write_record,
+)
 from reducelower.batch.task import OnStep, Task
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import DONE
 from reducelower.files import read_model
-from reducelower.files.remote import fetch_model, holds_the_same, put, remote_size
-from reducelower.files.urls import beside, is_url
+from reducelower.files.remote import beside, fetch_model, holds_the_same, is_url, put, remote_size
 from reducelower.options import Settings
 from reducelower.outcome import Outcome
 

@@ -68,7 +68,7 @@ def verify(before: str, after: str | None, **options: Any) -> int:
     """
     if after is None and not options["runtimes"]:
         raise click.UsageError("give a second model to compare with, or --runtime NAME to compare runtimes")
-    from reducelower.cli.streams import at_hand, on_standard_output
+    from reducelower.cli.console import at_hand, on_standard_output
 
     on_standard_output(options)
     with at_hand([name for name in (before, after) if name is not None]) as (names, paths):
@@ -80,8 +80,7 @@ def _verify(names: Sequence[str], paths: Sequence[str], options: dict[str, Any])
 
     That is done in another process where it can be, which onnxruntime may end.
     """
-    from reducelower.batch.many import crashed
-    from reducelower.batch.running import run_all
+    from reducelower.batch.many import crashed, run_all
     from reducelower.batch.task import FORKS
     from reducelower.batch.verifying import require_runtimes
     from reducelower.cli.progress import steps
@@ -130,7 +129,7 @@ def _compared(
 def _compare(
     names: Sequence[str], paths: Sequence[str], settings: Settings, options: Mapping[str, Any], on_step: OnStep
 ) -> Outcome:
-    from reducelower.batch.input_values import read_data_sets
+    from reducelower.batch.inputs import read_data_sets
     from reducelower.batch.verifying import verify_models
     from reducelower.files import read_model
 
@@ -171,7 +170,7 @@ def _tell(command: ReportedCommand, outcome: Outcome, lines: Iterable[str], opti
 
 def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[RuntimeComparison]:
     """One comparison per runtime and set of inputs."""
-    from reducelower.batch.input_values import read_data_sets
+    from reducelower.batch.inputs import read_data_sets
     from reducelower.verification import compare_runtimes
     from reducelower.verification.providers import on_provider
 
@@ -213,7 +212,7 @@ def diff(before: str, after: str, **options: Any) -> int:
       reducelower diff model.onnx model13.onnx
       reducelower diff model.onnx model13.onnx --report diff.html
     """
-    from reducelower.cli.streams import at_hand, on_standard_output
+    from reducelower.cli.console import at_hand, on_standard_output
 
     on_standard_output(options)
     with at_hand([before, after]) as (names, paths):

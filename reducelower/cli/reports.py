@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from reducelower.cli import console
-from reducelower.cli.streams import STREAM
+from reducelower.cli.console import STREAM
 from reducelower.failures import SettingError
 from reducelower.report import FORMATS, Outcome, Report, render, write_report
 from reducelower.report.writing import Command

@@ -1,9 +1,10 @@
-"""Files behind URLs, by way of fsspec: found, brought to this machine, and put back whole."""
+"""Files by name: paths of this machine, and by way of fsspec URLs: found, brought here, and put back whole."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from multiprocessing import parent_process
@@ -14,7 +15,51 @@ from reducelower.errors import UnreadableModelError
 from reducelower.files.external import locations
 from reducelower.files.formats import parse
 
-__all__ = ["fetch_model", "find", "holds_the_same", "put", "read_bytes", "remote_size", "write_bytes"]
+__all__ = [
+    "as_path",
+    "beside",
+    "fetch_model",
+    "find",
+    "holds_the_same",
+    "is_url",
+    "join",
+    "put",
+    "read_bytes",
+    "remote_size",
+    "write_bytes",
+]
+
+_URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def is_url(name: str) -> bool:
+    """Whether a name is a URL, such as ``s3://bucket/model.onnx``; one letter before a colon is a Windows drive."""
+    return _URL.match(name) is not None
+
+
+def as_path(name: str) -> str:
+    """The path that a ``file:`` URL stands for (RFC 8089, as `pathlib.Path.as_uri` writes it); other names as they are.
+
+    Files of this machine need no detour: they are read and written where they lie.
+    """
+    if not name.lower().startswith("file://"):
+        return name
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname  # slow to import, and hardly ever needed
+
+    return url2pathname(urlsplit(name).path)
+
+
+def join(folder: str, relative: str) -> str:
+    """The name of a file in a folder, which may be a URL."""
+    return f"{folder.rstrip('/')}/{relative}" if is_url(folder) else str(Path(folder) / relative)
+
+
+def beside(url: str, relative: str) -> str:
+    """The URL of a file in the folder of another."""
+    folder, slash, _ = url.rpartition("/")
+    return f"{folder}{slash}{relative}"
+
 
 _WILD = "*?["
 

@@ -18,11 +18,10 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.numpy_helper import from_array, to_array
 
 from reducelower.model.attributes import value_of
-from reducelower.model.contrib_types import CONTRIB, UNLISTED
 from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.onnx_inference import may_end_process
-from reducelower.model.ranks import ML_RANKS, RANKS, Inputs, rank_by, rank_of
+from reducelower.model.ranks import CONTRIB, ML_RANKS, RANKS, UNLISTED, Inputs, rank_by, rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known, tensor_type
 

@@ -17,13 +17,13 @@ from reducelower.recompose.operands import (
     NotItError,
     WrongVectorError,
     epsilon_of,
+    reduction,
     refuse_double,
     sizes_of,
     trailing,
     vector,
 )
 from reducelower.recompose.place import Answer, Place
-from reducelower.recompose.reductions import reduction
 from reducelower.scope.node import blank
 
 __all__ = ["replacement"]

@@ -14,8 +14,7 @@ from onnx import AttributeProto, FunctionProto, TensorProto, helper
 from reducelower.errors import RuleError
 from reducelower.model.schemas import element_type_name, opset_of
 from reducelower.model.text import did_you_mean
-from reducelower.rulebook.bindings import AXES, BINDINGS, binding_type
-from reducelower.rulebook.element_types import ANY, Claim, claim_of
+from reducelower.rulebook.bindings import ANY, AXES, BINDINGS, Claim, binding_type, claim_of
 from reducelower.rulebook.helpers import Helpers, is_operator, read_out
 from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, read_rules
 from reducelower.rulebook.validation import check_helper, check_overload, validate

@@ -11,8 +11,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, defs
 from reducelower.model.attributes import HELD_AS, add_named
 from reducelower.model.graph import read_by, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, attribute_type, element_type_name, opset_of, schema_in_force
-from reducelower.rulebook.bindings import AXES, BINDINGS
-from reducelower.rulebook.element_types import SUPPORTED, claim_of
+from reducelower.rulebook.bindings import AXES, BINDINGS, SUPPORTED, claim_of
 from reducelower.rulebook.reading import Source, complete_references
 from reducelower.rulebook.validation import rule_types
 

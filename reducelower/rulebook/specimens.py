@@ -12,8 +12,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from reducelower.numerics.ulp import smallest_subnormal
-from reducelower.rulebook.bindings import BINDINGS
-from reducelower.rulebook.element_types import CLASSES
+from reducelower.rulebook.bindings import BINDINGS, CLASSES
 
 __all__ = ["Specimen", "specimens"]
 

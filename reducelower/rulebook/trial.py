@@ -22,9 +22,8 @@ from reducelower.model.text import one_line
 from reducelower.numerics.normalizations import NORMALIZATIONS
 from reducelower.numerics.truth import OPERATORS, reduce_floats, reduce_integers
 from reducelower.numerics.ulp import LIMITS, distance_in_ulps, distance_in_units, ulp
-from reducelower.rulebook.bindings import BINDINGS
+from reducelower.rulebook.bindings import BINDINGS, CLASSES
 from reducelower.rulebook.book import Rule, RuleBook
-from reducelower.rulebook.element_types import CLASSES
 from reducelower.rulebook.normalization_trial import call_model, calls, compare_call
 from reducelower.rulebook.specimens import Specimen, specimens
 from reducelower.rulebook.validation import rule_types

@@ -8,8 +8,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker,
 
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, opset_of, taken_types
 from reducelower.model.text import one_line
-from reducelower.rulebook.bindings import AXES, BINDINGS, binding_type
-from reducelower.rulebook.element_types import CLASSES, SUPPORTED, claim_of
+from reducelower.rulebook.bindings import AXES, BINDINGS, CLASSES, SUPPORTED, binding_type, claim_of
 from reducelower.rulebook.reading import Source
 
 __all__ = ["check_helper", "check_overload", "rule_types", "validate"]

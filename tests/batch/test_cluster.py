@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from reducelower.batch import Outcome, Settings, Task
-from reducelower.batch.many import crashed
-from reducelower.batch.running import run_all
+from reducelower.batch.many import crashed, run_all
 from reducelower.options import Target
 
 Cli = Callable[..., Any]

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 import pytest
 
-from reducelower.batch import convert_files, resuming
+from reducelower.batch import convert_files, records
 from tests.files.external_models import WEIGHTS, model_with
 
 Cli = Callable[..., Any]
@@ -103,14 +103,14 @@ def test_a_replacement_of_data_that_was_recorded_and_never_made_is_made(
     model = heavy(tmp_path / "a", "a.onnx", WEIGHTS)
     assert resumed(cli, out, model).status == 0
     heavy(tmp_path / "a", "a.onnx", OTHERS, at=2)
-    honest = resuming.write_record
+    honest = records.write_record
 
     def ends(*arguments: Any) -> None:
         honest(*arguments)
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(resuming, "write_record", ends)
+        patch.setattr(records, "write_record", ends)
         for _ in range(2):
             assert resumed(cli, out, model).status == 2
     assert values(out / "a.onnx") == WEIGHTS

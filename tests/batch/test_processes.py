@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from reducelower.batch import processes
-from reducelower.batch.running import run_all
+from reducelower.batch.many import run_all
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what these workers do is found by forked ones only")
 
@@ -279,7 +279,7 @@ from functools import partial
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from batch.test_processes import _large
-from reducelower.batch.running import run_all
+from reducelower.batch.many import run_all
 results = run_all(partial(_large, folder=Path(sys.argv[2])), range(100_000), 2, abs)
 for result in results:
     sys.exit(7)
@@ -313,7 +313,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from batch.test_processes import _slow
 from reducelower.batch import processes
-from reducelower.batch.running import run_all
+from reducelower.batch.many import run_all
 for result in run_all(partial(_slow, folder=Path(sys.argv[2])), range(100_000), 3, abs):
     print(result, flush=True)
 """

@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from reducelower.batch import check_files, convert_files
-from reducelower.files.urls import as_path, beside, is_url, join
+from reducelower.files.remote import as_path, beside, is_url, join
 from tests.files.external_models import WEIGHTS, model_with
 
 Cli = Callable[..., Any]
