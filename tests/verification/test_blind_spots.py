@@ -43,6 +43,7 @@ BRANCHED = (
         "a = Concat <axis = 1> (n, n)  y = Div (o, a)",
         "t = Tanh (n)  y = Reciprocal (t)",
         "a = Sub (n, z)  b = Div (a, o)  y = Div (o, b)",
+        "a = Add (n, n)  y = Div (o, a)",
     ],
 )
 def test_what_divides_by_a_zero_tells_its_sign(reading: str) -> None:
