@@ -97,11 +97,11 @@ class Source:
         return Source(proto, path)
 
     def light(self) -> Source:
-        """The same with large weights beside the model, so that copies of it share them; itself with external data."""
+        """The same with large weights beside the model (see `apart`); itself with external data."""
         if has_external_data(self.proto):
             return self
         proto, weights = apart(self.proto)
-        return Source(proto, weights=weights) if weights else self
+        return self if proto is self.proto else Source(proto, weights=weights)
 
     @property
     def binary_path(self) -> Path | None:

@@ -7,18 +7,22 @@ name stands for the value wherever two models are compared.
 
 from __future__ import annotations
 
+import math
 from itertools import count
 from weakref import WeakValueDictionary
 
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
+from reducelower.files import all_graphs
+from reducelower.model.graph import all_nodes
 from reducelower.model.inference import skeleton
 from reducelower.numerics.measure import Array
 
 __all__ = ["apart", "held_array", "held_by", "held_name", "is_held", "restored"]
 
 _LARGE = 1 << 16  # bytes
+_MANY = 1000
 _PLACE = "held in memory/"
 _TYPES = frozenset(
     {
@@ -36,19 +40,23 @@ _arrays: WeakValueDictionary[str, Array] = WeakValueDictionary()
 def apart(model: ModelProto) -> tuple[ModelProto, list[Array]]:
     """A copy of a model without its large weights, and these, to be held by the caller as long as the copy is used.
 
-    What lies in files and defaults that a caller may override stay in the model; metadata is no part of the copy.
+    What lies in files and defaults that a caller may override stay in the model; metadata is no part of the copy. Nor
+    are initializers that nothing reads, where they are many: onnxruntime takes time that grows with their square.
 
     Args:
-        model: returned itself where none of its weights is large.
+        model: returned itself where none of its weights is large, and few are not read.
     """
     defaults = {value.name for value in model.graph.input} if model.ir_version >= _DEFAULTS_SINCE else set()
     large = [_is_large(tensor) and tensor.name not in defaults for tensor in model.graph.initializer]
     arrays: list[Array] = []
-    if not any(large):
+    unread = _unread(model)
+    if not any(large) and not unread:
         return model, arrays
     copy = skeleton(model)
     del copy.graph.initializer[:]
     for tensor, is_large in zip(model.graph.initializer, large, strict=True):
+        if tensor.name in unread:
+            continue
         if not is_large:
             copy.graph.initializer.append(tensor)
             continue
@@ -60,11 +68,24 @@ def apart(model: ModelProto) -> tuple[ModelProto, list[Array]]:
     return copy, arrays
 
 
+def _unread(model: ModelProto) -> set[str]:
+    """The names of initializers of the main graph that nothing reads, where they are many."""
+    names = {tensor.name for tensor in model.graph.initializer}
+    if len(names) < _MANY:
+        return set()
+    names -= {value.name for value in (*model.graph.input, *model.graph.output)}
+    for node in all_nodes(model):
+        names.difference_update(node.input)
+    for graph in all_graphs(model):
+        names.difference_update(value.name for value in graph.output)
+    return names if len(names) >= _MANY else set()
+
+
 def _is_large(tensor: TensorProto) -> bool:
     if tensor.data_type not in _TYPES or tensor.data_location == TensorProto.EXTERNAL:
         return False
     width = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
-    return int(np.prod(tensor.dims, dtype=np.int64)) * width >= _LARGE
+    return math.prod(tensor.dims) * width >= _LARGE
 
 
 def _named(tensor: TensorProto) -> tuple[str, Array]:
