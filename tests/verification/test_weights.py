@@ -129,7 +129,8 @@ def test_one_row_of_a_large_table_is_seen_or_it_is_said_that_it_was_not(body: st
 
 def test_initializers_that_nothing_reads_are_left_out_where_they_are_many() -> None:
     """What a branch reads or gives is read, and what is an input as well is a default of it."""
-    text = """<ir_version: 8, opset_import: ["": 17]> g (bool c, float[1] x, float[1] given) => (float[1] y, float[1] out)
+    text = """<ir_version: 8, opset_import: ["": 17]> g (bool c, float[1] x, float[1] given)
+      => (float[1] y, float[1] out)
       <float[1] given = {1}, float[1] in_branch = {2}, float[1] of_branch = {3}, float[1] out = {4}>
     {
         y = If (c) <then_branch = t () => (float[1] a) { a = Add (x, in_branch) },
