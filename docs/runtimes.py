@@ -91,8 +91,8 @@ without. None was made worse.
 | `--for openvino` | 318 / 17 / 11 | 326 / 10 / 10 | 0 | {_TIES}; {_STEP}; 4 LSTM of onnxruntime's own |
 | `--for tract` | 250 / 3 / 93 | 252 / 1 / 93 | 0 | {_STEP} |
 
-Of 96 of them onnxruntime 1.16 takes 42, and 87 after `--for onnxruntime@1.16`, all of these right. The other nine are five
-that import a newer version of a domain that they do not use, and four quantized in a way that it has no kernels for.
+Of 96 of them onnxruntime 1.16 takes 42, and 87 after `--for onnxruntime@1.16`, all of these right. Of the other nine,
+five import a newer version of a domain that they do not use, and four are quantized in ways it has no kernels for.
 """
 
 _NODES = """\

@@ -66,7 +66,7 @@ def test_the_usual_form_is_told_by_opset_version() -> None:
     assert marks["L1"] == "✗ ✓"
     # ReduceL2 squares first, at any opset version.
     assert marks["L2"] == "∞"
-    assert marks["Max"] == "✓"
+    assert marks["Mean"] == "✓"
 
 
 def test_the_worst_of_any_form_is_told() -> None:
