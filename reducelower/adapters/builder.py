@@ -87,11 +87,8 @@ class Writer:
     ) -> list[NodeProto]:
         """Append the If that yields the first output of the replaced node; returns all nodes so far.
 
-        Args:
-            condition: a single bool.
-            then: appends the nodes of the branch for true, and returns the name of its result.
-            otherwise: the same for false.
-            element_type: what both results consist of (`TensorProto.DataType`).
+        `then` and `otherwise` append the nodes of their branch and return the name of its result, which is of the
+        element type (`TensorProto.DataType`); the condition is a single bool.
         """
         self.either(condition, then, otherwise, element_type, "if")
         return self.yields_last()

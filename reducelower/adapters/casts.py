@@ -140,13 +140,8 @@ def _places(names: Iterable[str], formals: list[defs.OpSchema.FormalParameter], 
 def cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, *, clamp: bool = False) -> Fitted:
     """Compute one node in a wider element type: what shares the narrow type is cast to it, and cast back.
 
-    Args:
-        op: the node; its inputs and outputs are renamed in place.
-        element_type: element type of the data.
-        wide: element type that holds every value of it exactly.
-        goal: schema that the node is to follow.
-        clamp: whether results may lie outside the narrow type's range (the maximum of nothing is minus infinity) and
-            must be brought back to its ends, as computing in the narrow type would.
+    The inputs and outputs of the node are renamed in place. `clamp` brings results back to the ends of the narrow type,
+    as computing in it would: the maximum of nothing is minus infinity.
     """
     stem = op.node.name or next(filter(None, op.node.output))
     narrow = f"tensor({element_type_name(element_type)})"

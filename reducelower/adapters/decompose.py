@@ -43,13 +43,9 @@ _BOOK = Rules("operators")
 
 
 def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[[Expression], Expression]:
-    """Register how operators are expressed by others; several ways are tried in this order.
+    """Register how operators are expressed by others, in nodes for an opset version; ways are tried in this order.
 
-    Args:
-        op_types: the operators.
-        opset: opset version the nodes are written for.
-        reads: opset version of the operator that the expression understands, to which nodes are brought first; None
-            where it understands all.
+    Nodes are brought to the version of the operator that the expression reads first; None where it reads all.
     """
 
     def register(expression: Expression) -> Expression:
@@ -70,18 +66,10 @@ def is_expressible(op_type: str) -> bool:
 
 
 def replacement(node: NodeProto, opset: int, scope: Scope) -> tuple[list[NodeProto], int, str]:
-    """The nodes that do what a node of an absent operator does.
-
-    Args:
-        node: the node; written for `opset`.
-        opset: opset version the node is written for.
-        scope: where it stands; `scope.target_opset` is the target's.
-
-    Returns:
-        The nodes, the opset version they are written for, and what the report calls this.
+    """The nodes that do what a node of an absent operator does, their opset version, and what the report calls this.
 
     Raises:
-        RefusedError: it cannot be expressed there.
+        RefusedError: it cannot be expressed at `scope.target_opset`.
     """
     label = f"{node.op_type} by other operators"
     ops.load(node.op_type)

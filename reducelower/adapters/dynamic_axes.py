@@ -30,12 +30,7 @@ class BodyWantedError(RefusedError):
 def reduce_by_condition(op: Writer) -> list[NodeProto]:
     """A reduction over axes known at run time, as one conditional reduction a dimension.
 
-    Args:
-        op: a ReduceMax, ReduceMin, ReduceProd or ReduceSum whose axes are an input; reducing a dimension of size 1
-            must leave its values as they are.
-
-    Returns:
-        Nodes whose Reduce operators take their axes as an attribute.
+    It is a ReduceMax, ReduceMin, ReduceProd or ReduceSum, which leave a dimension of size 1 as it is.
 
     Raises:
         RefusedError: the rank is not known, or the target is below `OLDEST`.

@@ -72,12 +72,9 @@ _Known: TypeAlias = tuple[dict[str, tuple[int, ...]], dict[str, int]]
 
 
 def what_is_wrong_with_axes(model: ModelProto, others: frozenset[str] = frozenset()) -> str:
-    """Look for axes of reductions that name a dimension twice or that the data does not have.
+    """Say in a sentence which axes of reductions name a dimension twice, or one that the data lacks; empty if none do.
 
     Of the operators in `others`, the attribute ``axis`` is looked at as well.
-
-    Returns:
-        One sentence; empty when there are none.
     """
     wanted = _OPERATORS | others
     pending = [_Place(model.graph, None), *(_Place(function, None) for function in model.functions)]
@@ -101,12 +98,9 @@ def what_is_wrong_with_axes(model: ModelProto, others: frozenset[str] = frozense
 
 
 def what_is_wrong_with_an_axis(model: ModelProto) -> str:
-    """Look for an attribute ``axis``, or axes of a reduction, that data of an inferred rank does not have.
+    """Say in a sentence which ``axis``, or axes of a reduction, data of an inferred rank lacks; empty if it lacks none.
 
     Versions of an operator differ in how closely the checker looks at it, and no conversion makes one up.
-
-    Returns:
-        One sentence; empty when there is none.
     """
     return what_is_wrong_with_axes(infer(skeleton(model)), _OF_DIMENSIONS)
 

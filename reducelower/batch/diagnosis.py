@@ -27,13 +27,10 @@ _NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\S*)", re.DOT
 
 
 def what_is_wrong(document: Document, *, external: bool = False, full: bool = False) -> str:
-    """Run the ONNX checker over a model.
+    """Say in a sentence what the ONNX checker finds wrong with a model; empty when it is valid.
 
     Where `external`, some tensors lie in other files, which the checker cannot find from here; `full` infers shapes
     too, and compares them with those the model states.
-
-    Returns:
-        One sentence that says what the checker found; empty when the model is valid.
     """
     model = document.message
     # The checker and inference would follow calls without end, or take forever.

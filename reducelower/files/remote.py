@@ -90,12 +90,9 @@ def find(url: str) -> list[tuple[str, str]]:
 
 
 def fetch_model(url: str, folder: Path) -> str:
-    """Bring a model and its external data to a folder.
+    """Bring a model and its external data to a folder, and say where it is now.
 
     External data that is not there is left out: reading the model reports it, as for any model.
-
-    Returns:
-        Where the model is now.
 
     Raises:
         UnreadableModelError: it cannot be fetched, or is no ONNX model.

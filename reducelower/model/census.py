@@ -300,10 +300,9 @@ def _element_types(values: Any) -> frozenset[int] | None:
 
 
 def leading_nodes(model: bytes, most: int) -> bytes | None:
-    """The nodes of a serialized model, as bytes of a graph that holds nothing else, found without parsing the model.
+    """The nodes a serialized model's graph begins with, as bytes of a graph of nothing else, without parsing the model.
 
-    Returns:
-        The nodes with which its graph begins; None where these are more, or the graph does not come early.
+    None where these are more than `most`, or the graph does not come early.
     """
     graph = graph_field(model)
     if graph is None:

@@ -35,11 +35,7 @@ _OF_CONSTANT = {
 
 
 def told_by(node: NodeProto, output: str, opset: int) -> Told:
-    """What a node tells of the element type of one of its outputs.
-
-    Returns:
-        The element type (`TensorProto.DataType`), the inputs that have the same, or 0.
-    """
+    """What a node tells of the element type of one of its outputs: the type, the inputs that share it, or 0."""
     if node.domain not in DEFAULT_DOMAINS:
         return 0
     if node.op_type == "Constant":
@@ -96,10 +92,8 @@ def formal_at(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> d
 def follow(start: _Value, look: Callable[[_Value], int | Sequence[_Value]], found: MutableMapping[_Value, int]) -> int:
     """The element type of a value, followed back to where one is told.
 
-    Args:
-        start: the value.
-        look: what is told of a value: its element type (0: not known), or values of which any has the same.
-        found: what was found before, to be added to.
+    `found` holds what was found before, and is added to. `look` tells of a value its element type (0: not known), or
+    the values of which any has the same.
     """
     waiting: list[tuple[_Value, Sequence[_Value]]] = []
 

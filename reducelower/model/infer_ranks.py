@@ -107,12 +107,7 @@ def complete(model: ModelProto, of_call: OfCall, *, is_inferred: bool = False, o
 
 
 def state_ranks(model: ModelProto, inferred: ModelProto) -> None:
-    """State in a model the ranks without which inference stopped, so that it comes further the next time.
-
-    Args:
-        model: a model that is only there for its types.
-        inferred: the model as inference left it.
-    """
+    """State in a model, only there for its types, the ranks without which inference stopped, as it left `inferred`."""
     types = _stated(inferred.graph)
     outputs = {value.name for value in inferred.graph.output}
     found: dict[str, TypeProto] = {}

@@ -106,14 +106,10 @@ class Inference:
         *,
         lenient: bool = True,
     ) -> None:
-        """Prepare to answer about a model.
+        """Prepare to answer about the model that the source gives, the same each time.
 
-        Args:
-            source: gives the model, the same each time; it stays as it is.
-            sole_type: tells the element type of everything that nodes of the main graph yield, if it is but one.
-            element_types: element types that the user declared, by value name.
-            ranks: ranks that the user declared, by value name.
-            lenient: whether stated types that contradict inference are passed over in silence.
+        `sole_type` tells the element type of everything that nodes of the main graph yield, if it is but one. Element
+        types and ranks are those the user declared, by name. A lenient one passes over stated types that contradict it.
         """
         self._source = source
         self._element_types = element_types or {}

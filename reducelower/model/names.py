@@ -79,11 +79,7 @@ class Names:
         return family
 
     def claim(self, family: str, stem: bytes, tails: Collection[bytes]) -> bool:
-        """Give out the names that a stem has with all of some tails of one family.
-
-        Returns:
-            False where one of them may have been given before; then none is given.
-        """
+        """Give out the names of a stem with some tails; none, and False, where one may have been given before."""
         known = self._families[family]
         if stem in known or stem.endswith(self._ends):
             return False

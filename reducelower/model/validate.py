@@ -32,12 +32,9 @@ _Id: TypeAlias = tuple[str, str, str]
 
 
 def what_is_odd(model: ModelProto) -> str:
-    """Look for what protobuf and the checker let pass though no model should hold it.
+    """Say in a sentence what protobuf and the checker let pass though no model should hold it; empty if nothing.
 
     This walks through every field, so it is for finding out why something failed, not for every run.
-
-    Returns:
-        One sentence; empty when there is nothing odd.
     """
     return _odd_nesting(model) or _odd_field(model) or what_is_wrong_with_calls(model) or _odd_node(model)
 
@@ -87,11 +84,7 @@ def _odd_nesting(model: ModelProto) -> str:
 
 
 def what_is_wrong_with_calls(model: ModelProto) -> str:
-    """Look for functions that call themselves, or each other so often that writing them out would take forever.
-
-    Returns:
-        One sentence; empty when nothing is wrong.
-    """
+    """Say which functions call themselves, or each other too often to be written out; empty if none do."""
     functions = {
         (entry.domain, entry.name, entry.overload): entry
         for entry in model.functions

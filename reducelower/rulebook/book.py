@@ -159,15 +159,10 @@ class RuleBook:
         return self._rules[op_type]
 
     def find(self, op_type: str, element_type: int | None, forbidden: frozenset[int] = frozenset()) -> Rule | None:
-        """The most specific rule for an operator on data of this element type.
+        """The most specific rule for an operator on data of this element type, None where it is not known.
 
-        Without an element type the answer is the most general rule; whether that can be relied on says its
-        `needs_element_type`.
-
-        Args:
-            op_type: the operator.
-            element_type: that of its first input; None where it is not known.
-            forbidden: element types that nothing may be computed in, which some rules are written for.
+        Without an element type the answer is the most general rule, and its `needs_element_type` says whether
+        that can be relied on. In the element types that are `forbidden` nothing may be computed.
 
         Raises:
             RuleError: a rule for this operator is not valid.

@@ -82,11 +82,7 @@ MOST_WRONG = 10
 
 
 def test_rules(book: RuleBook, operators: Sequence[str] | None = None) -> Report:
-    """Try the rules of a book on every element type they are for.
-
-    Args:
-        book: the rule book.
-        operators: those whose rules to try; None for all.
+    """Try the rules of a book, for some operators or all, on every element type they are for.
 
     Raises:
         RuleError: a rule is not valid.

@@ -187,11 +187,7 @@ def _sides(op: Writer) -> list[_Side]:
 def _step(op: Writer, scores: str, sizes: str, places: str) -> GraphProto:
     """One step: the boxes that are left (batch, class, box) in; those left after it, the one taken, and if any was out.
 
-    Args:
-        op: the Writer, to which nodes are added that every step shares.
-        scores: (batch, class, box).
-        sizes: those of the scores.
-        places: the numbers of the boxes.
+    The scores are (batch, class, box), the places the numbers of the boxes. `op` gets the nodes that every step shares.
     """
     sides = _sides(op)
     lengths = [op.add("Sub", side.high, side.low, tail="length") for side in sides]

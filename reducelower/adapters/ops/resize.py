@@ -197,11 +197,7 @@ def _spread(op: Writer, name: str, base: str, places: list[int], element_type: i
 
 
 def _with_policy(op: Writer, sizes: str) -> tuple[str, str] | list[Axis]:
-    """What keep_aspect_ratio_policy comes down to.
-
-    Returns:
-        The names of scales and sizes, of which one is empty; or the axes where neither says it.
-    """
+    """What keep_aspect_ratio_policy comes down to: scales or sizes, the other name empty; else axes."""
     value = op.scope.constant(sizes) if sizes else None
     shape = op.shape(0)
     if value is None or shape is None:

@@ -61,12 +61,7 @@ def can_interpolate_at_run_time(node: NodeProto) -> bool:
 def interpolate_at_run_time(op: Writer, axes: list[int], scales: str, sizes: str) -> list[NodeProto]:
     """The nodes that do what a Resize of opset 11 or later does along some axes, for opset 9.
 
-    Args:
-        node: the node, one that `can_interpolate_at_run_time`.
-        scope: where it stands.
-        axes: the axes that may change, counted from the front.
-        scales: name of the scales of all axes; empty where sizes are given.
-        sizes: name of the sizes of all axes; empty where scales are given.
+    The axes are counted from the front; either the scales or the sizes of all axes are given, the other name is empty.
 
     Raises:
         RefusedError: it interpolates integers.
