@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import helper
 from onnx.numpy_helper import from_array
 
 from tests.adapters.models import assert_same, floats, one
@@ -73,3 +74,15 @@ def test_range(target: int) -> None:
     for start, limit, delta in ((0, 5, 1), (7, -3, -2), (3, 3, 1), (5, 0, 1)):
         feeds = {"a": np.array(start), "b": np.array(limit), "c": np.array(delta)}
         assert_same(one("Range", feeds, 11), feeds, target, np.arange(start, limit, delta))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("ranked", [[], ["x"]])
+@pytest.mark.parametrize("first", [0, 1, -2, 9])
+@pytest.mark.parametrize(("given", "stated"), [(np.float32, None), (np.float32, np.int64), (np.int32, np.bool_)])
+def test_eye_like(given: type, stated: type | None, first: int, ranked: list[str], target: int) -> None:
+    dtype = {} if stated is None else {"dtype": helper.np_dtype_to_tensor_dtype(np.dtype(stated))}
+    for shape in ((3, 4), (4, 2), (0, 2)):
+        feeds = {"x": np.zeros(shape, given)}
+        expected = np.eye(*shape, k=first, dtype=stated or given)
+        assert_same(one("EyeLike", feeds, 9, ranked=ranked, k=first, **dtype), feeds, target, expected)

@@ -22,7 +22,7 @@ FAMILIES: Mapping[str, str] = {
     "dilated_pooling": "AveragePool LpPool MaxPool",
     "dropout": "Dropout",
     "elementwise": "Bernoulli Cast CastLike Celu Concat Gelu Identity IsInf Round Shrink Sign",
-    "filling": "Compress ConstantOfShape Expand IsNaN NonZero OneHot Where",
+    "filling": "Compress ConstantOfShape Expand EyeLike IsNaN NonZero OneHot Where",
     "fourier": "BlackmanWindow DFT HammingWindow HannWindow STFT",
     "indexing": "GatherElements GatherND Scatter ScatterElements ScatterND",
     "integer_products": "ConvInteger QLinearConv QLinearMatMul",

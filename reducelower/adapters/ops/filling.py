@@ -5,7 +5,8 @@ What came with opsets 8 and 9 to make tensors of computed shapes, and to find pl
 Sources: https://onnx.ai/onnx/operators/onnx__ConstantOfShape.html (9),
 https://onnx.ai/onnx/operators/onnx__Expand.html (8), https://onnx.ai/onnx/operators/onnx__NonZero.html (9),
 https://onnx.ai/onnx/operators/onnx__Compress.html (9), https://onnx.ai/onnx/operators/onnx__OneHot.html (9),
-https://onnx.ai/onnx/operators/onnx__IsNaN.html (9), https://onnx.ai/onnx/operators/onnx__Tile.html (6).
+https://onnx.ai/onnx/operators/onnx__IsNaN.html (9), https://onnx.ai/onnx/operators/onnx__EyeLike.html (9),
+https://onnx.ai/onnx/operators/onnx__Tile.html (6).
 
 Where below opset 9, by arithmetic that is exact for whole numbers, or by places in both operands written as one row.
 
@@ -123,6 +124,26 @@ def _places(op: Writer, size: str, counts: str) -> str:
     ]
     graph = helper.make_graph(nodes, f"{stem}_places", inputs, outputs)
     return op.add("Loop", size, "", op.integers(np.zeros(0), "none"), tail="taken", body=graph)
+
+
+@expresses("EyeLike", opset=8)
+def _eye_like(op: Writer) -> list[NodeProto]:
+    """One where the number of a row, counted from k on, is that of the column."""
+    data, first = op.input(0), int(op.attribute("k", 0))
+    element_type = op.attribute("dtype") or op.scope.needed_element_type(data)
+    height, width = op.scope.shape(data) or (None, None)
+    sizes = "" if height is not None and width is not None else op.add("Shape", data, tail="sizes")
+    if height is None:
+        count = op.add("Gather", sizes, op.number(0), tail="row_count", axis=0)
+        counted = op.add("Add", ramp(op, count), op.number(first), tail="counted")
+        rows = op.add("Reshape", counted, op.integers([-1, 1], "column_shape"), tail="rows")
+    else:
+        rows = op.integers(np.arange(first, first + height).reshape(-1, 1), "rows")
+    if width is None:
+        columns = ramp(op, op.add("Gather", sizes, op.number(1), tail="column_count", axis=0))
+    else:
+        columns = op.integers(np.arange(width), "columns")
+    return op.yields("Cast", op.add("Equal", rows, columns, tail="is_one"), to=element_type)
 
 
 @expresses("Compress", opset=9)
