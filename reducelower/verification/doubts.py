@@ -25,7 +25,6 @@ from reducelower.verification.source import CannotRunError, OutOfTimeError, defa
 __all__ = ["is_slight", "no_evidence", "random_outputs", "sensitivity", "wrong_in_reference"]
 
 _OLD_IN_REFERENCE: Mapping[str, int] = {
-    "AveragePool": 7,
     "BatchNormalization": 14,
     "Dropout": 12,
     "Hardmax": 13,
@@ -51,7 +50,6 @@ _UNREAD_IN_REFERENCE: Mapping[str, Mapping[str, Any]] = {
         "input_forget": 0,
     },
     "LpNormalization": {"p": 2},
-    "LpPool": {"ceil_mode": 0},
     "MaxPool": {"storage_order": 0, "auto_pad": b"NOTSET"},
     "RNN": {"clip": None},
     "TopK": {"sorted": 1},

@@ -39,3 +39,34 @@ def test_pads_of_a_window_are_those_before_and_then_those_behind(body: str, func
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (0, 0)), constant_values=-np.inf)
     expected = np.lib.stride_tricks.sliding_window_view(padded, (2, 2), axis=(2, 3)).max(axis=(-1, -2))
     np.testing.assert_array_equal(found, expected)
+
+
+def _windows(x: np.ndarray, pads: list[int], of_pads: float) -> np.ndarray:
+    before, behind = pads[:2], pads[2:]
+    padded = np.pad(x, [(0, 0), (0, 0), *zip(before, behind, strict=True)], constant_values=of_pads)
+    return np.lib.stride_tricks.sliding_window_view(padded, (2, 3), axis=(2, 3))[:, :, ::2]
+
+
+@pytest.mark.parametrize("counts", [0, 1])
+@pytest.mark.parametrize("pads", [[1, 0, 1, 0], [0, 2, 1, 0], [0, 0, 0, 0]])
+def test_means_of_windows(pads: list[int], counts: int) -> None:
+    said = f"kernel_shape = [2, 3], strides = [2, 1], pads = {pads}, count_include_pad = {counts}"
+    side = model(POOLED % f"y = AveragePool <{said}> (x)")
+    x = np.random.default_rng(1).standard_normal((1, 1, 3, 6)).astype(np.float32)
+    (found,) = Evaluator(side).run(None, {"x": x})
+    expected = np.nanmean(_windows(x.astype(np.float64), pads, 0 if counts else np.nan), axis=(-1, -2))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_norms_of_windows() -> None:
+    side = model(POOLED % "y = LpPool <kernel_shape = [2, 3], strides = [2, 1], pads = [0, 2, 1, 0], p = 3> (x)")
+    x = np.random.default_rng(1).standard_normal((1, 1, 3, 6)).astype(np.float32)
+    (found,) = Evaluator(side).run(None, {"x": x})
+    expected = np.cbrt((_windows(np.abs(x).astype(np.float64), [0, 2, 1, 0], 0) ** 3).sum(axis=(-1, -2)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_logarithms_of_small_probabilities_are_finite() -> None:
+    side = model("g (float[N, 3] x) => (float[N, 3] y) { y = LogSoftmax (x) }")
+    (found,) = Evaluator(side).run(None, {"x": np.array([[0, -1000, 1000], [1, 1, 1]], np.float32)})
+    np.testing.assert_allclose(found, [[-1000, -2000, 0], [-np.log(3)] * 3], rtol=1e-6)
