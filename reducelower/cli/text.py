@@ -157,7 +157,9 @@ def github_annotations(models: Sequence[Outcome]) -> str:
     """Workflow commands as documented: ``::error file=...,title=...::message``, special characters escaped."""
     lines = []
     for model in models:
-        place = _escaped(model.source).replace(":", "%3A").replace(",", "%2C")
+        # Of characters that control something, those that end lines have a spelling.
+        visible = "".join(letter if letter in "\r\n" else shown(letter) for letter in model.source)
+        place = _escaped(visible).replace(":", "%3A").replace(",", "%2C")
         for warning in model.warnings:
             lines.append(f"::warning file={place},title=reducelower::{_escaped(shown(warning))}")
         if model.passed:
