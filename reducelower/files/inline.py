@@ -52,10 +52,7 @@ _TENSOR_OF_ATTRIBUTE = 5
 _DATA_TYPE, _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 2, 9, 13, 14
 
 # Packed numbers that lie in the file as raw data would: field, and the element types whose values it holds.
-_AS_RAW = {
-    4: (TensorProto.FLOAT, TensorProto.COMPLEX64),
-    10: (TensorProto.DOUBLE, TensorProto.COMPLEX128),
-}
+_AS_RAW = {4: (TensorProto.FLOAT, TensorProto.COMPLEX64), 10: (TensorProto.DOUBLE, TensorProto.COMPLEX128)}
 _VALUES = frozenset({4, 5, 6, 7, _RAW_DATA, 10, 11})
 _VARINT = 0
 

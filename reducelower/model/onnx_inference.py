@@ -37,11 +37,7 @@ _ENDING = {
 _SUSPECTS = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"TreeEnsemble", b"batch_dims")
 """What stands in the bytes of a model that has such a node."""
 
-_VALUES = {
-    "values_floats": TensorProto.FLOAT,
-    "values_int64s": TensorProto.INT64,
-    "values_strings": TensorProto.STRING,
-}
+_VALUES = {"values_floats": TensorProto.FLOAT, "values_int64s": TensorProto.INT64, "values_strings": TensorProto.STRING}
 """The element types of what a LabelEncoder yields, by the attribute that holds it."""
 
 _UNKNOWN_DOMAIN = "reducelower.unknown"

@@ -16,10 +16,6 @@ from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
 
 
-def _has_mask(node: NodeProto) -> bool:
-    return len(node.output) > 1 and bool(node.output[1])
-
-
 def _with_mask(op: Writer, value: bool) -> list[NodeProto]:
     """The data passed through, and a mask that is the same everywhere."""
     op.yields("Identity", op.input(0))
@@ -37,7 +33,7 @@ def _lower_training_mode(op: Writer) -> Outcome:
     for constant in op.node.input[1:]:
         if constant and op.scope.constant(constant) is not None:
             op.scope.release(constant)
-    if _has_mask(op.node):
+    if op.wants(1):
         return _with_mask(op, True)
     op.drop("seed")
     ratio = op.constant_input(1) if op.input(1) else None
@@ -68,13 +64,13 @@ def _drawn(op: Writer) -> list[NodeProto]:
     rest = op.add("Sub", op.constant(1.0, wide, "one"), ratio, tail="rest")
     scaled = op.add("Div", op.add("Mul", data, op.add("Cast", kept, to=wide), tail="left"), rest, tail="scaled")
     op.yields_cast(scaled, wide, element_type)
-    return op.yields("Identity", kept, output=1) if _has_mask(op.node) else op.nodes
+    return op.yields("Identity", kept, output=1) if op.wants(1) else op.nodes
 
 
 @raises("Dropout", 12)
 def _raise_training_mode(op: Writer) -> Outcome:
     """Without training_mode the ratio says nothing, and the mask would be true where it was false."""
-    if _has_mask(op.node):
+    if op.wants(1):
         return _with_mask(op, False)
     op.drop("ratio")
     return None
@@ -90,13 +86,13 @@ def _cast_mask(op: Writer, element_type: int) -> list[NodeProto]:
 @raises("Dropout", 10)
 def _raise_mask(op: Writer) -> Outcome:
     """The mask was of the data's element type."""
-    return _cast_mask(op, op.element_type(0)) if _has_mask(op.node) else None
+    return _cast_mask(op, op.element_type(0)) if op.wants(1) else None
 
 
 @lowers("Dropout", 10)
 def _lower_mask(op: Writer) -> Outcome:
     """The mask was of the data's element type."""
-    return _cast_mask(op, TensorProto.BOOL) if _has_mask(op.node) else None
+    return _cast_mask(op, TensorProto.BOOL) if op.wants(1) else None
 
 
 @raises("Dropout", 7)
@@ -111,7 +107,7 @@ def _raise_is_test(op: Writer) -> Outcome:
 @lowers("Dropout", 7)
 def _lower_is_test(op: Writer) -> Outcome:
     """Dropout was in training unless is_test said otherwise."""
-    if _has_mask(op.node):
+    if op.wants(1):
         raise RefusedError("its mask is used, which is not filled outside of training before opset 7")
     if attribute_of(op.node, "is_test") is not None:
         return None

@@ -26,7 +26,6 @@ from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of, value_of
 from reducelower.model.numbers import HALVES
-from reducelower.scope.scope import Scope
 
 _OPERATORS = ("Hardmax", "LogSoftmax", "Softmax")
 
@@ -36,9 +35,9 @@ def _rank(op: Writer) -> int:
     return op.rank(0) if found is None else found
 
 
-def _is_last(axis: int, rank: int, node: NodeProto, scope: Scope) -> bool:
+def _is_last(op: Writer, axis: int, rank: int) -> bool:
     """Whether nothing but dimensions of size one follows the axis."""
-    shape = scope.shape(node.input[0])
+    shape = op.shape(0)
     return axis == rank - 1 or (shape is not None and all(size == 1 for size in shape[axis + 1 :]))
 
 
@@ -51,7 +50,7 @@ def _lower(op: Writer) -> Outcome:
         return None
     rank = _rank(op)
     axis = from_the_front(axis, rank)
-    if _is_last(axis, rank, op.node, op.scope):
+    if _is_last(op, axis, rank):
         return None
     swapped = list(range(rank))
     swapped[axis], swapped[-1] = swapped[-1], swapped[axis]
@@ -65,7 +64,7 @@ def _raise(op: Writer) -> Outcome:
     if axis == -1:
         return None
     rank = op.scope.rank(op.input(0))
-    if rank is not None and _is_last(from_the_front(axis, rank), rank, op.node, op.scope):
+    if rank is not None and _is_last(op, from_the_front(axis, rank), rank):
         if attribute_of(op.node, "axis") is None and axis != rank - 1:
             op.set("axis", axis)
         return None
