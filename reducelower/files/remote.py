@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from multiprocessing import parent_process
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -198,10 +197,13 @@ def _opened(url: str, **options: Any) -> tuple[Any, str]:
         ) from None
     with _sentences(f"cannot open {url}"):
         system, path = url_to_fs(url, **options)
-    if system.protocol == "memory" and parent_process() is not None:
-        raise UnreadableModelError(
-            f"{url} is in the memory of another process; such files take --jobs 1 and no cluster"
-        )
+    if system.protocol == "memory":
+        from multiprocessing import parent_process  # most models are read without it
+
+        if parent_process() is not None:
+            raise UnreadableModelError(
+                f"{url} is in the memory of another process; such files take --jobs 1 and no cluster"
+            )
     return system, path
 
 
