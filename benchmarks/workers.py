@@ -58,7 +58,7 @@ def in_pool(
         if isinstance(result, Exception):
             with pool(1) as executor:
                 future = executor.submit(work, job)
-                again = lost(job) if future.exception() else future.result()
+                again = lost(job, str(future.exception())) if future.exception() else future.result()
         yield again
 
 
