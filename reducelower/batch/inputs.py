@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from onnx import ModelProto
-
 from reducelower.batch.task import Task
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import SettingError
@@ -21,6 +19,8 @@ from reducelower.files.writing import is_there
 from reducelower.model.text import did_you_mean
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from reducelower.options import Settings
     from reducelower.verification import TestDataSet
 
