@@ -91,7 +91,7 @@ def _check_all(models: Sequence[str], settings: Settings, options: Mapping[str, 
     """Check every model that the command line names, report, and return the exit status."""
     from reducelower.batch.inputs import find_models
     from reducelower.batch.many import check_file, crashed
-    from reducelower.cli.convert import outcomes_of
+    from reducelower.cli.conversion import outcomes_of
     from reducelower.cli.reports import check_report_paths, write_reports
 
     if options["scheduler"]:

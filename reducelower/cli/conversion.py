@@ -1,0 +1,119 @@
+"""What `convert`, `expand`, `raise` and `repair` have in common: many models, one set of settings, one report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from reducelower.batch.inputs import find_models, plan_outputs
+from reducelower.batch.many import converting, run_all, with_names_on_disk, workers
+from reducelower.batch.task import FORKS, Task
+from reducelower.cli import console
+from reducelower.cli.console import STREAM, Staged, on_standard_output, staged
+from reducelower.cli.progress import progress, steps
+from reducelower.cli.text import github_annotations, show, show_summary
+from reducelower.failures import SettingError
+from reducelower.options import Settings
+from reducelower.outcome import Outcome
+
+__all__ = ["convert_all", "outcomes_of"]
+
+ConversionCommand: TypeAlias = Literal["convert", "expand", "raise", "repair"]
+
+
+def convert_all(
+    command: ConversionCommand, models: Sequence[str], settings: Settings, options: Mapping[str, Any]
+) -> int:
+    """Convert every model that the command line names, report, and return the exit status."""
+    if settings.backup and not settings.in_place:
+        raise SettingError("--backup keeps what --in-place replaces; give both")
+    if STREAM in models and settings.in_place:
+        raise SettingError("standard input cannot be replaced; give -o OUT")
+    on_standard_output(options)
+    with staged(models, options["output"]) as files:
+        return _convert_all(command, files, replace(settings, details=bool(options["reports"])), options)
+
+
+def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, options: Mapping[str, Any]) -> int:
+    quiet, verbose, as_json = options["quiet"], options["verbose"], options["as_json"]
+    reports: Sequence[str] = options["reports"]
+    tasks, settings = _planned(files, settings, options)
+    if settings.verify and not options["scheduler"]:  # what a cluster has is its own affair
+        from reducelower.batch.verifying import require_runtimes
+
+        require_runtimes(settings)
+    if reports:
+        from reducelower.cli.reports import check_report_paths
+
+        check_report_paths(reports, [path for task in tasks for path in (task.source, task.output)])
+    as_text = options["form"] == "text"
+    outcomes: list[Outcome] = []
+    for outcome in map(files.named, with_names_on_disk(_outcomes(tasks, settings, options), tasks)):
+        outcomes.append(outcome)
+        if as_json:
+            from reducelower.report.plain import json_line
+
+            console.data_result(json_line(outcome))
+        if as_text:
+            for problem in outcome.problems:
+                console.problem(problem)
+            if quiet and outcome.output:
+                for warning in outcome.warnings:
+                    console.warning(f"{outcome.source}: {warning}")
+            if not quiet and not as_json and (outcome.output or verbose):
+                show(outcome, whole=verbose or len(tasks) == 1, verbose=verbose)
+    if as_text and len(tasks) > 1 and not quiet and not as_json:
+        show_summary(outcomes)
+    if reports or not as_text:
+        from reducelower.cli.reports import write_reports
+
+        if options["form"] == "github" and (text := github_annotations(outcomes)):
+            console.data_result(text)
+        write_reports(command, outcomes, reports)
+    return max(outcome.status for outcome in outcomes)
+
+
+def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
+    """What there is to do, in names that whoever does it understands."""
+    models = files.models
+    output_dir: str | None = options["output_dir"]
+    scheduler: str | None = options["scheduler"]
+    if scheduler:
+        from reducelower.batch.cluster import anchored, anchored_settings
+
+        models, settings = anchored(models), anchored_settings(settings)
+        output_dir = output_dir and anchored([output_dir])[0]
+    tasks = plan_outputs(
+        find_models(models, skip=output_dir or "", exclude=options["exclude"]),
+        output=files.output,
+        output_dir=output_dir,
+        in_place=settings.in_place,
+        # A worker that was lost may have written its output: a record tells the next one that it is ours.
+        resume=options["resume"] or bool(scheduler),
+        external_data=settings.external_data,
+    )
+    return tasks, settings
+
+
+def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, Any]) -> Iterator[Outcome]:
+    """What came of each model, with a bar for many of them, or the steps of the only one."""
+    how = converting(settings)
+    if len(tasks) == 1 and not options["scheduler"]:
+        with steps(quiet=options["quiet"]) as on_step:
+            yield from run_all(jobs=tasks, processes=1, is_apart=FORKS and settings.verify, on_step=on_step, **how)
+    else:
+        yield from outcomes_of(tasks, options, **how)
+
+
+def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> Iterator[Outcome]:
+    """What came of each job, done as `run_all` is told by whom the options name, with a bar.
+
+    A single process, too, is one of its own, since the libraries may end it.
+    """
+    scheduler, processes, quiet = options["scheduler"], options["jobs"], options["quiet"]
+    with workers(scheduler, processes) as executor, progress("models", len(jobs), quiet=quiet) as advance:
+        outcomes = run_all(jobs=jobs, processes=processes, executor=executor, is_apart=len(jobs) > 1, **how)
+        for done, outcome in enumerate(outcomes, 1):
+            advance(done, len(jobs))
+            yield outcome
