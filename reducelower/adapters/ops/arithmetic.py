@@ -1,16 +1,11 @@
-"""Pow of mixed types, Mod, the missing C of Gemm, and what works on bits.
-
-Pow of mixed types, Mod, and the missing C of Gemm.
-
-Sources: https://onnx.ai/onnx/operators/onnx__Pow.html (7, 12),
-https://onnx.ai/onnx/operators/onnx__Mod.html (10, 13, 28), https://onnx.ai/onnx/operators/onnx__Gemm.html (7, 9, 11).
-
-BitShift, BitCast of whole numbers, and bitwise operators where the target has none, by 64-bit arithmetic.
+"""Pow of mixed types, Mod, the missing C of Gemm, and what works on bits, by 64-bit arithmetic.
 
 Casts between integers keep the low bits, and int64 wraps around, so that sums and products are right in their low bits
 whatever the signs.
 
-Sources: https://onnx.ai/onnx/operators/onnx__BitShift.html (11, 28),
+Sources: https://onnx.ai/onnx/operators/onnx__Pow.html (7, 12),
+https://onnx.ai/onnx/operators/onnx__Mod.html (10, 13, 28), https://onnx.ai/onnx/operators/onnx__Gemm.html (7, 9, 11),
+https://onnx.ai/onnx/operators/onnx__BitShift.html (11, 28),
 https://onnx.ai/onnx/operators/onnx__BitwiseAnd.html (18), https://onnx.ai/onnx/operators/onnx__BitwiseNot.html (18),
 https://onnx.ai/onnx/operators/onnx__BitCast.html (26).
 """

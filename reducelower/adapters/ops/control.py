@@ -1,18 +1,13 @@
-"""If, Loop, Scan, SequenceMap and optionals at their boundaries; what graphs inside hold the engine makes legal.
+"""If, Loop, Scan, SequenceMap and optionals at their boundaries; the engine makes the graphs inside them legal.
 
-If, Loop and Scan at their boundaries; what their graphs hold is made legal by the engine.
+OptionalHasElement and OptionalGetElement take what is no optional since opset 18. SequenceMap is written out by the
+body of its schema, which reads what the graph inside states of its results.
 
 Sources: https://onnx.ai/onnx/operators/onnx__If.html (1, 11), https://onnx.ai/onnx/operators/onnx__Loop.html (1, 11),
-https://onnx.ai/onnx/operators/onnx__Scan.html (8, 9, 11).
-
-OptionalHasElement and OptionalGetElement of what is no optional, which opset 18 made valid.
-
-Sources: https://onnx.ai/onnx/operators/onnx__OptionalHasElement.html (15, 18),
-https://onnx.ai/onnx/operators/onnx__OptionalGetElement.html (15, 18).
-
-SequenceMap below opset 17, by its schema's body: that reads what the graph inside states of its results.
-
-Source: https://onnx.ai/onnx/operators/onnx__SequenceMap.html (17).
+https://onnx.ai/onnx/operators/onnx__Scan.html (8, 9, 11),
+https://onnx.ai/onnx/operators/onnx__OptionalHasElement.html (15, 18),
+https://onnx.ai/onnx/operators/onnx__OptionalGetElement.html (15, 18),
+https://onnx.ai/onnx/operators/onnx__SequenceMap.html (17).
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Col2Im and DeformConv where the target has none.
 
-Col2Im where the target has none: every place of the image gathers the elements of the blocks that cover it.
+In Col2Im every place of the image gathers the elements of the blocks that cover it. DeformConv, over two spatial axes,
+gathers four neighbours of each place, weighs them, and takes one MatMul.
 
-Source: https://onnx.ai/onnx/operators/onnx__Col2Im.html (18).
-
-DeformConv over two spatial axes where the target has none: four neighbours gathered, weighed, and one MatMul.
-
-Source: https://onnx.ai/onnx/operators/onnx__DeformConv.html (19, 22).
+Sources: https://onnx.ai/onnx/operators/onnx__Col2Im.html (18),
+https://onnx.ai/onnx/operators/onnx__DeformConv.html (19, 22).
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
-"""RoiAlign and NonMaxSuppression written out.
+"""RoiAlign below opset 10, and below 16 where it shifts regions by half a pixel; NonMaxSuppression below opset 10.
 
-RoiAlign written out: below opset 10, and below 16 where it shifts regions by half a pixel.
+RoiAlign is the mean over a grid of samples, each between four elements: a product with one matrix of weights for the
+rows of a region and one for its columns. How many samples there are may hang on the size of each region.
 
-The mean over a grid of samples, each between four elements, is a product with one matrix of weights for the rows of a
-region and one for its columns. How many samples there are may hang on the size of each region.
+NonMaxSuppression is a Loop whose every step takes the best box that is left of each batch and class, and drops those
+that overlap it too much. What the steps took is stacked, and put in the order of batches, classes and steps.
 
-Source: https://onnx.ai/onnx/operators/onnx__RoiAlign.html (10, 16).
-
-NonMaxSuppression below opset 10: a Loop whose every step takes one box of each batch and class.
-
-It takes the best box that is left, and drops those that overlap it too much. What the steps took is stacked, and put in
-the order of batches, classes and steps.
-
-Source: https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html (10, 11).
+Sources: https://onnx.ai/onnx/operators/onnx__RoiAlign.html (10, 16),
+https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html (10, 11).
 """
 
 from __future__ import annotations

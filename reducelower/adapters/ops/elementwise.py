@@ -1,16 +1,12 @@
-"""Operators that take one element at a time, casts among them, and Concat before opset 4.
+"""Operators that take one element at a time, Cast among them, where the target has less of them or none.
 
-Operators that take one element at a time and that older opset versions lack.
+Concat before opset 4 stands here as well: like Cast before opset 6, it differs by an attribute alone.
 
 Sources: https://onnx.ai/onnx/operators/onnx__Gelu.html (20), https://onnx.ai/onnx/operators/onnx__Celu.html (12),
 https://onnx.ai/onnx/operators/onnx__Shrink.html (9), https://onnx.ai/onnx/operators/onnx__Sign.html (9),
 https://onnx.ai/onnx/operators/onnx__IsInf.html (10), https://onnx.ai/onnx/operators/onnx__Round.html (11),
 https://onnx.ai/onnx/operators/onnx__Identity.html (13, 14),
-https://onnx.ai/onnx/operators/onnx__Bernoulli.html (15, 22).
-
-Cast before opset 6, whose attribute named the element type, CastLike, and Concat before opset 4.
-
-Sources: https://onnx.ai/onnx/operators/onnx__Cast.html (1, 6),
+https://onnx.ai/onnx/operators/onnx__Bernoulli.html (15, 22), https://onnx.ai/onnx/operators/onnx__Cast.html (1, 6),
 https://onnx.ai/onnx/operators/onnx__CastLike.html (15 and later),
 https://onnx.ai/onnx/operators/onnx__Concat.html (1, 4).
 """

@@ -1,16 +1,12 @@
 """What came with opsets 8 and 9 to make tensors, to find places and to choose, by Tile, Loop and arithmetic.
 
-What came with opsets 8 and 9 to make tensors of computed shapes, and to find places, by Tile and Loop.
+Where is arithmetic that is exact for whole numbers, or places in both operands written as one row.
 
 Sources: https://onnx.ai/onnx/operators/onnx__ConstantOfShape.html (9),
 https://onnx.ai/onnx/operators/onnx__Expand.html (8), https://onnx.ai/onnx/operators/onnx__NonZero.html (9),
 https://onnx.ai/onnx/operators/onnx__Compress.html (9), https://onnx.ai/onnx/operators/onnx__OneHot.html (9),
 https://onnx.ai/onnx/operators/onnx__IsNaN.html (9), https://onnx.ai/onnx/operators/onnx__EyeLike.html (9),
-https://onnx.ai/onnx/operators/onnx__Tile.html (6).
-
-Where below opset 9, by arithmetic that is exact for whole numbers, or by places in both operands written as one row.
-
-Source: https://onnx.ai/onnx/operators/onnx__Where.html (9).
+https://onnx.ai/onnx/operators/onnx__Tile.html (6), https://onnx.ai/onnx/operators/onnx__Where.html (9).
 """
 
 from __future__ import annotations

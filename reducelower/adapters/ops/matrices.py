@@ -1,15 +1,11 @@
-"""Det and Einsum where the target has none.
+"""Det below opset 11, and Einsum below opset 12.
 
-Det below opset 11: elimination, by the row with the largest leading element first, as libraries do it.
+Det is elimination, by the row with the largest leading element first, as libraries do it.
 
-Source: https://onnx.ai/onnx/operators/onnx__Det.html (11).
+Einsum takes operands two at a time: what only one of them has and nobody asks for is summed away first, what both have
+and nobody asks for is contracted by MatMul, and where nothing is contracted Mul broadcasts.
 
-Einsum below opset 12, as ReduceSum, MatMul and Mul.
-
-Operands are taken two at a time: what only one of them has and nobody asks for is summed away first, what both have and
-nobody asks for is contracted by MatMul, and where nothing is contracted Mul broadcasts.
-
-Source: https://onnx.ai/onnx/operators/onnx__Einsum.html (12).
+Sources: https://onnx.ai/onnx/operators/onnx__Det.html (11), https://onnx.ai/onnx/operators/onnx__Einsum.html (12).
 """
 
 from __future__ import annotations

@@ -1,18 +1,15 @@
-"""Softmax and its kin at opset 13; GroupNormalization and LayerNormalization by other operators.
+"""Softmax and its kin at opset 13; GroupNormalization, LayerNormalization and their kin by other operators.
 
-Softmax, LogSoftmax and Hardmax at opset 13.
+Before opset 13 Softmax, LogSoftmax and Hardmax took the input as a matrix of two dimensions, cut at axis (default 1),
+and normalized over everything from axis on; since then over that one axis (default -1). The two agree where axis is the
+last one.
 
-Before, the input was taken as a matrix of two dimensions, cut at axis (default 1), and normalized over everything from
-axis on; since then over that one axis (default -1). The two agree where axis is the last one.
+LayerNormalization and RMSNormalization are rules of the book `rules/operators`; here are the names that onnxruntime has
+for them. Statistics are taken in float32 of narrower data, as the attribute stash_type says; double stays double, which
+is what runtimes do.
 
-Source: https://onnx.ai/onnx/operators/onnx__Softmax.html (11, 13).
-
-GroupNormalization where the target has none, LayerNormalization by onnxruntime's names, MeanVarianceNormalization.
-
-LayerNormalization and RMSNormalization are rules of the book `rules/operators`. Statistics are taken in float32 of
-narrower data, as the attribute stash_type says; double stays double, which is what runtimes do.
-
-Source: https://onnx.ai/onnx/operators/onnx__GroupNormalization.html (18, 21).
+Sources: https://onnx.ai/onnx/operators/onnx__Softmax.html (11, 13),
+https://onnx.ai/onnx/operators/onnx__GroupNormalization.html (18, 21).
 """
 
 from __future__ import annotations

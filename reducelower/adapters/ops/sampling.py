@@ -1,14 +1,12 @@
 """AffineGrid and GridSample where the target has less of them or none.
 
-AffineGrid where the target has none: the grid of the identity, which is constant, times the given matrices.
+AffineGrid is the grid of the identity, which is constant, times the given matrices. The schema's body is no use: it
+squeezes away a batch of one, and counts with vectors where Range takes scalars.
 
-The schema's body is no use: it squeezes away a batch of one, and counts with vectors where Range takes scalars.
+In GridSample every tap of the filter is a gather.
 
-Source: https://onnx.ai/onnx/operators/onnx__AffineGrid.html (20).
-
-GridSample across its versions, and written out where there is none, or none for volumes.
-
-Every tap of the filter is a gather. Source: https://onnx.ai/onnx/operators/onnx__GridSample.html (16, 20).
+Sources: https://onnx.ai/onnx/operators/onnx__AffineGrid.html (20),
+https://onnx.ai/onnx/operators/onnx__GridSample.html (16, 20).
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
-"""Reshape, Shape, GatherND with batches, Tile and Split at their boundaries.
-
-Reshape with allowzero, Shape with start and end, GatherND with batches, Tile, Gemm and Concat at their boundaries.
+"""Reshape with allowzero, Shape with start and end, GatherND with batches, Tile and Split at their boundaries.
 
 Sources: https://onnx.ai/onnx/operators/onnx__Reshape.html (13, 14),
 https://onnx.ai/onnx/operators/onnx__Shape.html (13, 15),
 https://onnx.ai/onnx/operators/onnx__GatherND.html (11, 12),
-https://onnx.ai/onnx/operators/onnx__Tile.html (1, 6).
-
-Split at its boundaries: how the parts are given.
-
-Sources: https://onnx.ai/onnx/operators/onnx__Split.html (1, 2, 13, 18).
+https://onnx.ai/onnx/operators/onnx__Tile.html (1, 6), https://onnx.ai/onnx/operators/onnx__Split.html (1, 2, 13, 18).
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Slice before opset 10, where bounds are attributes and every step is one; Range and Trilu, which count as it does.
+"""Slice before opset 10, whose bounds are attributes and whose steps are all one; Range and Trilu, which count.
 
-Slice before opset 10, where bounds are attributes and every step is one.
-
-Source: https://onnx.ai/onnx/operators/onnx__Slice.html (1, 10).
-
-Range and Trilu where the target has none: they count.
-
-Sources: https://onnx.ai/onnx/operators/onnx__Range.html (11, 27), https://onnx.ai/onnx/operators/onnx__Trilu.html (14).
+Sources: https://onnx.ai/onnx/operators/onnx__Slice.html (1, 10),
+https://onnx.ai/onnx/operators/onnx__Range.html (11, 27), https://onnx.ai/onnx/operators/onnx__Trilu.html (14).
 """
 
 from __future__ import annotations
