@@ -95,6 +95,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self._time_limit = time_limit
         self._process: subprocess.Popen[bytes] | None = None
         self._said: IO[bytes] | None = None
+        self._is_killed = False
         self.version = ""
         self.tolerance = 0.0
 
@@ -103,7 +104,8 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self._end()
 
     def kill(self) -> None:
-        """Let the process end at once; whoever waits for its answer is told that it crashed."""
+        """Let the process end at once, and start no other; whoever waits for its answer is told that it crashed."""
+        self._is_killed = True
         if (process := self._process) is not None:
             _kill(process)
 
@@ -128,6 +130,8 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             )
         except OSError as error:
             raise UnusableError(f"{self._subject.interpreter} does not start: {error.strerror}") from None
+        if self._is_killed:  # by another thread, while it started
+            _kill(self._process)
         answer = self._exchange(None, _STARTING)
         if isinstance(answer, Answer):
             raise UnusableError(f"{self._subject.name} does not start: {answer.text or answer.kind}")
