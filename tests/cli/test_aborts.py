@@ -1,33 +1,44 @@
-"""Models on which onnxruntime ends the process that it runs in: a sentence and a status, in a folder and alone."""
+"""Models on which onnxruntime ends the process that it runs in: a sentence and a status, in a folder and alone.
+
+Which models these are changes from release to release, so here a model dies that says so by the name of its graph.
+"""
 
 from __future__ import annotations
 
 import faulthandler
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
+import onnxruntime
 import pytest
-from onnx import numpy_helper, parser
+from onnx import parser
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere processes are not forked")
 
 Cli = Callable[..., Any]
 
-# Divided by -1, the lowest integer is beyond the highest, which the processor answers with a signal.
-DYING = """<ir_version: 8, opset_import: ["": 17]> g (float[3,2] x) => (int64[1] d, float[3,1] r) {
-    lowest = Constant <value = int64[1] {-9223372036854775808}> ()
-    divisor = Constant <value = int64[1] {-1}> ()
-    d = Mod (lowest, divisor)
+LIVING = """<ir_version: 8, opset_import: ["": 17]> living (float[3,2] x) => (float[3,1] r) {
     r = ReduceLogSum <axes = [1]> (x)
 }"""
-LIVING = """<ir_version: 8, opset_import: ["": 17]> g (float[3,2] x) => (float[3,1] r) {
-    r = ReduceLogSum <axes = [1]> (x)
-}"""
+DYING = LIVING.replace("living", "dying")
+
+
+@pytest.fixture(autouse=True)
+def _dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = onnxruntime.InferenceSession.run
+
+    def run(session: onnxruntime.InferenceSession, *arguments: Any, **named: Any) -> Any:
+        if session.get_modelmeta().graph_name == "dying":
+            os.kill(os.getpid(), signal.SIGFPE)
+        return honest(session, *arguments, **named)
+
+    monkeypatch.setattr(onnxruntime.InferenceSession, "run", run)
 
 
 @pytest.fixture(autouse=True)
@@ -68,10 +79,6 @@ def test_alone_it_is_verified_in_the_reference_evaluator(cli: Cli, folder: Path,
     assert "in reference" in again.out
 
 
-def test_that_only_the_result_dies_is_told(cli: Cli, folder: Path, tmp_path: Path) -> None:
-    """What is left of the lowest integer is none whether it is divided by -1 or by -2, which no processor minds."""
-    calm = onnx.load(folder / "b.onnx")
-    calm.graph.node[1].attribute[0].t.CopyFrom(numpy_helper.from_array(np.array([-2])))
-    onnx.save(calm, tmp_path / "calm.onnx")
-    ran = cli("verify", tmp_path / "calm.onnx", folder / "b.onnx")
+def test_that_only_the_result_dies_is_told(cli: Cli, folder: Path) -> None:
+    ran = cli("verify", folder / "a.onnx", folder / "b.onnx")
     assert "The runtime fails on the converted model, which onnx.reference runs: onnxruntime ends its" in ran.out
