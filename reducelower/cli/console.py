@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from reducelower.cli import console
 from reducelower.model.text import shown
 
 if TYPE_CHECKING:
@@ -203,7 +202,7 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
             {str(source): STREAM, str(result): STREAM},
         )
         if result.exists():
-            console.binary_result(result.read_bytes())
+            binary_result(result.read_bytes())
 
 
 @contextmanager
@@ -240,4 +239,4 @@ def on_standard_output(options: Mapping[str, Any]) -> None:
     if len(wanted) > 1:
         raise click.UsageError(f"{' and '.join(wanted)} would both be written to standard output; give one of them")
     if wanted and wanted != ["--format"]:
-        console.keep_standard_output_free()
+        keep_standard_output_free()

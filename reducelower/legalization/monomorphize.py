@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from reducelower.model.calls import FunctionId, attributes_of_call, bind, called_function
+from reducelower.model.calls import FunctionId, attributes_of_call, bind, called_function, function_id, functions_of
 from reducelower.model.graph import all_nodes, function_path, subgraphs, walk
 from reducelower.model.inference import GraphKey, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
@@ -40,12 +40,8 @@ def called_without_inputs(model: ModelProto) -> Iterator[FunctionProto]:
     for function in model.functions:
         read = {name for node in walk(function.node) for name in node.input}
         needed = {number for number, name in enumerate(function.input) if name in read}
-        if not all(numbers >= needed for numbers in given[_id(function)]):
+        if not all(numbers >= needed for numbers in given[function_id(function)]):
             yield function
-
-
-def _id(function: FunctionProto) -> FunctionId:
-    return function.domain, function.name, function.overload
 
 
 def _leave_out(copy: FunctionProto, names: Collection[str]) -> None:
@@ -69,7 +65,7 @@ class _Specializer:
     def __init__(self, model: ModelProto, paths: set[str], ground: Ground) -> None:
         self.model = model
         self.ground = ground
-        self.functions = {_id(function): function for function in model.functions}
+        self.functions = functions_of(model)
         self.copies: dict[tuple[object, ...], FunctionProto] = {}
         self.names = {(function.domain, function.name) for function in model.functions}
         self.affected = {key for key, function in self.functions.items() if function_path(function) in paths}
@@ -83,11 +79,11 @@ class _Specializer:
     def run(self) -> None:
         self._calls(GraphScope(self.ground, self.model.graph, 0, "graph", key=()), self.model.graph.node)
         for number, function in enumerate(list(self.model.functions)):
-            if _id(function) not in self.affected:
+            if function_id(function) not in self.affected:
                 key = function_key(number)
                 self._calls(GraphScope(self.ground, function, 0, "function", key=key), function.node)
         made = list(self.copies.values())
-        kept = [function for function in self.model.functions if _id(function) not in self.affected]
+        kept = [function for function in self.model.functions if function_id(function) not in self.affected]
         kept = [FunctionProto.FromString(function.SerializeToString()) for function in kept]
         del self.model.functions[:]
         self.model.functions.extend([*kept, *made])
@@ -117,7 +113,7 @@ class _Specializer:
                 constants[name] = numpy_helper.from_array(value)
         types = tuple((scope.type_string(name), scope.rank(name)) if name else None for name in call.input)
         key = (
-            _id(function),
+            function_id(function),
             tuple(sorted((name, attribute.SerializeToString()) for name, attribute in given.items())),
             tuple(sorted((name, tensor.SerializeToString()) for name, tensor in constants.items())),
             types,

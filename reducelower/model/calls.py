@@ -9,7 +9,16 @@ from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
 from reducelower.model.graph import subgraphs, walk
 
-__all__ = ["FunctionId", "attributes_of_call", "bind", "called_function", "omitted_attributes"]
+__all__ = [
+    "FunctionId",
+    "attributes_of_call",
+    "bind",
+    "called_function",
+    "function_id",
+    "functions_of",
+    "omitted_attributes",
+    "reached",
+]
 
 FunctionId: TypeAlias = tuple[str, str, str]
 """Domain, name and overload."""
@@ -18,6 +27,30 @@ FunctionId: TypeAlias = tuple[str, str, str]
 def called_function(node: NodeProto) -> FunctionId:
     """The function that a node calls, if it calls one."""
     return node.domain, node.op_type, node.overload
+
+
+def function_id(function: FunctionProto) -> FunctionId:
+    """What calls of a function name."""
+    return function.domain, function.name, function.overload
+
+
+def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
+    """The functions of a model, by what calls of them name."""
+    return {function_id(function): function for function in model.functions}
+
+
+def reached(
+    nodes: Iterable[NodeProto], functions: Mapping[FunctionId, FunctionProto]
+) -> dict[FunctionId, FunctionProto]:
+    """The functions that nodes call, and those that these call: few of the thousands that a model may have."""
+    found: dict[FunctionId, FunctionProto] = {}
+    pending = [nodes]
+    for calling in pending:  # with what is added on the way
+        for called in map(called_function, walk(calling)):
+            if called in functions and called not in found:
+                found[called] = functions[called]
+                pending.append(found[called].node)
+    return found
 
 
 def attributes_of_call(function: FunctionProto, call: NodeProto) -> dict[str, AttributeProto]:
@@ -42,7 +75,7 @@ def bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> Non
 
 def omitted_attributes(model: ModelProto) -> frozenset[tuple[str, str, str, str]]:
     """Attributes without a default that some call leaves out: domain, name and overload of the function, attribute."""
-    functions = {(entry.domain, entry.name, entry.overload): entry for entry in model.functions}
+    functions = functions_of(model)
     omitted: set[tuple[str, str, str, str]] = set()
     # A call inside a function hands on what that function was itself called without.
     grown = True

@@ -21,7 +21,15 @@ from onnx import (
 )
 
 from reducelower.model import onnx_inference
-from reducelower.model.calls import FunctionId, attributes_of_call, bind, called_function
+from reducelower.model.calls import (
+    FunctionId,
+    attributes_of_call,
+    bind,
+    called_function,
+    function_id,
+    functions_of,
+    reached,
+)
 from reducelower.model.declared import declare
 from reducelower.model.element_types import only_element_type
 from reducelower.model.graph import may_hold_graphs, subgraphs, walk
@@ -192,7 +200,7 @@ class Inference:
             self._omitted = omitted_attributes(self._source())
         if all(known.name != attribute for known in function.attribute_proto) and attribute not in function.attribute:
             return True
-        return (function.domain, function.name, function.overload, attribute) in self._omitted
+        return (*function_id(function), attribute) in self._omitted
 
     def holder(self, key: GraphKey) -> GraphProto | FunctionProto:
         """The graph or function body at a key, as it was before any rewrite."""
@@ -214,15 +222,15 @@ class Inference:
     def _collect_functions(self, model: ModelProto) -> None:
         assert self._types is not None
         calls: dict[FunctionId, list[list[TypeProto | None]]] = {}
-        functions = _functions_of(model)
+        functions = functions_of(model)
         if not functions:
             return
-        positions = {_id_of(function): number for number, function in enumerate(model.functions)}
+        positions = {function_id(function): number for number, function in enumerate(model.functions)}
         _note_calls(model.graph, {}, calls, positions.keys())
         # Callers come before what they call, so that every call of a function is known when its body is inferred.
         for number in _callers_first(model.functions, positions):
             function = model.functions[number]
-            inputs = _agreed(calls.get(_id_of(function), []))
+            inputs = _agreed(calls.get(function_id(function), []))
             types = {name: found for name, found in zip(function.input, inputs, strict=False) if found is not None}
             body = infer_function(function, types, functions, model.ir_version)
             self._collect(body, function_key(number))
@@ -299,28 +307,6 @@ def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[Functi
     return order[::-1]
 
 
-def _id_of(function: FunctionProto) -> FunctionId:
-    return function.domain, function.name, function.overload
-
-
-def _functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
-    return {_id_of(function): function for function in model.functions}
-
-
-def _reached(
-    nodes: Iterable[NodeProto], functions: Mapping[FunctionId, FunctionProto]
-) -> dict[FunctionId, FunctionProto]:
-    """The functions that nodes call, and those that these call: few of the thousands that a model may have."""
-    found: dict[FunctionId, FunctionProto] = {}
-    pending = [nodes]
-    while pending:
-        for called in map(called_function, walk(pending.pop())):
-            if called in functions and called not in found:
-                found[called] = functions[called]
-                pending.append(found[called].node)
-    return found
-
-
 def infer_function(
     function: FunctionProto,
     types: Mapping[str, TypeProto],
@@ -344,7 +330,7 @@ def infer_function(
             graph.input.add(name=name).type.CopyFrom(types[name])
     body = ModelProto(ir_version=ir_version, graph=graph)
     body.opset_import.extend(function.opset_import)
-    body.functions.extend(_reached(function.node, functions).values())
+    body.functions.extend(reached(function.node, functions).values())
     try:
         inferred = infer(body).graph
     except Exception:
@@ -388,7 +374,7 @@ def _complete(model: ModelProto, *, is_inferred: bool, lenient: bool = True) -> 
     """Find what onnx's inference left open; where a stated type is in the way, it raises, or drops all of them."""
     from reducelower.model.infer_ranks import complete
 
-    of_call = partial(_types_of_call, _functions_of(model), model.ir_version)
+    of_call = partial(_types_of_call, functions_of(model), model.ir_version)
     try:
         complete(model, of_call, is_inferred=is_inferred, objects=True)
     except shape_inference.InferenceError:

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from reducelower.model.attributes import NAMING_TYPES
+from reducelower.model.calls import called_function, function_id, functions_of
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, schema
 from reducelower.model.text import one_line
@@ -86,8 +87,8 @@ def _odd_nesting(model: ModelProto) -> str:
 def what_is_wrong_with_calls(model: ModelProto) -> str:
     """Say which functions call themselves, or each other too often to be written out; empty if none do."""
     functions = {
-        (entry.domain, entry.name, entry.overload): entry
-        for entry in model.functions
+        key: entry
+        for key, entry in functions_of(model).items()
         if entry.domain not in DEFAULT_DOMAINS  # a problem of its own
     }
     if not functions:
@@ -158,12 +159,12 @@ def _called(nodes: Iterable[NodeProto]) -> Iterator[_Id]:
 def _odd_node(model: ModelProto) -> str:
     holders: list[tuple[GraphProto | FunctionProto, int]] = [(model.graph, opset_of(model))]
     holders += [(function, opset_of(function)) for function in model.functions]
-    references = {(entry.domain, entry.name, entry.overload): _references(entry) for entry in model.functions}
+    references = {function_id(entry): _references(entry) for entry in model.functions}
     while holders:
         holder, opset = holders.pop()
         defined: set[str] = set()
         for index, node in enumerate(holder.node):
-            wanted = references.get((node.domain, node.op_type, node.overload), {})
+            wanted = references.get(called_function(node), {})
             odd = _what_is_odd_about(node, opset, defined) or _what_is_odd_about_call(node, wanted)
             if odd:
                 return f"{node.op_type} {node.name or f'#{index}'!r} {odd}"

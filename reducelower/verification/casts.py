@@ -17,7 +17,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.numerics.measure import is_float, lowest_and_highest
 from reducelower.verification.limits import INTEGERS
 from reducelower.verification.runtimes import Session, runtime_named
-from reducelower.verification.source import CannotRunError, Source
+from reducelower.verification.source import CannotRunError, Source, giving
 
 __all__ = ["Casts"]
 
@@ -34,16 +34,12 @@ class Casts:
         casts = [node for node in all_nodes(model) if _may_give_integers(node, types)]
         made = {name for node in model.graph.node for name in node.output}
         self._ends = [(node.input[0], node.output[0]) for node in casts]
+        self._shown = list(dict.fromkeys(name for ends in self._ends for name in ends))
         self._are_shown = all(end in made for _, end in self._ends)
 
     @cached_property
     def _session(self) -> Session:
-        shown = ModelProto()
-        shown.CopyFrom(self._model)
-        shown.graph.ClearField("output")
-        for name in dict.fromkeys(name for ends in self._ends for name in ends):
-            shown.graph.output.add(name=name)
-        return runtime_named(self._runtime).load(Source(shown))
+        return runtime_named(self._runtime).load(Source(giving(self._model, self._shown)))
 
     def leave_open(self, feeds: Mapping[str, Any]) -> bool:
         """Whether a float is cast to an integer type that has none for it, or may be in a graph inside.
@@ -57,7 +53,7 @@ class Casts:
             values = self._session.run(feeds)
         except CannotRunError:
             return True
-        known = dict(zip(dict.fromkeys(name for ends in self._ends for name in ends), values, strict=True))
+        known = dict(zip(self._shown, values, strict=True))
         return any(_is_out_of_range(known[taken], known[given]) for taken, given in self._ends)
 
 

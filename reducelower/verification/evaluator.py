@@ -62,7 +62,7 @@ class AveragePool(op_average_pool.AveragePool_19):
 
 
 class LpPool(op_lp_pool.LpPool):
-    """So it does here."""
+    """It takes pads axis by axis here, too."""
 
     def _run(self, x: Array, p: int = 2, **said: Any) -> tuple[Array]:  # type: ignore[override]
         return ((_summed(np.abs(x) ** p, **said) ** (1 / p)).astype(x.dtype),)

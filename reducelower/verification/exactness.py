@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.runtimes import OnnxRuntime, Session
-from reducelower.verification.source import CannotRunError, Source
+from reducelower.verification.source import CannotRunError, Source, giving
 from reducelower.verification.wider import InDouble
 
 __all__ = ["Exactness"]
@@ -25,11 +25,8 @@ class _Steps:
 
     @cached_property
     def _sessions(self) -> tuple[Session, Session] | None:
-        shown = ModelProto()
-        shown.CopyFrom(self._model)
-        shown.graph.ClearField("output")
-        for name in dict.fromkeys(name for node in shown.graph.node for name in node.output if name):
-            shown.graph.output.add(name=name)
+        made = dict.fromkeys(name for node in self._model.graph.node for name in node.output if name)
+        shown = giving(self._model, made)
         wide = InDouble.of(shown)
         try:
             return None if wide is None else (OnnxRuntime().load(Source(shown)), wide)

@@ -363,6 +363,5 @@ def _special_alone(feeder: _Feeder, where: Mapping[str, Values]) -> Iterator[Cas
     """NaN in one of several inputs: in all of them, they may hide each other."""
     special = [name for name, filling in feeder.fillings.items() if "NaN" in filling.kinds and name not in where]
     for at, name in enumerate(special if len(feeder.specs) > 1 else ()):
-        yield replace(
-            _case("NaN", "", feeder.feeds(where, {name: "NaN"}, "random", 2000, at)), label=f"NaN in {name!r}"
-        )
+        feeds = feeder.feeds(where, {name: "NaN"}, "random", 2000, at)
+        yield Case(f"NaN in {name!r}", feeds, is_special=True, is_far=True)

@@ -11,6 +11,7 @@ from onnx import (
     TensorProto,
 )
 
+from reducelower.model.calls import functions_of, reached
 from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.verification.bounded import MOVING
@@ -239,14 +240,10 @@ def limits_of(pair: Pair) -> Limits:
     return limits
 
 
-def _with_bodies(nodes: Iterable[NodeProto], model: ModelProto) -> list[NodeProto]:
+def _with_bodies(nodes: Sequence[NodeProto], model: ModelProto) -> list[NodeProto]:
     """Nodes with those of the functions that they call."""
-    functions = {(item.domain, item.name): item for item in model.functions}
-    found = list(nodes)
-    for node in found:  # with what is added on the way
-        body = functions.pop((node.domain, node.op_type), None)
-        found += [] if body is None else walk(body.node)
-    return found
+    called = reached(nodes, functions_of(model)).values()
+    return [*nodes, *walk(inner for function in called for inner in function.node)]
 
 
 def _positions(nodes: Iterable[NodeProto]) -> set[int]:

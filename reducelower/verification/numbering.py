@@ -17,6 +17,7 @@ from typing import IO
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from reducelower.files.external import external_tensors
+from reducelower.model.calls import called_function, function_id, functions_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
 from reducelower.verification.meanings import meaning
@@ -131,19 +132,19 @@ class Functions:
     def __init__(self, model: ModelProto, opsets: Opsets | None = None) -> None:
         """Know the functions of a model, and the opset versions to take in place of those that they state."""
         self._opsets = opsets
-        self._functions = {(item.domain, item.name, item.overload): item for item in model.functions}
+        self._functions = functions_of(model)
         self._bodies: dict[tuple[str, str, str], Hashable] = {}
 
     def get(self, node: NodeProto) -> FunctionProto | None:
         """The function that a node calls."""
-        return self._functions.get((node.domain, node.op_type, node.overload)) if self._functions else None
+        return self._functions.get(called_function(node)) if self._functions else None
 
     def body(self, table: Table, node: NodeProto) -> Hashable:
         """What the function that a node calls computes; None where it calls none."""
         function = self.get(node)
         if function is None:
             return None
-        key = function.domain, function.name, function.overload
+        key = function_id(function)
         if key not in self._bodies:
             self._bodies[key] = key  # functions do not call themselves; a broken model shall not hang
             numbers: Numbers = ChainMap({})

@@ -21,6 +21,7 @@ from onnx import (
     shape_inference,
 )
 
+from reducelower.model.calls import functions_of, reached
 from reducelower.model.graph import all_nodes, subgraphs, walk
 from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
@@ -234,9 +235,9 @@ def keyed(pair: Pair) -> Pair:
 
 def _opened(pair: Pair, nodes: list[NodeProto], place: Place, constants: dict[str, Array]) -> list[NodeProto]:
     """Nodes with the bodies of the functions that they call, which tell what may be fed."""
-    functions = {(item.domain, item.name): item for item in place.model.functions}
-    called = [functions[kind] for node in walk(nodes) if (kind := (node.domain, node.op_type)) in functions]
-    if not called or any(item.attribute or item.attribute_proto for item in functions.values()):
+    functions = place.model.functions
+    is_calling = bool(functions) and bool(reached(nodes, functions_of(place.model)))
+    if not is_calling or any(item.attribute or item.attribute_proto for item in functions):
         return nodes  # what attributes say of a call, its body does not
     try:
         return list(inliner.inline_local_functions(_model(pair, nodes, place, constants, {})).graph.node)

@@ -28,10 +28,7 @@ _ENDING = frozenset(
 
 _ALL, _FIRST, _BUT_LAST = slice(None), slice(1), slice(-1)
 _AGREEING: Mapping[str, Sequence[tuple[int, int, slice, slice]]] = {  # two inputs, and which of their sizes
-    "Attention": [
-        (0, 1, _FIRST, _FIRST),
-        (1, 2, _BUT_LAST, _BUT_LAST),
-    ],  # batches; heads and lengths of keys and values
+    "Attention": [(0, 1, _FIRST, _FIRST), (1, 2, _BUT_LAST, _BUT_LAST)],  # batches; heads, lengths of keys and values
     "LinearAttention": [(0, 1, _FIRST, _FIRST), (1, 2, _FIRST, _FIRST)],
     "NonMaxSuppression": [(0, 1, slice(2), slice(0, 3, 2))],  # batches and boxes
     "Scatter": [(1, 2, _ALL, _ALL)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,16 @@ class Source:
 def default_opset(model: ModelProto) -> int:
     """Opset version of the default domain; 1 when the model does not import it, as ONNX has it."""
     return opset_of(model, default=1)
+
+
+def giving(model: ModelProto, names: Iterable[str]) -> ModelProto:
+    """A copy of a model that gives values on its way instead of its outputs; of which types they are is not said."""
+    shown = ModelProto()
+    shown.CopyFrom(model)
+    shown.graph.ClearField("output")
+    for name in names:
+        shown.graph.output.add(name=name)
+    return shown
 
 
 def as_declared(value: Any, element_type: int) -> Any:
