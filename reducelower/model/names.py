@@ -35,7 +35,6 @@ class Names:
         self._given: set[str] = set()
         self._last: dict[str, int] = {}
         self._families: dict[str, dict[bytes, Collection[bytes]]] = {}
-        self._ends: tuple[bytes, ...] = ()
 
     def fresh(self, stem: str, tail: str) -> str:
         """A name made of a stem, such as the name of a node, and a tail, such as ``/ReduceL2/square``."""
@@ -63,17 +62,13 @@ class Names:
         """
         first = next(iter(tails), "")
         family = first[: first.find("/", 1) + 1]
-        if not family.startswith("/") or not all(tail.startswith(family) for tail in tails):
+        # Where the family comes once in a tail, what stands in front of its last occurrence in a name is the stem.
+        if not family.startswith("/") or any(tail.rfind(family) for tail in tails):
             return ""
         if not self._tail_is_free(family):
             return ""
         if family not in self._families:
-            # A stem that ends like a family, "a/ReduceL2", makes one with a tail that begins with "/".
-            end = family[:-1].encode()
-            if any(stem.endswith(end) for stems in self._families.values() for stem in stems):
-                return ""
             self._families[family] = {}
-            self._ends += (end,)
             for name in self._given:
                 self._note(name, family)
         return family
@@ -81,7 +76,7 @@ class Names:
     def claim(self, family: str, stem: bytes, tails: Collection[bytes]) -> bool:
         """Give out the names of a stem with some tails; none, and False, where one may have been given before."""
         known = self._families[family]
-        if stem in known or stem.endswith(self._ends):
+        if stem in known:
             return False
         known[stem] = tails
         return True
@@ -92,12 +87,12 @@ class Names:
 
     def _note(self, name: str, family: str) -> None:
         """Note the stem of a name, if it is of a family, so that nobody takes it again without asking."""
-        stem, found, _ = name.partition(family)
+        stem, found, _ = name.rpartition(family)
         if found:
             self._families[family].setdefault(stem.encode(), ())
 
     def _was_taken(self, name: str, family: str) -> bool:
-        stem, found, rest = name.partition(family)
+        stem, found, rest = name.rpartition(family)
         return bool(found) and (family + rest).encode() in self._families[family].get(stem.encode(), ())
 
     # Names one by one

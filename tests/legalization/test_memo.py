@@ -272,3 +272,21 @@ def test_refusals_name_each_node_and_its_values() -> None:
         assert said == converted(data, target, memo=False)
         if isinstance(said, str):
             assert "⟦" not in said
+
+
+@pytest.mark.parametrize("names", ["/m OP /m/OP m/OP /OPed", "/m /m/OP /m/OP/OP OP/OP /OP/OP OP"])
+@pytest.mark.parametrize(("node", "target"), [("Mish(x)", 17), ("LayerNormalization(x, s)", 15), ("Celu(x)", 11)])
+def test_names_that_end_like_what_is_written(node: str, target: int, names: str) -> None:
+    """Exporters name nodes after the operator, behind the module it stands in."""
+    operator, _, operands = node.partition("(")
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]> g (float[2,3] x, float[3] s) => () { }""")
+    for number, name in enumerate(names.replace("OP", operator).split() * 2):
+        made = model.graph.node.add(op_type=operator, name=name, output=[f"y{number}"])
+        made.input.extend(operands[:-1].split(", "))
+        model.graph.output.append(helper.make_tensor_value_info(f"y{number}", TensorProto.FLOAT, [2, 3]))
+    after = {memo: converted(model.SerializeToString(), Target(target), memo=memo) for memo in (True, False)}
+    assert after[True] == after[False]
+    assert isinstance(after[True], bytes)
+    older = ModelProto.FromString(after[True])
+    assert len(older.graph.node) >= 3 * len(model.graph.node)
+    checker.check_model(older, full_check=True)

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, cached_property
-from operator import itemgetter
-from typing import Any, TypeAlias
+from functools import cached_property
 
 from onnx import GraphProto, NodeProto
 
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.memo.alone import alone, operands_of
+from reducelower.legalization.memo.format import Blank, Format, Piece
 from reducelower.legalization.memo.outcome import MARKS, NAME_BLANK, Outcome, Parts, fill, is_in_blanks
 from reducelower.legalization.memo.reading import ReadNode
-from reducelower.model.census import field_head
 from reducelower.model.graph import subgraphs
 from reducelower.model.value_info import entry
 from reducelower.model.wire import varint
@@ -26,20 +24,7 @@ from reducelower.scope.node import Added, blank
 
 __all__ = ["Writing", "put_in_own_names", "put_refusal"]
 
-_Blank: TypeAlias = "tuple[int, bytes]"
-"""The number of one of the names of a node, or of its marks, and what comes behind that name."""
-
-_Piece: TypeAlias = "bytes | _Blank | str"
-"""A part of a node: bytes as they are, a blank, or a new name in blanks, which has to be spelled."""
-
-_Apart: TypeAlias = "tuple[int, list[_Piece]]"
-"""A node in pieces: how many bytes those take that are bytes, and these as a format has them."""
-
-_NONE: Mapping[str, str] = {}
 _NOTHING: Mapping[str, bytes] = {}
-
-_Text: TypeAlias = tuple[bytes, Callable[[tuple[bytes, ...]], Any]]
-"""A format, and what picks out of names and marks what goes into it."""
 
 
 def _real_names(read: ReadNode) -> dict[str, str]:
@@ -107,11 +92,10 @@ class Writing:
         # A constant may be called after an operand: after that of the first node that reads it.
         real = _real_names(read)
         self._fixed = {name: _add(each, graph, real) for name, each in outcome.added}
-        self._derived = {name for _, _, name in outcome.derived}
+        self._numbers = {name: self._marks_at + 1 + at for at, (_, _, name) in enumerate(outcome.derived)}
         self._tails: dict[str, tuple[int, str]] = {}
-        self._families: dict[int, tuple[str, frozenset[bytes]]] | None = self._find_families()
-        self._pieces: list[_Apart] | None = self._take_apart()
-        self._texts: dict[tuple[int, ...], _Text] = {}
+        self._families = self._find_families()
+        self._pieces = self._take_apart()
         self._makes_names = bool(outcome.derived) or self._pieces is None
         self._makes_values = bool(outcome.new_values) and graph.is_graph
         if outcome.nodes:
@@ -123,12 +107,14 @@ class Writing:
         """By the number of a stem, the family of its tails and these; None where names have to be found one by one."""
         numbers = {blank(number): number for number in range(self._name_at)} | {NAME_BLANK: self._name_at}
         tails: dict[int, list[str]] = {}
-        for stem, tail, name in self.outcome.derived:
+        for stem, _, name in self.outcome.derived:
             number, before = self._tails.get(stem) or (numbers.get(stem, -1), "")
-            if number < 0 or name != stem + tail:
+            if number < 0 or not name.startswith(stem):
                 return None
-            self._tails[name] = number, before + tail
-            tails.setdefault(number, []).append(before + tail)
+            # The tail asked for, with a number behind it where the outcome itself has it already.
+            whole = before + name[len(stem) :]
+            self._tails[name] = number, whole
+            tails.setdefault(number, []).append(whole)
         found = {}
         for number, each in tails.items():
             family = self._names.family(each)
@@ -160,13 +146,15 @@ class Writing:
             else:
                 edit.replaced[index] = nodes
         elif outcome.nodes is not None:
-            given = (*read.names, read.marks)
-            lengths = tuple(map(len, given))
-            text, pick = self.text(lengths) if names is None else self._text_of(self._pieces, lengths, names)
-            if outcome.in_place:
-                graph.node_list.overwrite(index, text % pick(given))
+            if names is None:
+                written = self._with_tails.fill((*read.names, read.marks))
             else:
-                edit.replaced[index] = text % pick(given)
+                new = [names[name].encode() for name in self._numbers]
+                written = self._with_new_names.fill((*read.names, read.marks, *new))
+            if outcome.in_place:
+                graph.node_list.overwrite(index, written)
+            else:
+                edit.replaced[index] = written
         if self._makes_values:
             self._state_types(edit, index, read, names)
         if outcome.label:
@@ -234,18 +222,18 @@ class Writing:
 
     # Bytes with blanks
 
-    def _take_apart(self) -> list[_Apart] | None:
-        """The nodes in pieces; None where names stand inside graphs, or where they are made otherwise than usual."""
+    def _take_apart(self) -> list[list[Piece | str]] | None:
+        """The nodes in pieces, new names among them; None where names stand inside graphs, or are made otherwise."""
         nodes = []
         for parts in self.outcome.parts:
             pieces = None if parts is None else self._pieces_of(parts)
             if pieces is None:
                 return None
-            nodes.append(_apart(pieces))
+            nodes.append(pieces)
         return nodes
 
-    def _pieces_of(self, parts: Parts) -> list[_Piece] | None:
-        pieces: list[_Piece] = []
+    def _pieces_of(self, parts: Parts) -> list[Piece | str] | None:
+        pieces: list[Piece | str] = []
         for tag, name in parts.names:
             piece = self._piece_of(name)
             if piece is None:
@@ -257,68 +245,31 @@ class Writing:
         pieces.append(parts.behind)
         return pieces
 
-    def _piece_of(self, name: str) -> _Piece | None:
+    def _piece_of(self, name: str) -> Piece | str | None:
         if name in self._fixed:
             return _coded(self._fixed[name])
         if name == NAME_BLANK:
             return self._name_at, b""
-        if name in self._derived:
+        if name in self._numbers:
             return name
         if not is_in_blanks(name):
             return _coded(name)
         found = re.fullmatch(r"⟦(\d+)⟧", name)
         return (int(found[1]), b"") if found else None
 
-    def text(self, lengths: tuple[int, ...]) -> _Text:
-        """What stands in the place of nodes whose names have some lengths, as a format.
-
-        Returns:
-            The format, for nodes as they stand in a GraphProto or, for one changed in place, the node itself; and what
-            picks out of the names, with the marks behind them, what goes into the blanks.
-        """
-        found = self._texts.get(lengths)
-        if found is None:
-            found = self._texts[lengths] = self._text_of(self._with_tails, lengths)
-        return found
+    @cached_property
+    def _with_tails(self) -> Format:
+        """The nodes, with new names as a tail of one that they have."""
+        return self._format({name: (number, tail.encode()) for name, (number, tail) in self._tails.items()})
 
     @cached_property
-    def _with_tails(self) -> list[_Apart]:
-        """The nodes in pieces, with new names as a tail of one that they have."""
-        assert self._pieces is not None
-        tails = {name: (number, tail.encode()) for name, (number, tail) in self._tails.items()}
-        return [
-            (size, [tails[piece] if isinstance(piece, str) else piece for piece in pieces])
-            for size, pieces in self._pieces
-        ]
+    def _with_new_names(self) -> Format:
+        """The nodes, with new names in blanks of their own, behind those of names and marks."""
+        return self._format({name: (number, b"") for name, number in self._numbers.items()})
 
-    def _text_of(self, nodes: Sequence[_Apart], lengths: tuple[int, ...], new: Mapping[str, str] = _NONE) -> _Text:
-        text: list[bytes] = []
-        order: list[int] = []
-        in_place, marks_at = self.outcome.in_place, self._marks_at
-        for size, pieces in nodes:
-            start = len(text)
-            for piece in pieces:
-                if isinstance(piece, bytes):
-                    text.append(piece)
-                    continue
-                if isinstance(piece, str):
-                    coded = _coded(new[piece])
-                    size += len(coded)
-                    text.append(_plain(coded))
-                    continue
-                number, tail = piece
-                length = lengths[number] + len(tail)
-                size += length
-                order.append(number)
-                if number == marks_at:
-                    text.append(b"%b")  # marks are whole fields, which have their lengths in them
-                else:
-                    head, blank_behind = _length_head(length)
-                    size += len(head)
-                    text += (blank_behind, _plain(tail))
-            if not in_place:
-                text.insert(start, _plain(field_head(size)))
-        return b"".join(text), _picking(order)
+    def _format(self, new: Mapping[str, Blank]) -> Format:
+        nodes = [[new[piece] if isinstance(piece, str) else piece for piece in node] for node in self._pieces or ()]
+        return Format(nodes, self._marks_at, is_bare=self.outcome.in_place)
 
     # Messages
 
@@ -331,20 +282,6 @@ class Writing:
             copy.ClearField("doc_string")
             copy.MergeFromString(marks)
         return copy
-
-
-def _apart(pieces: Sequence[_Piece]) -> _Apart:
-    """A node in pieces, bytes that follow each other in one."""
-    size = 0
-    joined: list[_Piece] = []
-    for piece in pieces:
-        if isinstance(piece, bytes):
-            size += len(piece)
-            before = joined.pop() if joined and isinstance(joined[-1], bytes) else b""
-            assert isinstance(before, bytes)
-            piece = before + _plain(piece)
-        joined.append(piece)
-    return size, joined
 
 
 def _rename(node: NodeProto, names: Mapping[str, str]) -> None:
@@ -369,27 +306,7 @@ def _renamed(name: str, names: Mapping[str, str]) -> str:
     return names[name] if name in names else fill(name, names)
 
 
-def _picking(places: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
-    """A function that picks what is at some places, for a format to take."""
-    # With one place alone, itemgetter would hand out the item rather than a tuple.
-    if not places:
-        return lambda given: ()
-    return itemgetter(*places) if len(places) > 1 else lambda given: (given[places[0]],)
-
-
-@cache
-def _length_head(length: int) -> tuple[bytes, bytes]:
-    """What stands in front of a name of so many bytes; and, in a format, with the blank for the name."""
-    head = varint(length)
-    return head, _plain(head) + b"%b"
-
-
 def _coded(name: str) -> bytes:
     """A name as protobuf writes it behind its tag: the length, then UTF-8."""
     text = name.encode()
     return varint(len(text)) + text
-
-
-def _plain(text: bytes) -> bytes:
-    """Text in a format that stands for itself."""
-    return text.replace(b"%", b"%%")
