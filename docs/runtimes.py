@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from onnx import load_model_from_string
 
@@ -36,8 +37,8 @@ _OPSETS = (13, 18)
 _MOST_OPERATORS = 12
 """How many operators a fact names on the page; target files name all."""
 
-MEASURED = Path(__file__).parent / "measured.json"
-"""What ``python -m tests.conformance.proof --keep`` found: the suite before and after ``--for``, by runtime."""
+MEASURED = Path(__file__).parent / "measured"
+"""What was found before and after ``--for``: of the suites what ``python -m tests.conformance.proof --keep`` writes."""
 
 _HEAD = """\
 <!-- Made by `python docs/runtimes.py > docs/runtimes.md`; change rules/targets/*.toml instead. -->
@@ -70,13 +71,7 @@ ReduceMax of two dimensions; ascend, coreml and tensorrt run on their own hardwa
 |---|---|--:|--:|--:|--:|--:|--:|
 """
 
-_TIES = "5 order equal values otherwise, which is told"
-
-_STEP = "1 is off by one step of its last quantizer"
-
-_SINCE = "3 Conv along one axis, padded at one end more than at the other, and 1 Gemm of a computed bias: told since"
-
-_EXPORTED = f"""\
+_EXPORTED = """\
 ## Exported models
 
 346 models as PyTorch (both exporters), TensorFlow, Paddle, JAX and scikit-learn write them, 74 of them quantized, on
@@ -85,12 +80,9 @@ without. None was made worse.
 
 | take | right / wrong / refused | after `--for` | refused by reducelower | wrong after it |
 |---|--:|--:|--:|---|
-| `--for mnn` | 215 / 39 / 92 | 263 / 6 / 39 | 38 | {_TIES}; {_STEP} |
-| `--for opencv` | 272 / 16 / 58 | 295 / 0 / 46 | 5 | |
-| `--for opencv@4.14` | 154 / 19 / 173 | 160 / 4 / 109 | 73 | {_SINCE} |
-| `--for openvino` | 318 / 17 / 11 | 326 / 10 / 10 | 0 | {_TIES}; {_STEP}; 4 LSTM of onnxruntime's own |
-| `--for tract` | 250 / 3 / 93 | 252 / 1 / 93 | 0 | {_STEP} |
+"""
 
+_EXPORTED_ON_1_16 = """
 Of 96 of them onnxruntime 1.16 takes 42, and 87 after `--for onnxruntime@1.16`, all of these right. Of the other nine,
 five import a newer version of a domain that they do not use, and four are quantized in ways it has no kernels for.
 """
@@ -98,20 +90,11 @@ five import a newer version of a domain that they do not use, and four are quant
 _NODES = """\
 ## Other operators
 
-onnx's own node tests of a single node, as they are and with all inputs but the first as initializers, on 2026-11-23.
-What comes out wrong is told, and replaced or refused where it can be (`python -m tests.conformance.operators`).
+onnx's own node tests of a single node, as they are and with all inputs but the first as initializers. What comes out
+wrong is told, and replaced or refused where it can be (`python -m tests.conformance.proof --suite nodes`).
 
-| take | models | right / wrong / refused | after `--for` | told | refused by reducelower | made worse |
-|---|--:|--:|--:|--:|--:|--:|
-| `--for mnn` | 1840 | 978 / 290 / 572 | 1257 / 33 / 109 | 33 | 441 | 2 |
-| `--for opencv@4.14` | 1840 | 560 / 215 / 1065 | 639 / 7 / 908 | 7 | 286 | 0 |
-| `--for opencv` | 1840 | 1382 / 68 / 390 | 1610 / 5 / 107 | 5 | 118 | 0 |
-| `--for openvino` | 1840 | 1575 / 89 / 176 | 1685 / 35 / 79 | 33 | 41 | 1 |
-| `--for tract` | 1840 | 1313 / 36 / 491 | 1433 / 16 / 256 | 16 | 135 | 0 |
-
-Not told are two of Attention on OpenVINO, with rows that are masked altogether. Made worse are a maximum in
-ScatterElements on MNN, which is right by chance, as MNN leaves the reduction out, and a Scan of opset 8 on OpenVINO,
-which the checker of onnx does not take with constants.
+| take | measured | models | right / wrong / refused | after `--for` | told | refused by reducelower | made worse |
+|---|---|--:|--:|--:|--:|--:|--:|
 """
 
 _LEGEND = f"""\
@@ -144,9 +127,9 @@ def page() -> str:
     cases = suite()
     parts = [
         _HEAD,
-        _before_and_after(),
-        _EXPORTED,
-        _NODES,
+        _TABLE + "".join(_suite("reductions")),
+        _EXPORTED + "".join(_exported()) + _EXPORTED_ON_1_16,
+        _NODES + "".join(_suite("nodes")),
         _LEGEND,
         *_usual_forms(runtimes, cases),
         *_any_form(runtimes),
@@ -157,16 +140,26 @@ def page() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _before_and_after() -> str:
-    """The table of what was measured before and after a conversion."""
-    rows = []
-    for entry in json.loads(MEASURED.read_text("utf-8")):
+def _entries(name: str) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """What was measured of a suite, and its counts before and after a conversion."""
+    for entry in json.loads((MEASURED / f"{name}.json").read_text("utf-8")):
         before, after = (" / ".join(map(str, entry[key][:3])) for key in ("before", "after"))
+        yield entry, before, after
+
+
+def _suite(name: str) -> Iterator[str]:
+    """The rows of the table of a suite."""
+    for entry, before, after in _entries(name):
         measured = f"{entry['version']}, {entry['date']}"
         cases = f"{entry['cases']} of {entry['of']}, a sample" if entry["cases"] < entry["of"] else str(entry["cases"])
         counts = f"{cases} | {before} | {after} | {entry['told']} | {entry['after'][3]} | {entry['worse']}"
-        rows.append(f"| `--for {entry['target']}` | {measured} | {counts} |\n")
-    return _TABLE + "".join(rows)
+        yield f"| `--for {entry['target']}` | {measured} | {counts} |\n"
+
+
+def _exported() -> Iterator[str]:
+    """The rows of the table of exported models."""
+    for entry, before, after in _entries("exported"):
+        yield f"| `--for {entry['target']}` | {before} | {after} | {entry['after'][3]} | {entry['note']} |\n"
 
 
 # At a glance

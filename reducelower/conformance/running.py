@@ -30,12 +30,14 @@ class How:
         jobs: how many workers run side by side.
         keep: file that results are added to; those that it holds of the same cases and version are not run again.
         advance: called with how many models are done and how many there are.
+        judge: what says whether an answer is right.
     """
 
     time_limit: float = 60.0
     jobs: int = 1
     keep: Path | None = None
     advance: Callable[[int, int], None] = lambda done, total: None
+    judge: Callable[[Case, Answer, float], Verdict] = judge
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def _verdicts(
         workers = [stack.enter_context(Worker(subject, how.time_limit)) for _ in range(how.jobs)]
         try:
             for case, answer in zip(cases, pool.map(_runner(workers), cases), strict=True):
-                yield case, judge(case, answer, tolerance)
+                yield case, how.judge(case, answer, tolerance)
         except BaseException:
             for worker in workers:
                 worker.kill()  # whoever interrupts does not wait for what they are at

@@ -13,6 +13,7 @@ from reducelower.model.attributes import value_of
 from reducelower.model.schemas import default_attributes, schema
 from reducelower.runtimes.recurrences import RECURRENCES
 from reducelower.runtimes.remedies import Remedy, Written
+from reducelower.runtimes.scattering import SCATTERING
 from reducelower.runtimes.windows import WINDOWS
 from reducelower.scope.scope import Scope
 
@@ -246,7 +247,11 @@ FORMS: Mapping[str, Mapping[str, Remedy]] = {
     **{op: {"the other comparison of the operands swapped": _swap_operands} for op in _MIRRORED},
     **{op: {"Reshape in place of it": _reshape} for op in ("Squeeze", "Unsqueeze")},
     **{
-        op: {"its indices counted from the front": _count_from_front, "defaults left out": _leave_defaults_out}
+        op: {
+            "its indices counted from the front": _count_from_front,
+            "defaults left out": _leave_defaults_out,
+            **SCATTERING.get(op, {}),
+        }
         for op in _INDEXED
     },
     "Cast": {"Identity before it": _set_apart, "comparison with zero in place of it": _compare_to_zero},

@@ -223,6 +223,31 @@ def _running_sum(node: NodeProto, scope: Scope) -> Written | None:
     return _along_each(node, scope, over) if node.op_type == "ReduceSum" else None
 
 
+def _infinity_apart(node: NodeProto, scope: Scope) -> Written | None:
+    """The largest value, and negative infinity where all are; some runtimes begin with a finite number."""
+    reduction = _Reduction(node, scope)
+    element_type = scope.needed_element_type(node.input[0])
+    dtype = tensor_dtype_to_np_dtype(element_type)
+    if node.op_type != "ReduceMax" or dtype.kind != "f" or reduction.reduces_nothing:
+        return None
+    lowest = scope.add_constant(np.array(np.finfo(dtype).min, dtype), "lowest")
+    infinity = scope.add_constant(np.array(-np.inf, dtype), "infinity")
+    names = ("finite", "largest", "is_below", "below", "least", "is_infinite")
+    finite, largest, is_below, below, least, is_infinite = map(reduction.name, names)
+    axes = reduction.axes or None
+    smallest = reduction.written(below, least, axes, reduction.keepdims)
+    smallest.op_type = "ReduceMin"
+    return reduction.alone(
+        make_node("Max", [node.input[0], lowest], [finite]),
+        reduction.written(finite, largest, axes, reduction.keepdims),
+        make_node("Less", [node.input[0], lowest], [is_below]),
+        make_node("Cast", [is_below], [below], to=element_type),
+        smallest,
+        make_node("Cast", [least], [is_infinite], to=TensorProto.BOOL),
+        make_node("Where", [is_infinite, infinity, largest], [node.output[0]]),
+    )
+
+
 def _along_each(
     node: NodeProto, scope: Scope, over: Callable[[str, str, int, int, _Reduction], list[NodeProto]]
 ) -> Written | None:
@@ -300,6 +325,7 @@ REMEDIES: Mapping[str, Remedy] = {
     "Reshape after it": partial(_change_dimensions, keepdims=1, last="Reshape"),
     "Unsqueeze after it": partial(_change_dimensions, keepdims=0, last="Unsqueeze"),
     "one axis a node": _one_by_one,
+    "negative infinity apart": _infinity_apart,
 }
 """How else a reduction can be written with the same operator, in the order in which it is tried."""
 
@@ -313,12 +339,14 @@ _ALTERED: Mapping[str, frozenset[str]] = {
     "Reshape after it": _AXES | {"keepdims", "rank_out"},
     "Unsqueeze after it": _AXES | {"keepdims", "rank_out"},
     "one axis a node": _AXES | {"axes_count", "all_axes", "rank", "rank_out"},
+    "negative infinity apart": frozenset({"after"}),
     "its branches swapped": frozenset({"broadcast"}),
     "Identity before it": frozenset({"after"}),
     "Identity before its inputs": frozenset({"data", "last"}),
     "defaults written": frozenset({"attributes"}),
     "defaults left out": frozenset({"attributes"}),
     "its indices counted from the front": frozenset({"negative_indices"}),
+    "one index after the other": frozenset({"attributes"}),
     "Expand before it": frozenset({"broadcast"}),
     "its operands spread beforehand": frozenset({"broadcast"}),
     "pads stated": frozenset({"attributes"}),

@@ -1,12 +1,14 @@
 """What a conversion does for a runtime: the conformance suite before and after it, run on the runtime itself.
 
     python -m tests.conformance.proof --runtime openvino
+    python -m tests.conformance.proof --runtime openvino --suite nodes
     python -m tests.conformance.proof --runtime tvm --interpreter ~/venvs/tvm/bin/python --for my_tvm.toml
     python -m tests.conformance.proof --runtime openvino --transform my_module:rewrite
 
 Not part of the test run: it needs the runtime. It exits with 1 where a case that was right comes out wrong or is
 refused, or one that was wrong or refused stays so and the conversion neither says so nor gives a reason. `--transform`
 names a function from model bytes to model bytes; a ConversionError that it raises is the conversion's refusal.
+The suite ``nodes`` is that of onnx's own node tests, judged as far as runtimes agree.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from importlib import import_module
 from pathlib import Path
 
 from reducelower.conformance.case import Case
+from reducelower.conformance.judging import judge
 from reducelower.conformance.mending import TOOL_REFUSED, Change, Converted, Transform, compare, fitted, mended
 from reducelower.conformance.process import Subject
 from reducelower.conformance.running import How, probe
@@ -31,8 +34,9 @@ from reducelower.conformance.suite import suite
 from reducelower.conformance.target_file import target_text
 from reducelower.runtimes import load_runtime
 from reducelower.runtimes.ranges import release
+from tests.conformance.nodes import WRONG, judge_roughly, judged_cases
 
-MEASURED = Path(__file__).parents[2] / "docs" / "measured.json"
+MEASURED = Path(__file__).parents[2] / "docs" / "measured"
 
 
 def by_function(name: str) -> Transform:
@@ -108,12 +112,19 @@ def summary(changes: Sequence[Change], runtime: str, target: str, today: str, su
     }
 
 
-def keep_summary(found: dict[str, object]) -> None:
+def keep_summary(found: dict[str, object], file: Path) -> None:
     """Put a comparison among those that the page about runtimes shows, in place of an older one of its target."""
-    entries = [entry for entry in json.loads(MEASURED.read_text("utf-8")) if entry["target"] != found["target"]]
+    entries = [entry for entry in json.loads(file.read_text("utf-8")) if entry["target"] != found["target"]]
     entries = sorted([*entries, found], key=lambda entry: (entry["runtime"], release(entry["version"])))
     lines = ",\n ".join(json.dumps(entry) for entry in entries)
-    MEASURED.write_text(f"[{lines}]\n", encoding="utf-8")
+    file.write_text(f"[{lines}]\n", encoding="utf-8")
+
+
+def keep_wrong_nodes(changes: Sequence[Change], target: str) -> None:
+    """Record which of onnx's own node tests come out wrong as they are, for tests/runtimes/test_nodes.py."""
+    kept = json.loads(WRONG.read_text("utf-8"))
+    kept[target] = sorted(change.case.name for change in changes if change.before.word == "wrong")
+    WRONG.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _record(change: Change) -> str:
@@ -141,18 +152,25 @@ def main() -> None:
     parser.add_argument("--changes", type=Path, help="file to write every case's before and after to")
     parser.add_argument("--mend", type=Path, help="file to write the target to with the forms noted that do not help")
     parser.add_argument("--keep", action="store_true", help="put the counts on the page about runtimes")
+    parser.add_argument("--suite", choices=("reductions", "nodes"), default="reductions")
     parser.add_argument("--operators", help="comma-separated; all by default")
     parser.add_argument("--match", default="", help="only cases whose name contains this")
     parser.add_argument("--sample", type=int, metavar="N", help="only N cases, from all operators, opsets and types")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--time-limit", type=float, default=60.0)
     given = parser.parse_args()
-    cases = [case for case in suite(given.operators and given.operators.split(",")) if given.match in case.name]
+    operators = given.operators and given.operators.split(",")
+    if given.suite == "nodes":
+        cases = [case for case in judged_cases() if not operators or case.operator in operators]
+    else:
+        cases = suite(operators)
+    cases = [case for case in cases if given.match in case.name]
     suite_size = len(cases)
     if given.sample:
         cases = sample(cases, given.sample)
     subject = Subject.of_runtime(given.runtime, given.interpreter)
-    how = How(given.time_limit, given.jobs, given.results, _advance("before"))
+    judging = judge_roughly if given.suite == "nodes" else judge
+    how = How(given.time_limit, given.jobs, given.results, _advance("before"), judging)
     probed = probe(subject, cases, how)
     how = replace(how, advance=_advance("after"))
     name = given.target or given.runtime
@@ -166,7 +184,10 @@ def main() -> None:
     if given.changes:
         given.changes.write_text("".join(_record(change) + "\n" for change in changes))
     if given.keep:
-        keep_summary(summary(changes, given.runtime, name, date.today().isoformat(), suite_size))
+        found = summary(changes, given.runtime, name, date.today().isoformat(), suite_size)
+        keep_summary(found, MEASURED / f"{given.suite}.json")
+        if given.suite == "nodes":
+            keep_wrong_nodes(changes, name)
     sys.exit(any(change.is_bad for change in changes))
 
 

@@ -262,3 +262,54 @@ def test_several_axes_are_reduced_one_after_the_other(op_type: str, axes: tuple[
         "ReduceL2": np.sqrt(np.square(wide).sum(axes, keepdims=True)),
     }
     np.testing.assert_allclose(run(made, x=data), expected[op_type], rtol=2e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("count", [2, 65])
+@pytest.mark.parametrize(
+    ("reduction", "put"), [("add", np.add), ("mul", np.multiply), ("max", np.maximum), ("min", np.minimum)]
+)
+def test_few_indices_are_scattered_one_after_the_other(reduction: str, put: np.ufunc, count: int) -> None:
+    source = model(
+        f'{{ z = ScatterElements <axis = 1, reduction = "{reduction}"> (x, i, u) }}',
+        "float[3,4] z",
+        f"float[3,4] x, int64[2,{count}] i, float[2,{count}] u",
+        opset=18,
+    )
+    reduced = fact("ScatterElements", f"attributes = ['reduction={reduction}']")
+    if count > 64:
+        assert "Scan" in operators(fitted(source, reduced))
+        return
+    indices, updates = np.array([[1, 1], [3, -1]]), np.array([[5, -2], [0.5, 3]], np.float32)
+    expected = X.copy()
+    put.at(expected, ([[0], [1]], indices), updates)
+    np.testing.assert_array_equal(run(fitted(source, reduced), x=X, i=indices, u=updates), expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 1), (1, 3, 1)])
+def test_few_rows_are_scattered_one_after_the_other(shape: tuple[int, ...]) -> None:
+    sizes = ",".join(map(str, shape))
+    updates = np.arange(12, dtype=np.float32).reshape(*shape[:-1], 4)
+    source = model(
+        '{ z = ScatterND <reduction = "add"> (x, i, u) }',
+        "float[3,4] z",
+        f"float[3,4] x, int64[{sizes}] i, float[{','.join(map(str, updates.shape))}] u",
+        opset=18,
+    )
+    made = fitted(source, fact("ScatterND", "attributes = ['reduction=add']"))
+    expected = X.copy()
+    np.add.at(expected, [2, 0, 2], updates.reshape(3, 4))
+    np.testing.assert_array_equal(run(made, x=X, i=np.array([2, 0, 2]).reshape(shape), u=updates), expected)
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_negative_infinity_is_told_apart_from_the_largest_value(keepdims: int) -> None:
+    data = np.array([[-np.inf, -np.inf], [-np.inf, 2], [np.finfo(np.float32).min, -np.inf]], np.float32)
+    sizes = "3,1" if keepdims else "3"
+    source = model(
+        f"{{ a = Cast <to = 1> (x) z = ReduceMax <axes = [1], keepdims = {keepdims}> (a) }}",
+        f"float[{sizes}] z",
+        "float[3,2] x",
+    )
+    made = fitted(source, fact("ReduceMax", "after = ['Cast']"))
+    assert "Less" in operators(made)
+    np.testing.assert_array_equal(run(made, x=data), data.max(1, keepdims=bool(keepdims)))

@@ -1,0 +1,98 @@
+"""onnx's own node tests as conformance cases: those of a single node of tensors, as they are and with constants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto, load_model_from_string, numpy_helper
+from onnx.backend.test.loader import load_model_tests
+
+from reducelower import check
+from reducelower.conformance.building import element_type_of
+from reducelower.conformance.case import Array, Case, Features
+from reducelower.conformance.judging import Verdict, judge
+from reducelower.conformance.process import Answer
+from reducelower.options import Target
+from reducelower.runtimes import Runtime
+
+WRONG = Path(__file__).parents[1] / "runtimes" / "measured" / "wrong_nodes.json"
+"""What comes out wrong of them, by target."""
+
+_CHANCE = {"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"}
+"""Operators whose results are left to chance."""
+
+
+@cache
+def node_cases() -> dict[str, Case]:
+    """The cases of onnx with a single node of tensors, by name, as they are and with constants."""
+    with np.errstate(all="ignore"):
+        tests = load_model_tests(kind="node")
+    found = []
+    for test in tests:
+        model = test.model
+        if len(model.graph.node) != 1 or model.graph.node[0].domain or model.functions or not test.data_sets:
+            continue
+        given, expected = test.data_sets[0]
+        if not given or any(
+            not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub" for array in (*given, *expected)
+        ):
+            continue  # sequences, texts, and what numpy has no type for
+        inputs = {value.name: array for value, array in zip(model.graph.input, given, strict=True)}
+        case = _case(test.name.removeprefix("test_"), model, inputs, expected)
+        found += [case, _with_constants(case)] if len(inputs) > 1 else [case]
+    return {case.name: case for case in found}
+
+
+def judged_cases() -> list[Case]:
+    """Those of them whose results are not left to chance."""
+    return [case for case in node_cases().values() if case.operator not in _CHANCE]
+
+
+def _case(name: str, model: ModelProto, inputs: dict[str, Array], expected: list[Array]) -> Case:
+    first = next(iter(inputs.values()))
+    features = Features(element_type_of(first), first.ndim, expected[0].ndim)
+    data = model.SerializeToString(deterministic=True)
+    opset = model.opset_import[0].version
+    return Case(name, model.graph.node[0].op_type, opset, features, data, inputs, tuple(expected))
+
+
+def _with_constants(case: Case) -> Case:
+    """Its inputs but the first as initializers, as the weights and sizes of most models are."""
+    made = load_model_from_string(case.model)
+    first, *others = case.inputs
+    made.graph.initializer.extend(numpy_helper.from_array(case.inputs[name], name) for name in others)
+    del made.graph.input[1:]
+    made.ir_version = max(4, made.ir_version)  # before it, an initializer was an input too
+    data = made.SerializeToString(deterministic=True)
+    return replace(case, name=f"{case.name} with constants", model=data, inputs={first: case.inputs[first]})
+
+
+def is_told(case: Case, runtime: Runtime) -> bool:
+    """Whether a fact says of a case that it fails, or may for some values."""
+    plan = check(load_model_from_string(case.model), target=Target(case.opset, runtime=runtime))
+    return bool(plan.refusals or plan.sites or plan.unmended)
+
+
+def judge_roughly(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
+    """Judge as far as runtimes agree that compute in the same precision; onnx's own values are no more exact."""
+    verdict = judge(case, answer, tolerance)
+    if verdict.word != "wrong" or len(answer.outputs) != len(case.expected):
+        return verdict
+    pairs = zip(answer.outputs, case.expected, strict=True)
+    is_right = all(
+        got.shape == wanted.shape and got.dtype.kind in "fiub" and _is_close(got, wanted) for got, wanted in pairs
+    )
+    return Verdict("right") if is_right else verdict
+
+
+def _is_close(got: Array, wanted: Array) -> bool:
+    if wanted.dtype.kind == "f":
+        near = 1e-2 if wanted.dtype == np.float16 else 2e-3
+        with np.errstate(all="ignore"):
+            return bool(np.isclose(got.astype(float), wanted.astype(float), near, near, equal_nan=True).all())
+    step = int(wanted.dtype in (np.int8, np.uint8))  # of a quantizer
+    with np.errstate(all="ignore"):
+        return bool((np.abs(got.astype(object) - wanted.astype(object)) <= step).all())
