@@ -15,8 +15,8 @@ from reducelower.batch.diagnosis import what_is_wrong_with_source
 from reducelower.files import LoadedModel, all_graphs, read_model
 from reducelower.legalization.refusals import fits
 from reducelower.model.inference import skeleton
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, latest_opset, opset_of
-from reducelower.model.spelled import type_text
+from reducelower.model.schemas import element_type_name, latest_opset, opset_of
+from reducelower.model.spelled import operator_name, type_text
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.runtimes import Runtime, load_runtime, shipped_names
@@ -28,10 +28,7 @@ __all__ = ["Inspected", "OnRuntime", "inspect_file"]
 class OnRuntime:
     """What a runtime would make of a model as it is.
 
-    Attributes:
-        runtime: name and version of the runtime.
-        reads: whether it reads the model's opset version.
-        wrong: a sentence for each thing that goes wrong there, with how many nodes it concerns and the first of them.
+    `wrong` has a sentence for each thing that goes wrong, with the number of nodes it concerns and the first of them.
     """
 
     runtime: str
@@ -49,18 +46,14 @@ class Inspected:
     """What is in a model.
 
     Attributes:
-        path: the model as the user named it.
         opsets: opset versions by domain; the default domain is ``ai.onnx``.
-        ir_version: IR version.
-        producer: what wrote it, as far as it says.
-        size: bytes of the model file.
+        size: bytes of the model file, without external data.
         external: size in bytes of each file with external data, by location.
         operators: how many nodes of each operator there are, in subgraphs and functions too.
-        weights: how many elements there are in initializers of each element type.
+        weights: how many elements initializers have, by element type.
         inputs, outputs: each with name, element type and shape, as ONNX's text syntax writes them.
         reaches: opset versions that the whole model can be converted to.
-        blocked: the first reason for each of the nearest opset versions that it cannot be converted to.
-        runtimes: what each known runtime would make of it.
+        blocked: for the opset versions next to those, the first reason why it cannot be converted to them.
         problem: what the ONNX checker says against it; empty for a valid model.
     """
 
@@ -105,11 +98,7 @@ def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspect
 
 def _content(path: str, source: LoadedModel, model: ModelProto) -> Inspected:
     holders: list[GraphProto | FunctionProto] = [*all_graphs(model), *model.functions]
-    operators = Counter(
-        node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
-        for holder in holders
-        for node in holder.node
-    )
+    operators = Counter(operator_name(node) for holder in holders for node in holder.node)
     weights: Counter[str] = Counter()
     for graph in all_graphs(model):
         for tensor in graph.initializer:

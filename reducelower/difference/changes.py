@@ -11,8 +11,8 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from reducelower.difference.matching import Matched, Side
-from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
-from reducelower.model.spelled import attribute_text, constant_text, input_name
+from reducelower.model.schemas import element_type_name
+from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, shown
 
 __all__ = ["Change", "Region", "changes_of"]
@@ -29,7 +29,7 @@ class Change:
     Attributes:
         kind: ``changed`` where a node has other attributes or constants, ``replaced``, ``removed`` or ``added`` where
             nodes stand in the place of others or of none, ``connected otherwise`` where a node reads another value.
-        before, after: the nodes with their attributes and constants, one text each; those of one place.
+        before, after: the nodes of one place with their attributes and constants, one text each.
         details: what changed, a sentence each; empty where `before` and `after` say it.
         nodes: graph path and node of every such place, in the model that has it.
     """
@@ -43,13 +43,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Region:
-    """A change at one place, with the nodes themselves.
-
-    Attributes:
-        change: what it is.
-        sides: the two graphs.
-        nodes: the nodes of the first and of the second.
-    """
+    """A change at one place, with the two graphs and the nodes of each."""
 
     change: Change
     sides: tuple[Side, Side]
@@ -225,6 +219,4 @@ def _text(side: Side, at: int) -> str:
         if name and name not in side.producers and side.place.constant(name) is not None
     ]
     parts += [f"{item.name} = {attribute_text(item)}" for item in sorted(node.attribute, key=lambda item: item.name)]
-    domain = "" if node.domain in DEFAULT_DOMAINS else f"{node.domain}."
-    inside = f" ({', '.join(parts)})" if parts else ""
-    return shown(f"{domain}{node.op_type}{inside}")
+    return shown(f"{operator_name(node)} ({', '.join(parts)})" if parts else operator_name(node))

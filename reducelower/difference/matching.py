@@ -25,8 +25,6 @@ class Side:
     """A graph or function body of one model, its values numbered.
 
     Attributes:
-        path: graph path.
-        place: the graph or function, with what is known there.
         opsets: the opset versions that operators are compared at.
         numbers: the numbers of its values, and of those around it.
         nodes: by position, all nodes but constants, which count by their values.
@@ -146,13 +144,7 @@ class Side:
 
 @dataclass
 class Matched:
-    """Two graphs and which of their nodes belong together.
-
-    Attributes:
-        left, right: the graphs.
-        pairs: by position in the first, the position in the second.
-        outputs: which outputs belong together.
-    """
+    """Two graphs, and which of their outputs and nodes belong together: `pairs` from left to right, `taken` back."""
 
     left: Side
     right: Side
@@ -197,12 +189,7 @@ class Matched:
 
 
 def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matched:
-    """Match the nodes of two graphs.
-
-    Args:
-        left, right: the graphs, numbered with one table.
-        outputs: which outputs belong together.
-    """
+    """Match the nodes of two graphs that are numbered with one table, and whose outputs belong together in pairs."""
     found = Matched(left, right, outputs)
     _pair(found, left.exact, right.exact, same_count=False)
     keys: list[Callable[[Side], Mapping[int, int]]] = [

@@ -24,13 +24,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that two models state otherwise.
-
-    Attributes:
-        kind: what sort of thing it is.
-        what: what it is about.
-        before, after: what each says of it; empty where it says nothing.
-    """
+    """Something that two models state otherwise: what each says of it, empty where it says nothing."""
 
     kind: FactKind
     what: str
@@ -101,12 +95,7 @@ def _changed_properties(before: Any, after: Any) -> Iterator[tuple[str, str, str
 
 
 def interface_facts(before: GraphProto, after: GraphProto, names: Mapping[str, str]) -> Iterator[Fact]:
-    """What the models take and give.
-
-    Args:
-        before, after: the main graphs.
-        names: by name of an input of the second graph, the one of the first that it stands for.
-    """
+    """What the main graphs take and give; the names of inputs of the second lead to those of the first."""
     sides = {"input": (before.input, after.input), "output": (before.output, after.output)}
     documented = [{value.name: value for value in (*each.input, *each.output)} for each in (before, after)]
     kind: Literal["input", "output"]

@@ -15,6 +15,7 @@ from reducelower.difference.stated import Fact, interface_facts, model_facts, st
 from reducelower.model.graph import all_nodes, function_path, subgraphs
 from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.spelled import operator_name
 from reducelower.verification.numbering import Functions, Numbers, Table, formals, opsets_of
 from reducelower.verification.places import Place
 from reducelower.verification.result import to_plain
@@ -28,8 +29,8 @@ class Difference:
 
     Attributes:
         facts: what they state otherwise: versions, metadata, inputs and outputs, types.
-        changes: nodes that differ, changes that are alike together.
-        operators: of each operator whose number changed, how many there were and are, graphs inside included.
+        changes: nodes that differ; changes that are alike count as one.
+        operators: the operators whose number of nodes changed, with both numbers, graphs inside included.
         alike: how many nodes of the first model the second has as well.
         regions: the first place of each change, with its nodes.
     """
@@ -72,13 +73,10 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
     """Say what differs between two models by structure.
 
     Operators, attributes, constants by value however they are spelled, connections, types, versions and metadata
-    count; names of values, nodes and graphs do not, but for inputs and outputs of the models and for functions. An
-    operator is compared at the newer of the two opset versions, so that a model that was brought to another one
-    differs in what was rewritten. Tensors with data in another file count as the same where they refer to the same
-    place; `reducelower.verification.numbering.digested` makes them count by content.
-
-    Args:
-        before, after: the models; they are not changed.
+    count; names of values, nodes and graphs do not, except inputs and outputs of the models and functions. An operator
+    is compared at the newer of the two opset versions, so that a model that was brought to another one differs in what
+    was rewritten. Tensors with data in another file are the same where they refer to the same place;
+    `reducelower.verification.numbering.digested` makes them count by content. The models are not changed.
     """
     table = Table()
     opsets = opsets_of(before)
@@ -194,7 +192,7 @@ def _operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, i
 def _counted(model: ModelProto) -> Counter[str]:
     """How many nodes there are of each operator; constants count by value and are left out."""
     return Counter(
-        node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
+        operator_name(node)
         for node in all_nodes(model)
         if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS
     )

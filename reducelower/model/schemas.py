@@ -164,8 +164,9 @@ def versions(op_type: str) -> tuple[int, ...]:
 
 @cache
 def element_type_name(element_type: int) -> str:
-    """ONNX's own lower-case name of an element type, such as ``float16``."""
-    return str(TensorProto.DataType.Name(element_type)).lower()
+    """ONNX's own lower-case name of an element type, such as ``float16``; ``unknown`` for one that it does not have."""
+    known = element_type in TensorProto.DataType.values()
+    return str(TensorProto.DataType.Name(element_type)).lower() if known else "unknown"
 
 
 @cache

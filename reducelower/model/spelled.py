@@ -11,7 +11,7 @@ from onnx import AttributeProto, NodeProto, TypeProto, helper
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, schema
 from reducelower.model.text import shape_text
 
-__all__ = ["attribute_text", "constant_text", "input_name", "type_text"]
+__all__ = ["attribute_text", "constant_text", "input_name", "operator_name", "type_text"]
 
 _FEW_VALUES = 8
 _LONGEST_VALUE = 20
@@ -62,6 +62,11 @@ def attribute_text(attribute: AttributeProto) -> str:
     if isinstance(value, float):
         return f"{value:.9g}"
     return str(list(value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
+
+
+def operator_name(node: NodeProto) -> str:
+    """A node's operator, with its domain in front where that is not the default one."""
+    return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
 
 
 def input_name(node: NodeProto, position: int, opset: int) -> str:

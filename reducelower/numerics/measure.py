@@ -9,7 +9,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from reducelower.numerics.tolerance import Tolerance, element_type_name
+from reducelower.model.schemas import element_type_name
+from reducelower.numerics.tolerance import Tolerance
 
 __all__ = [
     "Array",
@@ -157,16 +158,9 @@ def measure(
 ) -> Difference:
     """Compare two arrays of one element type and shape, element by element.
 
-    Args:
-        before: what is expected.
-        after: what came out.
-        tolerance: the bounds, any of which makes a value pass.
-        allowance: an absolute error to accept on top, one for all or one per element.
-        by_tensor: take the relative bound of the tensor's largest magnitude instead of the element's, which is for
-            results that different runtimes computed in ways of their own.
-
-    Returns:
-        The distances, and a sentence when a value is outside the tolerance.
+    An allowance is an absolute error to accept on top, one for all or one per element. `by_tensor` takes the relative
+    bound of the tensor's largest magnitude instead of the element's, for results that different runtimes computed in
+    ways of their own.
     """
     if identical(before, after):
         return Difference()
@@ -251,7 +245,7 @@ def _holds(test: Any, array: Array) -> npt.NDArray[np.bool_]:
     return np.asarray(test(array.astype(np.float64)))
 
 
-def _measure_exact(before: Array, after: Array, allowance: Array | float = 0.0) -> Difference:
+def _measure_exact(before: Array, after: Array, allowance: Array | float) -> Difference:
     """Compare values that must be identical; NaN equals NaN, for the small float types that come here."""
     differ = np.asarray(before != after)
     if before.dtype.kind == "f":

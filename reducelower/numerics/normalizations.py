@@ -29,16 +29,7 @@ _LEAST = Decimal(-100000)
 def exact_normalization(
     op_type: str, inputs: Sequence[npt.NDArray[Any] | None], attributes: Mapping[str, Any]
 ) -> Exact:
-    """The exact first output of a node.
-
-    Args:
-        op_type: the operator, one of `NORMALIZATIONS`.
-        inputs: its inputs, of finite numbers in any float type; None for one that is absent.
-        attributes: its attributes, all of them.
-
-    Returns:
-        A tensor of decimals of the output's shape.
-    """
+    """The exact first output of a node, from finite inputs of any float type, None for an absent one."""
     with localcontext(_DIGITS):
         exact = [None if value is None else _exact(value) for value in inputs]
         return np.asarray(_FUNCTIONS[op_type](*exact, **attributes), dtype=object)

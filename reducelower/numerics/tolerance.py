@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from onnx import TensorProto
-
-__all__ = ["APART", "DEFAULT_TOLERANCES", "EXACT", "Tolerance", "element_type_name", "tolerance_for"]
+__all__ = ["APART", "DEFAULT_TOLERANCES", "EXACT", "Tolerance", "tolerance_for"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +48,6 @@ DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
     "complex64": Tolerance(64, 1e-5, reason="as float, for each part"),
 }
 """Default tolerances by ONNX element type; every type that is not listed is compared exactly."""
-
-_NAMES: Mapping[int, str] = {number: name.lower() for name, number in TensorProto.DataType.items()}
-
-
-def element_type_name(element_type: int) -> str:
-    """The ONNX name of an element type number, such as ``float16``; ``unknown`` for one that ONNX does not have."""
-    return _NAMES.get(element_type, "unknown")
 
 
 def tolerance_for(element_type: str, tolerances: Mapping[str, Tolerance] | None = None) -> Tolerance:

@@ -1,17 +1,52 @@
-"""Errors in units in the last place."""
+"""The float formats, and errors in units in the last place of their numbers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
 from onnx import TensorProto
 
-from reducelower.numerics.formats import FORMATS
+__all__ = ["FORMATS", "LIMITS", "Format", "distance_in_ulps", "distance_in_units", "smallest_subnormal", "ulp"]
 
-__all__ = ["LIMITS", "distance_in_ulps", "distance_in_units", "smallest_subnormal", "ulp"]
+
+@dataclass(frozen=True)
+class Format:
+    """A binary floating-point format.
+
+    Attributes:
+        precision: significant bits, the hidden one included.
+        exponent: exponent of the largest power of two; IEEE 754 puts the smallest normal number at 1 - exponent.
+        lower: exponent of the smallest power of two to scale by: above the smallest normal number by a margin, so that
+            one less is not flushed to zero, and near enough to it for the square of what is left to be representable.
+        summable: exponent of a power of two of which 2**32 can be summed; 0 where the format is too narrow for that.
+    """
+
+    precision: int
+    exponent: int
+    lower: int
+    summable: int
+
+    @property
+    def lowest_exponent(self) -> int:
+        """The exponent of the smallest normal number."""
+        return 1 - self.exponent
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number."""
+        return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.exponent
+
+
+FORMATS: dict[int, Format] = {
+    TensorProto.FLOAT16: Format(precision=11, exponent=15, lower=-12, summable=0),
+    TensorProto.BFLOAT16: Format(precision=8, exponent=127, lower=-120, summable=64),
+    TensorProto.FLOAT: Format(precision=24, exponent=127, lower=-120, summable=64),
+    TensorProto.DOUBLE: Format(precision=53, exponent=1023, lower=-1000, summable=512),
+}
 
 LIMITS: dict[int, float] = {
     TensorProto.FLOAT16: 2.0,
@@ -34,14 +69,7 @@ def smallest_subnormal(element_type: int) -> float:
 
 
 def distance_in_ulps(given: float, expected: Decimal, values: Sequence[float], element_type: int) -> float:
-    """How far a result is off, in ULP of the larger of the result and the largest input; infinite for a wrong kind.
-
-    Args:
-        given: the computed result.
-        expected: the exact one.
-        values: the inputs; infinite ones do not count.
-        element_type: a float type.
-    """
+    """How far a result is off, in ULP of the larger of result and largest finite input; infinite for a wrong kind."""
     largest, beyond, farthest = _ends(element_type)
     if math.isnan(given) or expected.is_nan():
         return 0.0 if math.isnan(given) and expected.is_nan() else math.inf

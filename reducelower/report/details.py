@@ -12,7 +12,7 @@ from onnx import ModelProto
 from reducelower.difference import Difference
 from reducelower.errors import Refusal
 from reducelower.model.graph import all_nodes, bodies
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.spelled import operator_name
 from reducelower.plan import Plan, Site
 from reducelower.report.fragments import Fragment, fragments_of, region_fragments
 from reducelower.verification import SiteVerification, Verification
@@ -32,17 +32,10 @@ _MOST_PICTURES = 60
 
 @dataclass(frozen=True)
 class DistinctRewrite:
-    """Sites that are the same up to names.
+    """Sites that are the same up to names: what they have in common, how many, and where the first of them is.
 
-    Attributes:
-        number: its number in the report, from 1.
-        op_type: operator type of the source node.
-        rule: what rewrote it.
-        signature: what the sites have in common.
-        graph, node: where the first of them stands.
-        count: how many nodes share it.
-        pictures: before and after; None where they could not be cut out of the models, or there are too many.
-        finding: what verifying it gave; None when it was not verified.
+    There are no pictures where they could not be cut out of the models or would be too many, and no finding where
+    nothing was verified.
     """
 
     number: int
@@ -61,9 +54,7 @@ class NodeRow:
     """One node of the source model.
 
     Attributes:
-        graph: graph path.
         node: its name, or operator and position.
-        op_type: its operator, with its domain in front where that is not the default one.
         fate: what happened to it; ``not converted`` where another node was refused.
         why: the rule, or the reason of a refusal.
         rewrite: number of the distinct rewrite; 0 for none.
@@ -86,7 +77,7 @@ class Details:
         rows: nodes in graph order; of large models not all, and those kept are the first to go.
         totals: how many nodes came to each fate.
         left_out: how many nodes of which operator and fate have no row.
-        operators: of each operator whose number changed, how many there were and are.
+        operators: the operators whose number of nodes changed, with both numbers.
         sizes: bytes of the model before and after; 0 where there is none.
     """
 
@@ -191,7 +182,7 @@ def _table(
     placed = ((path, index, node) for path, body in bodies(before) for index, node in enumerate(body.node))
     for graph, index, node in placed:
         label = node.name or f"{node.op_type}#{index}"
-        kind = node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
+        kind = operator_name(node)
         row = NodeRow(graph, label, kind, rest)
         if (site := rewritten.get((graph, index))) is not None:
             row = NodeRow(graph, label, kind, "rewritten", site.rule, numbers.get(site, 0))

@@ -12,10 +12,9 @@ from onnx import AttributeProto, NodeProto, helper, numpy_helper
 from reducelower.difference.changes import Region
 from reducelower.difference.matching import Side
 from reducelower.model.graph import subgraphs
-from reducelower.model.schemas import DEFAULT_DOMAINS
-from reducelower.model.spelled import attribute_text, constant_text, input_name
+from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name
+from reducelower.model.spelled import attribute_text, constant_text, input_name, operator_name
 from reducelower.model.text import shape_text, short
-from reducelower.numerics.tolerance import element_type_name
 from reducelower.verification.pairs import Pair
 from reducelower.verification.places import Dims, Place
 
@@ -27,12 +26,7 @@ _LONGEST_LINE = 34
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor on an edge.
-
-    Attributes:
-        name: its name in the model.
-        kind: element type and shape, such as ``float[N,1,768]``; empty where nothing states them.
-    """
+    """A tensor on an edge; its kind is element type and shape, such as ``float[N,1,768]``, or empty."""
 
     name: str
     kind: str = ""
@@ -40,14 +34,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Box:
-    """An operator.
-
-    Attributes:
-        op_type: the operator, with its domain in front where that is not the default one.
-        name: name of the node; may be empty.
-        lines: attributes and constant inputs, a line each.
-        inputs, outputs: names of the values that are drawn as edges, one for each time they are read.
-    """
+    """An operator with its domain, a line for each attribute and constant input, and the names of its edges."""
 
     op_type: str
     name: str
@@ -58,15 +45,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Boxes with what goes in and what comes out.
-
-    Attributes:
-        boxes: operators, each after those whose values it reads.
-        values: every value that an edge stands for, by name.
-        inputs, outputs: names of the values that come from outside and that go there.
-        opset: opset version of the default domain.
-        left_out: how many operators there are that are not drawn.
-    """
+    """Boxes, each after those whose values it reads, the values that come in and go out, and how many are left out."""
 
     boxes: tuple[Box, ...]
     values: Mapping[str, Value]
@@ -104,43 +83,28 @@ def _results(side: Side, nodes: Sequence[NodeProto]) -> list[str]:
 
 
 def _fragment(place: Place, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> Fragment:
-    """A picture of nodes that stand somewhere, and are there for some values."""
-    constants: dict[str, Any] = {}
+    """A picture of nodes that are there for some values; constants are written into the boxes that read them."""
+    held: dict[str, Any] = {}
     kinds: dict[str, str] = {}
     for name in dict.fromkeys(name for node in nodes for name in (*node.input, *node.output) if name):
         value = place.constant(name)
         if isinstance(value, np.ndarray):
-            constants[name] = value
+            held[name] = value
         known = place.type_of(name)
         if known is not None:
             kinds[name] = f"{element_type_name(known[0])}{_known_shape(known[1])}"
-    return _drawn(nodes, constants, kinds, wanted, place.opsets.get("", 1))
-
-
-def _drawn(
-    nodes: Sequence[NodeProto],
-    constants: Mapping[str, Any],
-    kinds: Mapping[str, str],
-    wanted: Sequence[str],
-    opset: int,
-) -> Fragment:
-    """A picture of nodes.
-
-    Constants are written into the boxes that read them; what is wanted is what the nodes are there for.
-    """
-    held = dict(constants)
     for node in nodes:
         value = _own_constant(node)
         if value is not None:
             held[node.output[0]] = value
+    opset = place.opsets.get("", 1)
     drawn = [node for node in nodes if not (len(node.output) == 1 and node.output[0] in held)] or list(nodes)
     boxes = tuple(_box(node, held, opset) for node in drawn[:_MOST_BOXES])
     produced = {name for box in boxes for name in box.outputs}
     read = dict.fromkeys(name for box in boxes for name in box.inputs)
-    kept = [box for box in boxes if box.outputs]
     values = {name: Value(name, kinds.get(name, "")) for name in [*read, *produced]}
     results = tuple(name for name in wanted if name in produced)
-    dangling = tuple(name for box in kept for name in box.outputs if name not in read and name not in results)
+    dangling = tuple(name for box in boxes for name in box.outputs if name not in read)
     inputs = tuple(name for name in read if name not in produced)
     return Fragment(boxes, values, inputs, results or dangling, opset, len(drawn) - len(boxes))
 
@@ -172,9 +136,8 @@ def _box(node: NodeProto, held: Mapping[str, Any], opset: int) -> Box:
     for _, _, graph in subgraphs(node):
         inner = {name for item in graph.node for name in item.output}
         names += dict.fromkeys(name for item in graph.node for name in item.input if name not in inner)
-    domain = "" if node.domain in DEFAULT_DOMAINS else f"{node.domain}."
     return Box(
-        short(f"{domain}{node.op_type}", _LONGEST_LINE),
+        short(operator_name(node), _LONGEST_LINE),
         node.name,
         tuple(lines),
         tuple(name for name in names if name and name not in held),

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from onnx import FunctionProto, TensorProto, defs
+from onnx import AttributeProto, FunctionProto, TensorProto, defs, helper
 
 from reducelower.errors import RuleError
 from reducelower.model.numbers import whole_range
-from reducelower.numerics.formats import FORMATS
+from reducelower.numerics.ulp import FORMATS
 
-__all__ = ["ANY", "AXES", "BINDINGS", "CLASSES", "SUPPORTED", "Axes", "Claim", "binding_type", "claim_of"]
+__all__ = ["ANY", "AXES", "BINDINGS", "CLASSES", "SUPPORTED", "Axes", "Claim", "binding", "binding_type", "claim_of"]
 
 ANY = ""
 """The class of a rule that holds for every element type."""
@@ -45,12 +45,7 @@ CLASSES: dict[str, frozenset[int]] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """What a rule is for.
-
-    Attributes:
-        types: element types of the data; None for every type.
-        without: element types that have to be forbidden for the rule to be chosen.
-    """
+    """What a rule is for: element types of the data, None for all, where certain element types are forbidden."""
 
     types: frozenset[int] | None = None
     without: frozenset[int] = frozenset()
@@ -120,9 +115,7 @@ BINDINGS = _values()
 class Axes:
     """Axes of a node that its attributes and the rank of its data tell, handed to a body as ``value_ints``.
 
-    Attributes:
-        first: the first of them, counted from the front; None where the attribute ``axis`` says it.
-        alone: whether the first is the only one.
+    The first is counted from the front, and is None where the attribute ``axis`` says it; it may be the only one.
     """
 
     first: int | None = None
@@ -133,11 +126,7 @@ class Axes:
         return self.first is not None or "axis" in schema.attributes
 
     def of(self, axis: int, rank: Callable[[], int]) -> list[int]:
-        """The axes, from the first to the last, counted from the back; a single one as it is given.
-
-        Raises:
-            RuleError: the data has not got the axis.
-        """
+        """The axes, from the first to the last, counted from the back; a single one as it is given."""
         if self.alone:
             return [axis]
         if self.first is None and axis < 0:
@@ -150,6 +139,11 @@ class Axes:
 
 AXES = {"trailing_axes": Axes(), "single_axis": Axes(alone=True), "spatial_axes": Axes(first=2)}
 """Binding name -> the axes it stands for: those from ``axis`` on, that one alone, those behind batch and channels."""
+
+
+def binding(name: str, element_type: int) -> AttributeProto:
+    """A binding as the attribute of a node: a scalar tensor of an element type that has it."""
+    return helper.make_attribute(name, helper.make_tensor(name, element_type, (), [BINDINGS[name][element_type]]))
 
 
 def binding_type(function: FunctionProto, element_type: int, stash_type: int = TensorProto.FLOAT) -> int:

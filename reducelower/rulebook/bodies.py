@@ -32,11 +32,7 @@ def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 
 def _axes(name: str, node: NodeProto, scope: Scope) -> list[int]:
-    """The axes of a node that a binding stands for.
-
-    Raises:
-        RefusedError: they depend on its rank, which is not known, or on an attribute of the function around.
-    """
+    """The axes of a node that a binding stands for; refused where they depend on a rank that is not known."""
     axis = _known_attribute(node, "axis", -1)
     try:
         return AXES[name].of(axis, lambda: scope.needed_rank(node.input[0]))
@@ -45,11 +41,7 @@ def _axes(name: str, node: NodeProto, scope: Scope) -> list[int]:
 
 
 def _known_attribute(node: NodeProto, name: str, default: int) -> int:
-    """An attribute that the body depends on.
-
-    Raises:
-        RefusedError: it refers to one of the function around.
-    """
+    """An attribute that the body depends on; refused where it refers to one of the function around."""
     attribute = attribute_of(node, name)
     if attribute is not None and attribute.ref_attr_name:
         raise RefusedError(f"its {name} is an attribute of the function around it", "inline the function first")

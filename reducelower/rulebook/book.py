@@ -9,13 +9,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from onnx import AttributeProto, FunctionProto, TensorProto, helper
+from onnx import AttributeProto, FunctionProto, TensorProto, defs
 
 from reducelower.errors import RuleError
 from reducelower.model.schemas import element_type_name, opset_of
 from reducelower.model.text import did_you_mean
-from reducelower.rulebook.bindings import ANY, AXES, BINDINGS, Claim, binding_type, claim_of
-from reducelower.rulebook.helpers import Helpers, is_operator, read_out
+from reducelower.rulebook.bindings import ANY, AXES, BINDINGS, Claim, binding, binding_type, claim_of
+from reducelower.rulebook.helpers import Helpers, read_out
 from reducelower.rulebook.reading import HELPERS, SUFFIX, Source, read_rules
 from reducelower.rulebook.validation import check_helper, check_overload, validate
 
@@ -76,14 +76,10 @@ def bind(rule: Rule, element_type: int | None, stash_type: int = TensorProto.FLO
     if element_type is None:
         raise RuleError(f"{rule.name} needs the element type of its data for {', '.join(rule.bindings)}")
     bound = binding_type(rule.function, element_type, stash_type)
-    return {name: _attribute(rule, name, bound) for name in rule.bindings}
-
-
-def _attribute(rule: Rule, name: str, element_type: int) -> AttributeProto:
-    value = BINDINGS[name].get(element_type)
-    if value is None:
-        raise RuleError(f"{rule.name} needs {name!r}, which {element_type_name(element_type)} does not have")
-    return helper.make_attribute(name, helper.make_tensor(name, element_type, (), [value]))
+    for name in rule.bindings:
+        if bound not in BINDINGS[name]:
+            raise RuleError(f"{rule.name} needs {name!r}, which {element_type_name(bound)} does not have")
+    return {name: binding(name, bound) for name in rule.bindings}
 
 
 class RuleBook:
@@ -110,7 +106,7 @@ class RuleBook:
             helpers: helper functions that its rules may use, instead of those that come with the package.
 
         Raises:
-            RuleError: the folder is not there or holds no rule.
+            RuleError: there is no such folder, or it holds no rule.
         """
         self.name = name
         self.directory = directory
@@ -199,11 +195,7 @@ class RuleBook:
         return tuple(sorted(rules, key=lambda rule: rule.claim.order))
 
     def written(self, op_type: str) -> tuple[list[Source], Helpers]:
-        """The rules for an operator as they are written, and the helper functions that they may use.
-
-        Raises:
-            RuleError: a file is not ONNX text, or a helper is none.
-        """
+        """The rules for an operator as they are written, and the helper functions that they may use."""
         sources = list(self._given.get(op_type, ()))
         if op_type in self._files:
             sources += read_rules(self._files[op_type])
@@ -297,7 +289,7 @@ def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:
     Any other name is a mistake, which validation reports.
     """
     name = source.function.name
-    if name == op_type or is_operator(name):
+    if name == op_type or defs.has(name, domain=""):
         return False
     return any(node.op_type == name for other in sources for node in other.function.node)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 
-from onnx import AttributeProto, FunctionProto, NodeProto, defs
+from onnx import AttributeProto, FunctionProto, NodeProto
 
 from reducelower.model.attributes import HELD_AS, add_named
 from reducelower.model.graph import read_by, subgraphs
@@ -15,24 +15,16 @@ from reducelower.rulebook.bindings import AXES, BINDINGS, SUPPORTED, claim_of
 from reducelower.rulebook.reading import Source, complete_references
 from reducelower.rulebook.validation import rule_types
 
-__all__ = ["Helpers", "given_by_name", "is_operator", "read_out"]
+__all__ = ["Helpers", "given_by_name", "read_out"]
 
 Helpers = Mapping[str, Sequence[Source]]
 """Helper functions by name. A rule's has one definition for an element type; a form's several, any of which will do."""
-
-
-def is_operator(name: str) -> bool:
-    """Whether ONNX has an operator of this name, at any opset version."""
-    return defs.has(name, domain="")
 
 
 def read_out(source: Source, helpers: Helpers) -> Iterator[Source]:
     """A rule whose body uses no helper any more, and gives every value it uses.
 
     Where its helpers are written once more for some of its element types, so is the rule.
-
-    Raises:
-        RuleError: a helper is used in a way it is not written for, or uses itself.
     """
     types, _, without = source.function.overload.partition(" without ")
     for overload in (types, *_narrower(source, helpers)):
@@ -101,12 +93,7 @@ def _constant(name: str, function: FunctionProto) -> NodeProto:
 
 
 class _Body:
-    """One body while helpers are written into it.
-
-    Attributes:
-        bindings: attributes that the engine binds and helpers ask for, in order.
-        used: the helpers that were used.
-    """
+    """One body while helpers are written into it; `bindings` are the attributes that helpers ask the engine for."""
 
     def __init__(self, source: Source, helpers: Helpers) -> None:
         self.rule = source

@@ -3,58 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
+from onnx import TensorProto, defs, helper
 
 from reducelower.numerics.normalizations import exact_normalization
 from reducelower.numerics.ulp import distance_in_ulps
-from reducelower.rulebook.bindings import AXES, BINDINGS
-from reducelower.rulebook.book import Rule, bind
+from reducelower.rulebook.bindings import BINDINGS
 
-__all__ = ["Call", "call_model", "calls", "compare_call"]
-
-
-def call_model(
-    rule: Rule,
-    element_type: int,
-    values: Sequence[npt.NDArray[Any]],
-    attributes: Mapping[str, Any],
-    axes: Sequence[int] | None = None,
-) -> ModelProto:
-    """A model whose only node calls a rule on inputs of open shapes.
-
-    The first inputs are to have these values; axes are the next one, an initializer, which None leaves out.
-    """
-    function = rule.function
-    given = function.input[: len(values)]
-    rest = [] if len(given) == len(function.input) else ["" if axes is None else "axes"]
-    initializers = [] if axes is None else [numpy_helper.from_array(np.array(axes, np.int64), "axes")]
-    node = helper.make_node(
-        function.name, [*given, *rest], [function.output[0]], domain=function.domain, overload=function.overload
-    )
-    for name, value in attributes.items():
-        if name in function.attribute:
-            node.attribute.append(helper.make_attribute(name, value))
-    for name in rule.axes:
-        bound = AXES[name].of(attributes.get("axis", -1), lambda: values[0].ndim)
-        node.attribute.append(helper.make_attribute(name, bound))
-    if "stash_type" in function.attribute:
-        node.attribute.append(helper.make_attribute("stash_type", TensorProto.FLOAT))
-    node.attribute.extend(bind(rule, element_type).values())
-    inputs = [
-        helper.make_tensor_value_info(name, element_type, [f"{name}{axis}" for axis in range(value.ndim)])
-        for name, value in zip(given, values, strict=True)
-    ]
-    outputs = [helper.make_tensor_value_info(function.output[0], element_type, None)]
-    graph = helper.make_graph([node], "rule", inputs, outputs, initializers)
-    imports = [helper.make_opsetid("", rule.opset), helper.make_opsetid(function.domain, 1)]
-    return helper.make_model(graph, functions=[function], opset_imports=imports, ir_version=10)
+__all__ = ["Call", "calls", "compare_call"]
 
 
 def compare_call(
@@ -96,13 +58,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of an operator.
-
-    Attributes:
-        inputs: its inputs; None for one that is absent.
-        attributes: its attributes, those at their defaults among them.
-        by_row: whether what is normalized together is a row of the data.
-    """
+    """One call of an operator, all attributes stated; `by_row` where a row of the data is normalized together."""
 
     inputs: tuple[Array, ...]
     attributes: Mapping[str, Any]

@@ -29,7 +29,6 @@ class Source:
     """A function together with the text it was read from.
 
     Attributes:
-        function: the function.
         path: file it stands in; None for a function given as an object.
         lines: the lines of the file, from the first one to the function's last.
         first: line the function starts on, counted from 1.

@@ -39,11 +39,7 @@ class Rules:
         return self._book
 
     def find(self, node: NodeProto, scope: Scope) -> Rule:
-        """The rule for a node.
-
-        Raises:
-            RefusedError: the book has none, or none for the node's element type.
-        """
+        """The rule for a node; refused where the book has none for it, or none for its element type."""
         rule = self._find(self.book, node, scope)
         if rule is None:
             raise RefusedError(
@@ -53,11 +49,7 @@ class Rules:
         return rule
 
     def find_simpler(self, node: NodeProto, scope: Scope) -> Rule:
-        """The rule that takes a composite reduction apart where the user asked for no particular one.
-
-        Raises:
-            RefusedError: there is none for the node's element type.
-        """
+        """The rule that takes a composite reduction apart where the user asked for no particular one."""
         from reducelower.rulebook.book import load_book
 
         # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken

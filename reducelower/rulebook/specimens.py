@@ -19,14 +19,7 @@ __all__ = ["Specimen", "specimens"]
 
 @dataclass(frozen=True, eq=False)
 class Specimen:
-    """One call of a Reduce operator.
-
-    Attributes:
-        data: its data.
-        axes: its axes; None for no axes input.
-        keepdims: its keepdims.
-        noop: its noop_with_empty_axes.
-    """
+    """One call of a Reduce operator; axes are None where it has no such input."""
 
     data: np.ndarray[Any, Any]
     axes: tuple[int, ...] | None = None

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, defs
+from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
 
 from reducelower.errors import RuleError
 from reducelower.model.schemas import element_type_name
@@ -22,9 +22,9 @@ from reducelower.model.text import one_line
 from reducelower.numerics.normalizations import NORMALIZATIONS
 from reducelower.numerics.truth import OPERATORS, reduce_floats, reduce_integers
 from reducelower.numerics.ulp import LIMITS, distance_in_ulps, distance_in_units, ulp
-from reducelower.rulebook.bindings import BINDINGS, CLASSES
-from reducelower.rulebook.book import Rule, RuleBook
-from reducelower.rulebook.normalization_trial import call_model, calls, compare_call
+from reducelower.rulebook.bindings import AXES, BINDINGS, CLASSES
+from reducelower.rulebook.book import Rule, RuleBook, bind
+from reducelower.rulebook.normalization_trial import calls, compare_call
 from reducelower.rulebook.specimens import Specimen, specimens
 from reducelower.rulebook.validation import rule_types
 
@@ -36,9 +36,6 @@ class Trial:
     """One rule on one element type.
 
     Attributes:
-        rule: the rule's name.
-        op_type: operator it replaces.
-        element_type: name of the element type.
         runtime: what ran it: ``onnxruntime`` or ``onnx.reference``; empty where nothing did.
         results: how many output elements were compared.
         largest_error: largest error in ULP of the larger of the result and the largest input; of integers in units.
@@ -139,14 +136,9 @@ def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Tri
 
 @dataclass(frozen=True)
 class _Try:
-    """One call of a rule.
+    """One call of a rule; calls of the same form run in one session, of the model that one of them makes.
 
-    Attributes:
-        said: the call, without its values.
-        form: calls of the same form run in the same session.
-        model: makes a model of a call of this form.
-        feeds: its inputs.
-        compare: how many elements of a result were compared, the largest error, a sentence for each wrong one.
+    It compares a result: how many elements, the largest error, and a sentence for each wrong one.
     """
 
     said: str
@@ -163,7 +155,7 @@ def _reduction_tries(rule: Rule, element_type: int) -> Iterator[_Try]:
         yield _Try(
             str(specimen),
             (specimen.data.ndim, specimen.axes, specimen.keepdims, specimen.noop),
-            partial(call_model, rule, element_type, (specimen.data,), attributes, specimen.axes),
+            partial(_model, rule, element_type, (specimen.data,), attributes, specimen.axes),
             {rule.function.input[0]: specimen.data},
             partial(_compare, op_type, element_type, specimen),
         )
@@ -175,10 +167,47 @@ def _normalization_tries(rule: Rule, element_type: int) -> Iterator[_Try]:
         yield _Try(
             str(call),
             (call.inputs[0].ndim, tuple((name, str(value)) for name, value in call.attributes.items())),
-            partial(call_model, rule, element_type, call.inputs, call.attributes),
+            partial(_model, rule, element_type, call.inputs, call.attributes),
             dict(zip(rule.function.input, call.inputs, strict=True)),
             partial(compare_call, op_type, element_type, call, limit=LIMITS.get(element_type, 0.0)),
         )
+
+
+def _model(
+    rule: Rule,
+    element_type: int,
+    values: Sequence[np.ndarray[Any, Any]],
+    attributes: Mapping[str, Any],
+    axes: Sequence[int] | None = None,
+) -> ModelProto:
+    """A model whose only node calls a rule on inputs of open shapes.
+
+    The first inputs are to have these values; axes are the next one, an initializer, which None leaves out.
+    """
+    function = rule.function
+    given = function.input[: len(values)]
+    rest = [] if len(given) == len(function.input) else ["" if axes is None else "axes"]
+    initializers = [] if axes is None else [numpy_helper.from_array(np.array(axes, np.int64), "axes")]
+    node = helper.make_node(
+        function.name, [*given, *rest], [function.output[0]], domain=function.domain, overload=function.overload
+    )
+    for name, value in attributes.items():
+        if name in function.attribute:
+            node.attribute.append(helper.make_attribute(name, value))
+    for name in rule.axes:
+        bound = AXES[name].of(attributes.get("axis", -1), lambda: values[0].ndim)
+        node.attribute.append(helper.make_attribute(name, bound))
+    if "stash_type" in function.attribute:
+        node.attribute.append(helper.make_attribute("stash_type", TensorProto.FLOAT))
+    node.attribute.extend(bind(rule, element_type).values())
+    inputs = [
+        helper.make_tensor_value_info(name, element_type, [f"{name}{axis}" for axis in range(value.ndim)])
+        for name, value in zip(given, values, strict=True)
+    ]
+    outputs = [helper.make_tensor_value_info(function.output[0], element_type, None)]
+    graph = helper.make_graph([node], "rule", inputs, outputs, initializers)
+    imports = [helper.make_opsetid("", rule.opset), helper.make_opsetid(function.domain, 1)]
+    return helper.make_model(graph, functions=[function], opset_imports=imports, ir_version=10)
 
 
 class _Bench:
@@ -189,11 +218,7 @@ class _Bench:
         self._sessions: dict[Hashable, Any] = {}
 
     def run(self, attempt: _Try) -> np.ndarray[Any, Any]:
-        """The rule's result, from the first runtime that gives one; from then on that one is kept to.
-
-        Raises:
-            RuleError: no runtime gives one.
-        """
+        """The rule's result, from the first runtime that gives one, which runs the following calls as well."""
         try:
             with np.errstate(all="ignore"):
                 return np.asarray(self._session(attempt).run(None, attempt.feeds)[0])

@@ -8,7 +8,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, checker,
 
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, opset_of, taken_types
 from reducelower.model.text import one_line
-from reducelower.rulebook.bindings import AXES, BINDINGS, CLASSES, SUPPORTED, binding_type, claim_of
+from reducelower.rulebook.bindings import AXES, BINDINGS, CLASSES, SUPPORTED, binding, binding_type, claim_of
 from reducelower.rulebook.reading import Source
 
 __all__ = ["check_helper", "check_overload", "rule_types", "validate"]
@@ -35,11 +35,7 @@ def rule_types(function: FunctionProto, schema: defs.OpSchema) -> list[int]:
 
 
 def check_overload(source: Source) -> None:
-    """Refuse a rule or helper whose overload does not say which element types it is for.
-
-    Raises:
-        RuleError: it names a class that there is not.
-    """
+    """Refuse a rule or helper whose overload names a class of element types that there is not."""
     try:
         claim_of(source.function.overload)
     except ValueError as error:
@@ -48,11 +44,7 @@ def check_overload(source: Source) -> None:
 
 
 def check_helper(source: Source, helpers: Iterable[str]) -> None:
-    """Refuse a helper function that could be taken for an operator, uses what is none, or does not give what it says.
-
-    Raises:
-        RuleError: with its file and line.
-    """
+    """Refuse a helper that could be taken for an operator, uses what is none, or does not give what it says."""
     function = source.function
     check_overload(source)
     if defs.has(function.name, domain=""):
@@ -218,7 +210,7 @@ def _attributes(function: FunctionProto, schema: defs.OpSchema, element_type: in
     bound = binding_type(function, element_type)
     for name in function.attribute:
         if name in BINDINGS:
-            yield helper.make_attribute(name, helper.make_tensor(name, bound, (), [BINDINGS[name][bound]]))
+            yield binding(name, bound)
         elif name in AXES:
             yield helper.make_attribute(name, [-1])
         elif schema.attributes[name].default_value.type:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
+from reducelower.model.schemas import element_type_name
 from reducelower.model.text import did_you_mean
 from reducelower.numerics.measure import element_type_of
-from reducelower.numerics.tolerance import element_type_name
 from reducelower.verification.inputs import free_sizes, tensor_dims
 
 __all__ = ["check_given"]

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 
+from reducelower.model.schemas import element_type_name
 from reducelower.numerics.measure import Array
-from reducelower.numerics.tolerance import element_type_name
 
 __all__ = [
     "STRATEGIES",

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from reducelower.model.schemas import element_type_name
 from reducelower.model.spelled import attribute_text
 from reducelower.model.text import short
 from reducelower.numerics.measure import Array, element_type_of, identical, is_float, percentile_99
-from reducelower.numerics.tolerance import element_type_name
 from reducelower.plan import CHOSEN
 from reducelower.verification.battery import Case
 from reducelower.verification.limits import limits_of
