@@ -34,13 +34,7 @@ _OF_DIMENSIONS = _ONE_BEYOND | {
 
 @dataclass
 class _Place:
-    """A graph or function body, and the nodes in it whose axes are looked at.
-
-    Attributes:
-        holder: the graph or function.
-        around: the place around a subgraph.
-        nodes: those of its nodes that have axes, by position.
-    """
+    """A graph or function body, in or below the place around it, and by position those of its nodes that have axes."""
 
     holder: GraphProto | FunctionProto
     around: _Place | None

@@ -84,7 +84,7 @@ def _convert(
     resolve_destination(task.output, **rights)
     data_sets: Sequence[TestDataSet] = ()
     if settings.verify:
-        from reducelower.batch.inputs import read_data_sets
+        from reducelower.batch.verifying import read_data_sets
 
         data_sets = read_data_sets(settings, source.model)
     external = source.is_partial
@@ -145,10 +145,7 @@ def _convert(
 def _keep_backup(model: Path) -> None:
     """Give a model file a second name, ``NAME.bak``; nothing is copied where the file system has hard links.
 
-    A backup that holds the same already stays as it is.
-
-    Raises:
-        SettingError: a backup of something else is in the way.
+    A backup of the same content stays as it is, and one of anything else is an error.
     """
     from filecmp import cmp
 

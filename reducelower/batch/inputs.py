@@ -1,103 +1,25 @@
-"""Which models are meant, where their outputs go, and what a verification is run on."""
+"""Which models are meant, and where their outputs go."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
 
 from reducelower.batch.task import Task
 from reducelower.errors import UnreadableModelError
 from reducelower.failures import SettingError
 from reducelower.files import ExternalFile, read_model
-from reducelower.files.remote import as_path, beside, is_url, join
+from reducelower.files.remote import as_path, beside, is_pattern, is_url, join
 from reducelower.files.writing import is_there
-from reducelower.model.text import did_you_mean
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
+__all__ = ["Input", "find_models", "folder_of", "plan_outputs"]
 
-    from reducelower.options import Settings
-    from reducelower.verification import TestDataSet
-
-__all__ = ["Input", "find_models", "folder_of", "plan_outputs", "read_data_sets", "read_inputs"]
-
-
-def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, ...]:
-    """Read everything that models are to be run on; one set without values when nothing is said.
-
-    Raises:
-        UnreadableModelError: a file holds no array, or a folder no test data.
-        SettingError: the model has no input or no symbolic dimension of a name, or a value does not fit its input.
-    """
-    from reducelower.verification import TestDataSet, free_sizes, load_test_data
-
-    if settings.dims:
-        _known(settings.dims, free_sizes(model), "symbolic dimension")
-    values = read_inputs(settings.inputs, model)
-    if not settings.test_data:
-        return (_fitting(TestDataSet("", values, ()), settings, model),)
-    # An output belongs to the inputs beside it, and says nothing about others.
-    return tuple(
-        _fitting(TestDataSet(item.name, {**item.inputs, **values}, () if values else item.outputs), settings, model)
-        for item in load_test_data(settings.test_data, model)
-    )
-
-
-def _fitting(data: TestDataSet, settings: Settings, model: ModelProto) -> TestDataSet:
-    """A set of values that fits the model's inputs: another type or shape is a mistake, and not to be run."""
-    from reducelower.verification import check_given
-
-    try:
-        check_given(model, data.inputs, settings.dims)
-    except ValueError as error:
-        place = f"{data.name}: " if data.name else ""
-        raise SettingError(f"{place}{error}") from None
-    return data
-
-
-def read_inputs(files: Mapping[str, str], model: ModelProto) -> dict[str, Any]:
-    """Read arrays for a model's inputs.
-
-    Args:
-        files: ``.npy`` or serialized tensor files by name of the input, and ``.npz`` files by their own name, which
-            hold arrays by names of inputs.
-        model: the model that they are for.
-
-    Raises:
-        UnreadableModelError: a file holds no array.
-        SettingError: the model has no input of a name.
-    """
-    if not files:
-        return {}
-    from reducelower.verification import load_array, load_arrays
-
-    names = [value.name for value in model.graph.input]
-    _known([name for name, path in files.items() if name != path], names, "input")
-    found: dict[str, Any] = {}
-    for name, path in files.items():
-        if name == path:
-            found |= load_arrays(path)
-        else:
-            found[name] = load_array(path, name)
-    _known(found, names, "input")
-    return found
-
-
-def _known(given: Iterable[str], names: list[str], what: str) -> None:
-    for name in given:
-        if name not in names:
-            raise SettingError(f"there is no {what} {name!r}{did_you_mean(name, names)}")
-
-
-RECORDS = ".reducelower"
+_RECORDS = ".reducelower"
 """Folder among the outputs that holds what a resumed run goes by."""
-
-_WILD = "*?["
 
 
 @dataclass(frozen=True)
@@ -129,8 +51,9 @@ def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[s
         if not models:
             if exclude:
                 raise SettingError(f"nothing is left of {argument} without what --exclude names")
-            wild = any(letter in argument for letter in _WILD)
-            raise SettingError(f"nothing matches {argument}" if wild else f"the folder {argument} holds no .onnx file")
+            raise SettingError(
+                f"nothing matches {argument}" if is_pattern(argument) else f"the folder {argument} holds no .onnx file"
+            )
         for model in models:
             found.setdefault(model.path, model)
     return list(found.values())
@@ -186,7 +109,7 @@ def _tasks(
             raise SettingError(
                 f"{tasks[place].source} and {model.path} would both be written to {place}; give the folder they share"
             )
-        record = join(folder, f"{RECORDS}/{model.relative}.json") if resume else ""
+        record = join(folder, f"{_RECORDS}/{model.relative}.json") if resume else ""
         tasks[place] = Task(model.path, place, make_folder=True, record=record)
     return list(tasks.values())
 
@@ -209,9 +132,6 @@ def _refuse_shared_data(tasks: Iterable[Task]) -> None:
     """Refuse to bring different external data to one place: one of the models would read what belongs to the other.
 
     Models behind URLs are not looked at, since they would have to be fetched.
-
-    Raises:
-        SettingError: two models have data, or one data and the other its output, for one place.
     """
     taken: dict[str, tuple[str, ExternalFile | None]] = {_real(task.output): (task.source, None) for task in tasks}
     for task in tasks:
@@ -252,14 +172,14 @@ def _on_this_machine(argument: str) -> list[Input]:
     path = Path(argument)
     if path.is_dir():
         return [Input(str(model), model.relative_to(path).as_posix(), True) for model in sorted(path.rglob("*.onnx"))]
-    if not os.path.lexists(path) and any(letter in argument for letter in _WILD):
+    if not os.path.lexists(path) and is_pattern(argument):
         return _matches(argument)
     return [Input(str(path), path.name)]
 
 
 def _matches(pattern: str) -> list[Input]:
     parts = Path(pattern).parts
-    wild = next(number for number, part in enumerate(parts) if any(letter in part for letter in _WILD))
+    wild = next(number for number, part in enumerate(parts) if is_pattern(part))
     fixed = Path(*parts[:wild])
     matches = sorted(fixed.glob(str(Path(*parts[wild:]))))
     return [Input(str(match), match.relative_to(fixed).as_posix(), True) for match in matches if match.is_file()]

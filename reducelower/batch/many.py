@@ -18,7 +18,7 @@ from reducelower.batch.task import FORKS
 from reducelower.failures import SettingError
 from reducelower.files import LoadedModel, read_model
 from reducelower.files.pending import sync_folder
-from reducelower.files.remote import is_url
+from reducelower.files.remote import is_in_memory, is_url
 from reducelower.options import Settings, Target
 from reducelower.outcome import Outcome, Verdict
 from reducelower.plan import Plan
@@ -36,6 +36,7 @@ __all__ = [
     "convert_files",
     "converting",
     "crashed",
+    "may_leave",
     "run_all",
     "with_names_on_disk",
     "workers",
@@ -59,20 +60,17 @@ def run_all(
     """Yield the result of every job, in the order of the jobs.
 
     Args:
-        work: what to do; it does not raise, and its results can be sent from one process to another. So can it and
-            the jobs, where they go to an executor, or processes are spawned rather than forked.
-        jobs: what to do it with.
-        processes: how many processes may work; each pays its start-up once.
-        crashed: the result for a job that killed its process; called with the job and with what happened.
-        again: what to do once more with a job that killed its process; the same where None.
+        work: does a job, and does not raise; its results can be pickled. So can it and the jobs, where they go to an
+            executor, or where processes are spawned rather than forked.
+        crashed: gives the result for a job that killed its process, from the job and what happened.
+        again: what to do once more with a job that killed its process; by default the work.
         executor: where to run them instead of in processes of our own; it is not shut down.
-        is_apart: whether a single process is none of ours but one of its own, too, so that this one lives on.
+        is_apart: use another process even for one job at a time, so that this one survives.
         on_step: passed on to the work, but not to an executor.
     """
     if executor is not None:
         return _elsewhere(executor, work, jobs, crashed)
-    in_memory = is_apart and any("memory://" in str(job) for job in jobs)  # a file of one process
-    if (in_memory or not is_apart) and min(processes, len(jobs)) <= 1:
+    if not is_apart and min(processes, len(jobs)) <= 1:
         return (work(job) if on_step is None else work(job, on_step=on_step) for job in jobs)
     from reducelower.batch.processes import run_in_processes
 
@@ -143,14 +141,9 @@ def convert_file(
 ) -> Outcome:
     """Convert one model; whatever goes wrong is in the outcome, and then there is no output.
 
-    An output is on disk before it has its name; that its name is, too, is seen to by whoever runs many.
-
-    Args:
-        task: the model and where its output goes.
-        settings: what holds for every model of the run.
-        on_step: called with the step that begins, and while it goes on: with (done, total) distinct rewrites that were
-            verified, or bytes of weights that were copied.
-        is_isolating: verify with onnxruntime in processes of its own, which it may end.
+    The output is on disk before it has its name; whoever converts many puts the names on disk too. `on_step` hears of
+    each step that begins, and meanwhile of (done, total) distinct rewrites verified or bytes of weights copied. With
+    `is_isolating`, onnxruntime runs in processes of its own, which it may end.
     """
     if is_isolating:
         from reducelower.verification.isolated import isolating
@@ -242,6 +235,11 @@ def crashed(job: Task | str, why: str) -> Outcome:
     """The outcome of a model, to be converted or checked, that took its process down."""
     source = job if isinstance(job, str) else job.source
     return Outcome(source, "failed", problems=(f"{source}: {why}",))
+
+
+def may_leave(job: Task | str) -> bool:
+    """Whether another process finds a model that is to be converted or checked, and may write its output."""
+    return not any(map(is_in_memory, (job,) if isinstance(job, str) else (job.source, job.output)))
 
 
 def check_file(path: str, settings: Settings) -> Outcome:

@@ -45,20 +45,11 @@ def run_in_processes(
     again: Callable[..., Result] | None = None,
     on_step: Callable[..., None] | None = None,
 ) -> Iterator[Result]:
-    """Yield the result of every job, in the order of the jobs.
+    """Yield the result of every job, in the order of the jobs; the arguments are those of `many.run_all`.
 
     A process that dies loses the job it had taken and no other. That job is run once more with nothing beside it, as it
-    may have been the lack of memory that killed it, and counts as crashed when it dies again. The work does not raise,
-    and its results can be pickled. Where processes are spawned, so can it and the jobs, once for each process, which
-    pays its start-up once.
-
-    Args:
-        work: what to do with a job.
-        jobs: the jobs.
-        processes: how many processes work.
-        crashed: the result for a job that dies again; called with how its process ended, too.
-        again: what to do with a job that died, in place of the work.
-        on_step: called here with what the work calls the argument of this name with, which it then takes.
+    may have been the lack of memory that killed it, and counts as crashed when it dies again. Each process pays its
+    start-up once. `on_step` is called here with whatever the work hands to its argument of this name.
 
     Raises:
         RuntimeError: processes end before they come as far as their first job.
@@ -107,11 +98,8 @@ class _Crew:
     """Processes at work on one list; when one of them dies, the others take no more and come to their end.
 
     As a context manager it is dismissed: every process finishes what it is at, whether or not anybody wants the result,
-    and its end is waited for. Only an interrupt ends them at once, where that leaves nothing half written.
-
-    Attributes:
-        taken: up to which job, this one excluded, jobs were taken from the list; after the crew was dismissed.
-        ending: what to tell of the last process that died.
+    and its end is waited for. Only an interrupt ends them at once, where that leaves nothing half written. After that
+    `taken` is the place in the list up to which jobs were taken, and `ending` says how the last process died.
     """
 
     def __init__(

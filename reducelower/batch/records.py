@@ -56,7 +56,7 @@ class Origin:
 
     Attributes:
         source: SHA-256 of the model file, without its external data.
-        settings: SHA-256 of everything that the conversion was told, the content of files it names included.
+        settings: SHA-256 of everything that the conversion was told, with the content of the files it names.
         tools: versions of reducelower and of what it works with.
     """
 
@@ -70,13 +70,11 @@ class Record:
     """What is known about one output.
 
     Attributes:
-        origin: what it came of.
-        output: what it holds.
         external: size and time of change (nanoseconds) of each file with external data of the source, by its location.
-            Weights are not read to be converted, and neither are they to be recorded.
-        replaces: what an earlier output holds that this one takes the place of, in case that does not come to pass.
-        brought: as `external`, what may lie beside the output because it was brought there for it or for the one that
-            it replaces. This, and no other data, a later run may replace.
+            Weights are not read to be converted, nor to be recorded.
+        replaces: the content of an earlier output that this one replaces, in case the run ends before it does.
+        brought: as `external`, what may lie beside the output because a run brought it there for this output or the one
+            before. A later run may replace this data and no other.
     """
 
     origin: Origin
@@ -87,11 +85,7 @@ class Record:
 
 
 def origin_of(source: str, settings: Settings) -> Origin:
-    """What an output would come of; the model is read once, its external data not at all.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """What an output would come of; the model is read once, its external data not at all."""
     told = {item.name: _plain(getattr(settings, item.name)) for item in fields(settings)}
     for name in _WITHOUT_CONSEQUENCE:
         del told[name]
@@ -140,12 +134,7 @@ def read_record(place: str) -> Record | None:
 
 
 def write_record(record: Record, place: str) -> None:
-    """Write a record to a path or URL, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-        UnreadableModelError: it cannot be written to a URL.
-    """
+    """Write a record to a path or URL, whole or not at all."""
     text = json.dumps(asdict(record), indent=1, sort_keys=True) + "\n"
     if is_url(place):
         from reducelower.files.remote import write_bytes
@@ -236,11 +225,7 @@ def _has_weights(task: Task, earlier: Record, settings: Settings) -> bool:
 def _brought(
     task: Task, settings: Settings, source: LoadedModel, facts: Mapping[str, list[int]], earlier: Record | None
 ) -> dict[str, list[list[int]]]:
-    """What will lie beside the output for its sake; with it what lies there now, in case the run ends before that.
-
-    Raises:
-        UnreadableModelError: something else is in the way.
-    """
+    """What this run will bring beside the output, and what lies there now, in case the run ends before that."""
     brings = settings.external_data != "keep"
     brought: dict[str, list[list[int]]] = {}
     beside = Path(os.path.realpath(task.output)).parent

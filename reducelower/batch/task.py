@@ -21,13 +21,11 @@ OnStep: TypeAlias = Callable[[Step, int, int], None]
 
 @dataclass(frozen=True)
 class Task:
-    """One model and where its output goes.
+    """One model and where its output goes, each a path or a URL.
 
     Attributes:
-        source: the model, a path or a URL.
-        output: its output, a path or a URL.
-        make_folder: a missing folder of the output is made.
-        record: file that says what an output was made from, for runs that resume; empty when none is kept.
+        make_folder: whether a missing folder of the output is made.
+        record: file that says what an output was made from, for runs that resume; empty where none is kept.
     """
 
     source: str

@@ -1,21 +1,25 @@
-"""Verifies a conversion: every distinct rewrite first, then the whole models on each set of inputs."""
+"""Verifies a conversion: reads what it runs on, then runs every distinct rewrite, then the whole models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from reducelower.failures import SettingError
 from reducelower.files import LoadedModel
 from reducelower.model.document import Document
+from reducelower.model.text import did_you_mean
 from reducelower.options import Settings
 from reducelower.plan import Plan
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from reducelower.verification import TestDataSet, Verdict, Verification
 
-__all__ = ["OnProgress", "require_runtimes", "verify_models"]
+__all__ = ["OnProgress", "read_data_sets", "require_runtimes", "verify_models"]
 
 OnProgress = Callable[[int, int], None]
 """Called with (done, total) distinct rewrites."""
@@ -68,6 +72,63 @@ def verify_models(
     # Strictly, a model is shown to be right for a runtime only in that runtime.
     verdict: Verdict = "not shown" if whole.verdict == "equivalent" else whole.verdict
     return replace(whole, verdict=verdict, unseen=(*whole.unseen, *absent))
+
+
+def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, ...]:
+    """Read everything that models are to be run on; one set without values when nothing is said.
+
+    Raises:
+        UnreadableModelError: a file holds no array, or a folder no test data.
+        SettingError: the model has no input or no symbolic dimension of a name, or a value does not fit its input.
+    """
+    from reducelower.verification import TestDataSet, free_sizes, load_test_data
+
+    if settings.dims:
+        _check_names(settings.dims, free_sizes(model), "symbolic dimension")
+    values = _read_inputs(settings.inputs, model)
+    if not settings.test_data:
+        return (_fitting(TestDataSet("", values, ()), settings, model),)
+    # An output belongs to the inputs beside it, and says nothing about others.
+    return tuple(
+        _fitting(TestDataSet(item.name, {**item.inputs, **values}, () if values else item.outputs), settings, model)
+        for item in load_test_data(settings.test_data, model)
+    )
+
+
+def _fitting(data: TestDataSet, settings: Settings, model: ModelProto) -> TestDataSet:
+    """A set of values that fits the model's inputs: another type or shape is a mistake, and not to be run."""
+    from reducelower.verification import check_given
+
+    try:
+        check_given(model, data.inputs, settings.dims)
+    except ValueError as error:
+        place = f"{data.name}: " if data.name else ""
+        raise SettingError(f"{place}{error}") from None
+    return data
+
+
+def _read_inputs(files: Mapping[str, str], model: ModelProto) -> dict[str, Any]:
+    """Read the arrays for a model's inputs; a ``.npz`` file, which holds them by name, stands under its own name."""
+    if not files:
+        return {}
+    from reducelower.verification import load_array, load_arrays
+
+    names = [value.name for value in model.graph.input]
+    _check_names([name for name, path in files.items() if name != path], names, "input")
+    found: dict[str, Any] = {}
+    for name, path in files.items():
+        if name == path:
+            found |= load_arrays(path)
+        else:
+            found[name] = load_array(path, name)
+    _check_names(found, names, "input")
+    return found
+
+
+def _check_names(given: Iterable[str], names: list[str], what: str) -> None:
+    for name in given:
+        if name not in names:
+            raise SettingError(f"there is no {what} {name!r}{did_you_mean(name, names)}")
 
 
 def require_runtimes(settings: Settings) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -68,9 +68,9 @@ __all__ = ["check", "inspect"]
 def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
     """Say what a conversion would rewrite and what it would refuse; nothing is written.
 
-    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 when every model is legal
-    as it is, 1 when one is not, 2 when one cannot be read. Without anything to check for, it says where each model
-    can go; with --require-target, a report or a format for CI that is an error (status 2).
+    MODEL is a file, a folder or a pattern such as 'models/**/*.onnx'. The exit status is 0 if every model is legal
+    as it is, 1 if one is not, 2 if one cannot be read. If no option says what to check for, it says where each model
+    can go; with --require-target, a report or a format for CI, that is an error (status 2).
 
     \b
     Examples:
@@ -153,12 +153,11 @@ def inspect_all(
     In short it leaves out what a model holds, and says where it can go.
     """
     import json
-    from dataclasses import asdict, replace
 
     from reducelower.batch.inputs import find_models
     from reducelower.batch.inspection import inspect_file
     from reducelower.batch.staging import at_hand
-    from reducelower.cli.console import staged
+    from reducelower.cli.streams import staged
 
     status = DONE
     with staged(models, None) as files:
@@ -233,9 +232,5 @@ def _where(found: Inspected, most: int = _MOST_FAULTS) -> list[str]:
 
 def _bytes(size: int) -> str:
     """A size as people read it."""
-    amount = float(size)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if amount < 1024 or unit == "GiB":
-            return f"{size} bytes" if unit == "bytes" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    raise AssertionError
+    power = min((size.bit_length() - 1) // 10, 3)
+    return f"{size / 1024**power:.1f} {('KiB', 'MiB', 'GiB')[power - 1]}" if power > 0 else f"{size} bytes"

@@ -50,7 +50,7 @@ __all__ = ["diff", "verify"]
 @click.option(
     "--allow-not-shown",
     is_flag=True,
-    help="Exit with status 0 also where nothing differs but not everything could be seen.",
+    help="Exit with status 0 even if not everything could be compared, as long as nothing differs.",
 )
 @QUIET_OPTION
 def verify(before: str, after: str | None, **options: Any) -> int:
@@ -68,7 +68,7 @@ def verify(before: str, after: str | None, **options: Any) -> int:
     """
     if after is None and not options["runtimes"]:
         raise click.UsageError("give a second model to compare with, or --runtime NAME to compare runtimes")
-    from reducelower.cli.console import at_hand, on_standard_output
+    from reducelower.cli.streams import at_hand, on_standard_output
 
     on_standard_output(options)
     with at_hand([name for name in (before, after) if name is not None]) as (names, paths):
@@ -129,8 +129,7 @@ def _compared(
 def _compare(
     names: Sequence[str], paths: Sequence[str], settings: Settings, options: Mapping[str, Any], on_step: OnStep
 ) -> Outcome:
-    from reducelower.batch.inputs import read_data_sets
-    from reducelower.batch.verifying import verify_models
+    from reducelower.batch.verifying import read_data_sets, verify_models
     from reducelower.files import read_model
 
     on_step("read", 0, 0)
@@ -170,7 +169,7 @@ def _tell(command: ReportedCommand, outcome: Outcome, lines: Iterable[str], opti
 
 def _in_runtimes(source: LoadedModel, settings: Settings, seed: int) -> list[RuntimeComparison]:
     """One comparison per runtime and set of inputs."""
-    from reducelower.batch.inputs import read_data_sets
+    from reducelower.batch.verifying import read_data_sets
     from reducelower.verification import compare_runtimes
     from reducelower.verification.providers import on_provider
 
@@ -203,16 +202,16 @@ def diff(before: str, after: str, **options: Any) -> int:
     """Say what differs between two models by structure: operators, attributes, constants, types, metadata.
 
     Nothing is run. Constants count by value, however they are stored; names of values and nodes do not count, those of
-    inputs and outputs do. An operator is the same at two opset versions; whether it computes the same is what verify
-    tells. The exit status is 0 where nothing differs, 1 where something does, 2 or more where there was trouble, like
-    the command diff.
+    inputs and outputs do. An operator is the same at two opset versions; verify says whether it computes the same.
+    The exit status is 0 if nothing differs, 1 if something does, and 2 or more if there was trouble, as with the
+    command diff.
 
     \b
     Examples:
       reducelower diff model.onnx model13.onnx
       reducelower diff model.onnx model13.onnx --report diff.html
     """
-    from reducelower.cli.console import at_hand, on_standard_output
+    from reducelower.cli.streams import at_hand, on_standard_output
 
     on_standard_output(options)
     with at_hand([before, after]) as (names, paths):

@@ -19,10 +19,7 @@ _NEVER = frozenset({"in_place", "overwrite", "output", "backup"})
 
 
 def find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
-    """The nearest configuration of a folder, in it or above it.
-
-    Returns:
-        The file and what it says; None where there is none.
+    """The nearest configuration file in a folder or above it and what it says; None where there is none.
 
     Raises:
         SettingError: a file cannot be read or is not TOML.

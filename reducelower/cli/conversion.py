@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 from reducelower.batch.inputs import find_models, plan_outputs
-from reducelower.batch.many import converting, run_all, with_names_on_disk, workers
+from reducelower.batch.many import converting, may_leave, run_all, with_names_on_disk, workers
 from reducelower.batch.task import FORKS, Task
 from reducelower.cli import console
-from reducelower.cli.console import STREAM, Staged, on_standard_output, staged
 from reducelower.cli.progress import progress, steps
+from reducelower.cli.streams import STREAM, Staged, on_standard_output, staged
 from reducelower.cli.text import github_annotations, show, show_summary
 from reducelower.failures import SettingError
 from reducelower.options import Settings
@@ -100,8 +100,9 @@ def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, A
     """What came of each model, with a bar for many of them, or the steps of the only one."""
     how = converting(settings)
     if len(tasks) == 1 and not options["scheduler"]:
+        is_apart = FORKS and settings.verify and may_leave(tasks[0])
         with steps(quiet=options["quiet"]) as on_step:
-            yield from run_all(jobs=tasks, processes=1, is_apart=FORKS and settings.verify, on_step=on_step, **how)
+            yield from run_all(jobs=tasks, processes=1, is_apart=is_apart, on_step=on_step, **how)
     else:
         yield from outcomes_of(tasks, options, **how)
 
@@ -113,7 +114,8 @@ def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> 
     """
     scheduler, processes, quiet = options["scheduler"], options["jobs"], options["quiet"]
     with workers(scheduler, processes) as executor, progress("models", len(jobs), quiet=quiet) as advance:
-        outcomes = run_all(jobs=jobs, processes=processes, executor=executor, is_apart=len(jobs) > 1, **how)
+        is_apart = len(jobs) > 1 and all(map(may_leave, jobs))
+        outcomes = run_all(jobs=jobs, processes=processes, executor=executor, is_apart=is_apart, **how)
         for done, outcome in enumerate(outcomes, 1):
             advance(done, len(jobs))
             yield outcome

@@ -124,8 +124,8 @@ def raise_(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     """Fold primitive forms into the operators they spell out, and verify: the way back from expand.
 
     Composite Reduce operators, LayerNormalization, RMSNormalization, GroupNormalization, InstanceNormalization,
-    LpNormalization, Softmax, LogSoftmax and Gelu, as far as the model's opset version has them. What only
-    looks like one is left as it is, with the reason.
+    LpNormalization, Softmax, LogSoftmax and Gelu, if the model's opset version has them. What only looks like one of
+    them is left as it is, with the reason.
 
     MODEL is a file, a folder or a pattern such as 'models/**/*.onnx', or the URL of one where fsspec is installed.
 

@@ -134,14 +134,14 @@ WITHOUT_OPTION: Option = click.option(
 
 MODEL_OPTIONS: Sequence[Option] = (
     click.option("--freeze-defaults", is_flag=True, help="Treat initializers that are also graph inputs as constants."),
-    _pairs("--type", "element_types", ELEMENT_TYPE, "NAME=TYPE", "Element type of a value, where nothing states it."),
-    _pairs("--rank", "ranks", Integer(min=0), "NAME=N", "Rank of a value, where nothing states it."),
+    _pairs("--type", "element_types", ELEMENT_TYPE, "NAME=TYPE", "Element type of a value, if the model states none."),
+    _pairs("--rank", "ranks", Integer(min=0), "NAME=N", "Rank of a value, if the model states none."),
 )
 """What tells the engine what the model does not state itself."""
 
 
 def conversion_options(default_rules: str) -> Sequence[Option]:
-    """What tells the engine what is legal and what the model does not state itself."""
+    """What tells the engine which rules to use, and what the model does not state itself."""
     return (
         click.option(
             "--without-type",
@@ -180,11 +180,7 @@ FOR_OPTION: Option = click.option(
 
 
 def target_of(options: Mapping[str, Any], ctx: click.Context) -> Target:
-    """The target that the options of a command describe.
-
-    Raises:
-        click.UsageError: a runtime does not read that opset version, or the runtimes have none in common.
-    """
+    """The target that the options describe; refused where a runtime does not read the opset version."""
     from reducelower.options import Target
 
     opset: int | None = options["opset"]
@@ -259,15 +255,14 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
         metavar="NAME[:PYTHON]",
         multiple=True,
         callback=_installed,
-        help="Where the model is run: onnxruntime, reference, or a runtime that may be installed beside "
-        "another Python; repeatable.  [default: onnxruntime, and what --for names]",
+        help="What runs the model: onnxruntime, reference, or another runtime, which may be installed for another "
+        "Python; repeatable.  [default: onnxruntime, and what --for names]",
     ),
     click.option(
         "--provider",
         metavar="NAME",
         default="",
-        help="Execution provider of onnxruntime, such as cuda, where the build that is installed has it.  "
-        "[default: cpu]",
+        help="Execution provider of onnxruntime, such as cuda, if the installed build has it.  [default: cpu]",
     ),
     click.option(
         "--tolerance",
@@ -282,7 +277,7 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
         "--rtol",
         type=Number(min=0, finite=True),
         metavar="R",
-        help="Largest relative error of a float, of its own magnitude; beside the ULP that --tolerance sets.",
+        help="Largest error of a float, relative to its magnitude; values within the ULP of --tolerance pass as well.",
     ),
     click.option("--atol", type=Number(min=0, finite=True), metavar="A", help="Largest absolute error of a float."),
     click.option(
@@ -298,7 +293,7 @@ VERIFICATION_OPTIONS: Sequence[Option] = (
         "--verify-strict",
         "strict",
         is_flag=True,
-        help="What is not shown to be equivalent, in every runtime, is a failure.",
+        help="Fail if anything is not shown to be equivalent, in every runtime.",
     ),
 )
 """On what a verification runs the models, and for how long."""
@@ -373,7 +368,7 @@ OUTPUT_OPTIONS: Sequence[Option] = (
     click.option(
         "--resume",
         is_flag=True,
-        help="Keep records beside the outputs, and skip what was made of the same model and options before.",
+        help="Keep records beside the outputs, and skip what an earlier run made of the same model and options.",
     ),
     click.option(
         "--format",

@@ -61,8 +61,8 @@ def command(**options: Any) -> int:
     """Find out by measurement what is legal on a runtime, and write it as a target file.
 
     A conformance suite of three thousand small models runs on the runtime in a worker process: one that crashes or
-    hangs it is a finding, not the end. What the facts found make of each model runs as well, and forms that are no
-    better there are left out. That takes from two minutes to an hour; with --results it goes on where it was stopped.
+    hangs it is a finding, not the end. Then each model is converted by the facts found and runs again, and forms that
+    are no better are left out. That takes from two minutes to an hour; with --results it goes on where it stopped.
 
     \b
     Examples:

@@ -29,11 +29,7 @@ _WORDS: dict[Step, str] = {
 
 @contextmanager
 def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show how far the work on many things is, at what rate, and how long it will take, where there are enough.
-
-    Yields:
-        A function to call with (done, total).
-    """
+    """Show the progress and rate of work on many things on a terminal; the function yielded takes (done, total)."""
     if total < _FEW or not _is_shown(quiet):
         yield lambda done, total: None
         return
@@ -52,11 +48,7 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, i
 
 @contextmanager
 def steps(*, quiet: bool) -> Iterator[OnStep | None]:
-    """Show which step the work on one model is at and for how long; afterwards, of long work, what each step took.
-
-    Yields:
-        What to call with each step; None where nothing is shown.
-    """
+    """Show the step that work on one model is at, and after long work what each took; None where nothing is shown."""
     if not _is_shown(quiet):
         yield None
         return

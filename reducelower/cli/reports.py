@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from reducelower.cli import console
-from reducelower.cli.console import STREAM
+from reducelower.cli.streams import STREAM
 from reducelower.failures import SettingError
 from reducelower.report import FORMATS, Outcome, Report, render, write_report
 from reducelower.report.writing import Command
@@ -18,13 +18,7 @@ __all__ = ["check_place", "check_report_paths", "write_reports"]
 
 
 def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
-    """Find out before any work whether reports can be written where they should go.
-
-    The models are files that the run reads or writes, which a report must not replace.
-
-    Raises:
-        SettingError: a path has no known extension, is a model, or lies in no folder.
-    """
+    """Refuse before any work a report that cannot be written, or would replace a model that the run reads or writes."""
     taken = {os.path.realpath(model) for model in models if model}
     for path in paths:
         if path == STREAM:
@@ -37,11 +31,7 @@ def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
 
 
 def check_place(path: str) -> None:
-    """Find out before any work whether there can be a file of this name.
-
-    Raises:
-        SettingError: it is a folder, or lies in none.
-    """
+    """Refuse before any work a file name that is a folder, or lies in none."""
     if not Path(path).parent.is_dir():
         raise SettingError(f"{path}: there is no folder {Path(path).parent}")
     if Path(path).is_dir():
@@ -49,11 +39,7 @@ def check_place(path: str) -> None:
 
 
 def write_reports(command: Command, models: Sequence[Outcome], paths: Sequence[str]) -> None:
-    """Write every report.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Write every report that the command line names."""
     report = Report(command, tuple(models), _run_facts() if paths else ())
     for path in paths:
         if path == STREAM:

@@ -17,13 +17,7 @@ __all__ = ["ExternalFile", "all_graphs", "external_files", "external_tensors", "
 
 @dataclass(frozen=True)
 class ExternalFile:
-    """A file with tensor data beside a model.
-
-    Attributes:
-        location: path relative to the model's folder, as the model writes it.
-        path: where the file lies.
-        size: its size in bytes.
-    """
+    """A file with tensor data beside a model; the location is relative to the model's folder, the size in bytes."""
 
     location: str
     path: Path

@@ -25,7 +25,8 @@ LARGEST_MESSAGE = 2**31 - 1
 _BINARY = "protobuf"
 _READ_ONLY = "onnxtxt"
 _COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip"})
-_FIRST_FIELD = b"\x08"
+_FIRST_FIELD, _LAST_FIELD = b"\x08", 26
+"""How a model begins, and the largest number of its fields."""
 
 _PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 
@@ -104,11 +105,7 @@ def serialize(document: Document, path: str | os.PathLike[str]) -> bytes:
 
 
 def refuse_size(path: str | os.PathLike[str]) -> NoReturn:
-    """Refuse to write a model that nobody could read.
-
-    Raises:
-        UnreadableModelError: always.
-    """
+    """Refuse to write a model that nobody could read."""
     raise UnreadableModelError(
         f"cannot write {os.fspath(path)}: the model would be over 2 GiB, protobuf's limit; "
         "store its weights as external data first"
@@ -147,10 +144,11 @@ def _is_cut_short(data: bytes) -> bool:
     if not data.startswith(_FIRST_FIELD):
         return False
     try:
-        fields = Window(data).fields(0, len(data))
-        all(field.number <= 26 and field.kind in (0, LENGTH) for field in fields)
+        for field in Window(data).fields(0, len(data)):
+            if field.number > _LAST_FIELD or field.kind not in (0, LENGTH):
+                return False
     except CutShortError:
         return True
     except MalformedError:
-        return False
+        pass
     return False

@@ -78,12 +78,7 @@ Piece: TypeAlias = "bytes | Weight"
 
 
 class InlineWeights:
-    """A model file that stays open, and the weights in it that are referred to.
-
-    Attributes:
-        path: the file, links followed.
-        weights: what the references stand for.
-    """
+    """A model file that stays open, links followed, and the weights in it that references stand for."""
 
     def __init__(self, path: Path, file: FileIO) -> None:
         """Take over an open file."""
@@ -139,8 +134,7 @@ def lift(weights: InlineWeights) -> bytes:
     """The bytes of the model in a file, with references in place of large tensors.
 
     Raises:
-        MalformedError: the file holds no message that can be taken apart; it is to be parsed as a whole, which
-            says what is wrong, if anything is.
+        MalformedError: the file cannot be taken apart; parsing it as a whole says what is wrong, if anything is.
     """
     window = Window(weights.descriptor)
 

@@ -28,11 +28,8 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
     def publish(self, *, overwrite: bool) -> None:
         """Give the file its name, all of it on disk before.
 
-        With `overwrite`, a file of that name is replaced, whose permissions stay; otherwise it is an error.
-
-        Raises:
-            FileExistsError: there is a file of that name, and `overwrite` is false.
-            OSError: the disk said no; the old file is as it was.
+        With `overwrite`, a file of that name is replaced and its permissions stay; otherwise it is a FileExistsError.
+        Where the disk fails, the old file is as it was.
         """
         if not (overwrite and self.destination.exists()):
             os.fsync(self.descriptor)
@@ -127,9 +124,7 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
 def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:
     """Write a file whole or not at all, where a link leads; what UTF-8 does not hold is escaped.
 
-    Raises:
-        FileExistsError: there is a file of that name, and `overwrite` is false.
-        OSError: the file cannot be written.
+    Without `overwrite`, a file of that name is a FileExistsError.
     """
     with PendingFile(Path(os.path.realpath(path))) as file:
         file.write(text.encode("utf-8", "backslashreplace"))

@@ -20,6 +20,8 @@ __all__ = [
     "fetch_model",
     "find",
     "holds_the_same",
+    "is_in_memory",
+    "is_pattern",
     "is_url",
     "join",
     "put",
@@ -49,6 +51,16 @@ def as_path(name: str) -> str:
     return url2pathname(urlsplit(name).path)
 
 
+def is_in_memory(name: str) -> bool:
+    """Whether a URL names a file in the memory of this process, where no other process finds it."""
+    return is_url(name) and name.rpartition("::")[2].startswith("memory://")
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name holds wildcards, and so may stand for several files."""
+    return any(letter in name for letter in "*?[")
+
+
 def join(folder: str, relative: str) -> str:
     """The name of a file in a folder, which may be a URL."""
     return f"{folder.rstrip('/')}/{relative}" if is_url(folder) else str(Path(folder) / relative)
@@ -60,23 +72,16 @@ def beside(url: str, relative: str) -> str:
     return f"{folder}{slash}{relative}"
 
 
-_WILD = "*?["
-
-
 def find(url: str) -> list[tuple[str, str]]:
     """Find the models that a URL names: a file as it is, those in a folder at every depth, or those a pattern matches.
 
-    Returns:
-        Each model's URL, and its path relative to the folder, or to the part of the pattern that is fixed. A file that
-        was named stands alone with its own name. There are none where a folder or pattern holds none.
-
-    Raises:
-        UnreadableModelError: fsspec is not installed, does not know the protocol, or the files cannot be listed.
+    Each has its URL, and its path relative to the folder or to the fixed part of the pattern; a file that was named
+    stands alone with its own name.
     """
     system, path = _opened(url)
     with _sentences(f"cannot list {url}"):
-        if any(letter in path for letter in _WILD) and not system.exists(path):
-            wild = next(at for at, part in enumerate(url.split("/")) if any(letter in part for letter in _WILD))
+        if is_pattern(path) and not system.exists(path):
+            wild = next(at for at, part in enumerate(url.split("/")) if is_pattern(part))
             root = "/".join(url.split("/")[:wild])
             matches = [match for match in system.glob(path) if system.isfile(match)]
         elif system.isdir(path):
@@ -92,9 +97,6 @@ def fetch_model(url: str, folder: Path) -> str:
     """Bring a model and its external data to a folder, and say where it is now.
 
     External data that is not there is left out: reading the model reports it, as for any model.
-
-    Raises:
-        UnreadableModelError: it cannot be fetched, or is no ONNX model.
     """
     system, path = _opened(url)
     local = folder / PurePosixPath(path.partition("?")[0]).name
@@ -114,11 +116,7 @@ def fetch_model(url: str, folder: Path) -> str:
 
 
 def remote_size(url: str) -> int | None:
-    """The size of a file in bytes; None where there is none.
-
-    Raises:
-        UnreadableModelError: it cannot be asked for.
-    """
+    """The size of a file in bytes; None where there is none."""
     system, path = _opened(url)
     with _sentences(f"cannot read {url}"):
         if not system.exists(path):
@@ -129,11 +127,7 @@ def remote_size(url: str) -> int | None:
 
 
 def read_bytes(url: str) -> bytes | None:
-    """The content of a small file; None where there is none.
-
-    Raises:
-        UnreadableModelError: it cannot be read.
-    """
+    """The content of a small file; None where there is none."""
     system, path = _opened(url)
     with _sentences(f"cannot read {url}"):
         return bytes(system.cat_file(path)) if system.exists(path) else None
@@ -152,11 +146,7 @@ def holds_the_same(url: str, local: Path) -> bool:
 
 
 def put(local: Path, url: str) -> None:
-    """Write a file, replacing what is there; on file systems with transactions it appears whole or not at all.
-
-    Raises:
-        UnreadableModelError: it cannot be written.
-    """
+    """Write a file, replacing what is there; on file systems with transactions it appears whole or not at all."""
     with local.open("rb") as content:
         _write(content, url)
 

@@ -23,17 +23,13 @@ _WORTH_SYNCING = 1 << 27
 _NO_KERNEL_COPY = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
 
 OnCopied: TypeAlias = Callable[[int], object]
+"""Called with how many bytes more were copied."""
 
 
-def _nobody(_: int) -> None:
-    """Told how many bytes were copied, do nothing."""
-
-
-def fill(descriptor: int, source: Path, on_copied: OnCopied = _nobody) -> None:
+def fill(descriptor: int, source: Path, on_copied: OnCopied) -> None:
     """Fill an empty file with the content and the modification time of another; holes stay holes.
 
-    Raises:
-        OSError: the content could not be brought over; the file is to be discarded.
+    After an OSError the file is to be discarded.
     """
     with source.open("rb", buffering=0) as origin:
         size = os.fstat(origin.fileno()).st_size
@@ -91,12 +87,8 @@ class Appender(AbstractContextManager["Appender"]):
         self._thread: threading.Thread | None = None
         self._error: OSError | None = None
 
-    def append(self, origin: int, start: int, end: int, on_copied: OnCopied = _nobody) -> None:
-        """Copy a range of an open file.
-
-        Raises:
-            OSError: the range could not be copied, or is not there any more.
-        """
+    def append(self, origin: int, start: int, end: int, on_copied: OnCopied) -> None:
+        """Copy a range of an open file; that it is not there any more is an OSError."""
         position = start
         in_kernel = hasattr(os, "copy_file_range")
         while position < end:

@@ -91,7 +91,7 @@ def write_model(
     on_copied: Callable[[int, int], object] | None = None,
     on_complete: Callable[[int, LoadedModel], object] | None = None,
 ) -> Path:
-    """Write a model, and what it needs of its source's external data.
+    """Write a model, and what it needs of its source's external data; the path of the file, links followed.
 
     All of it is on disk before the output has its name; `sync_folder` puts the name there, once for many outputs. What
     goes wrong leaves everything as it was, with one exception: external data has its names before the output has, so
@@ -106,11 +106,8 @@ def write_model(
         make_folder: make the folder if it is missing.
         external_data: one of `EXTERNAL_DATA_MODES`; in the folder of the source nothing needs to be done.
         on_copied: called with (done, total) bytes of what is copied from other files, holes not counted as done.
-        on_complete: called with the descriptor of the output, all of it written and without its name as yet, and the
-            source; what it raises leaves everything as it was.
-
-    Returns:
-        The file that was written, links followed.
+        on_complete: called with the descriptor of the output, complete but without its name, and the source; an
+            exception leaves everything as it was.
 
     Raises:
         UnreadableModelError: it could not be written; the message is one sentence that says why.

@@ -1,0 +1,99 @@
+"""Models through standard input and output, which `-` stands for, and URLs to read: files stand in for them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reducelower.cli.console import binary_result, keep_standard_output_free
+
+if TYPE_CHECKING:
+    from reducelower.outcome import Outcome
+
+__all__ = ["STREAM", "Staged", "at_hand", "on_standard_output", "staged"]
+
+STREAM = "-"
+"""What stands for standard input where a model is read, and for standard output where something is written."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The models and the output as files, and by path what the user calls those that stand in for the streams."""
+
+    models: Sequence[str]
+    output: str | None
+    names: Mapping[str, str]
+
+    def named(self, outcome: Outcome) -> Outcome:
+        """An outcome in the user's words."""
+        if not self.names:
+            return outcome
+        from reducelower.batch.staging import renamed
+
+        problems = outcome.problems
+        for path, name in self.names.items():
+            problems = renamed(problems, path, name)
+        source, output = (self.names.get(path, path) for path in (outcome.source, outcome.output))
+        return replace(outcome, source=source, output=output, problems=problems)
+
+
+@contextmanager
+def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
+    """Read standard input into a file where a model is ``-``, and write the output from one where that is ``-``."""
+    if STREAM not in models and output != STREAM:
+        yield Staged(models, output, {})
+        return
+    if models.count(STREAM) > 1:
+        raise click.UsageError("- stands for standard input, which can be read only once")
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="reducelower-") as folder:
+        source, result = Path(folder) / "stdin.onnx", Path(folder) / "stdout.onnx"
+        if STREAM in models:
+            source.write_bytes(sys.stdin.buffer.read())
+        yield Staged(
+            [str(source) if model == STREAM else model for model in models],
+            str(result) if output == STREAM else output,
+            {str(source): STREAM, str(result): STREAM},
+        )
+        if result.exists():
+            binary_result(result.read_bytes())
+
+
+@contextmanager
+def at_hand(models: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Models to read, as the user calls them, and as files of this machine: URLs are fetched, standard input read."""
+    from reducelower.files.remote import as_path, is_url
+
+    names = [as_path(name) for name in models]
+    with ExitStack() as copies:
+        paths: Sequence[str] = copies.enter_context(staged(names, None)).models
+        if any(map(is_url, names)):
+            from reducelower.batch import staging
+
+            paths = [copies.enter_context(staging.at_hand(path)) for path in paths]
+        yield names, paths
+
+
+def on_standard_output(options: Mapping[str, Any]) -> None:
+    """Send text for people to standard error where something else goes to standard output; refuse two such things."""
+    wanted = [
+        flag
+        for flag, is_there in (
+            ("-o -", options.get("output") == STREAM),
+            ("--report -", STREAM in options.get("reports", ())),
+            ("--json", bool(options.get("as_json"))),
+            ("--format", options.get("form", "text") != "text"),
+        )
+        if is_there
+    ]
+    if len(wanted) > 1:
+        raise click.UsageError(f"{' and '.join(wanted)} would both be written to standard output; give one of them")
+    if wanted and wanted != ["--format"]:
+        keep_standard_output_free()
