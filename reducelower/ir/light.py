@@ -35,11 +35,7 @@ class _Kept:
 
 @dataclass
 class Light:
-    """A model without its weights.
-
-    Attributes:
-        proto: the model; large tensors are references to files that do not exist.
-    """
+    """A model without its weights: in `proto`, large tensors are references to files that do not exist."""
 
     proto: ModelProto
     _original: ir.Model

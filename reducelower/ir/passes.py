@@ -27,14 +27,10 @@ class _Conversion(ir.passes.FunctionalPass):
         self._convert = partial(convert, **options)
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
-        """Convert a model.
+        """Convert a model, which stays as it is, and say whether the result differs.
 
-        Args:
-            model: an onnx_ir model; it stays as it is.
-
-        Returns:
-            A new model, and whether it differs. Initializers and attributes hold the very tensors of the model given;
-            names, shapes, metadata (`meta` as well as `metadata_props`) and functions are carried over.
+        The result holds the very tensors of the model given, and keeps names, shapes, metadata (`meta` and
+        `metadata_props`) and functions.
 
         Raises:
             ConversionError: something cannot be converted; it holds every reason. Inside `onnx_ir.passes.Sequential`

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
@@ -22,7 +21,7 @@ from reducelower.rulebook import RuleBook, RuleError, load_book
 if TYPE_CHECKING:
     from reducelower.options import Book
 
-__all__ = ["InferredTypes", "rewrite_rules"]
+__all__ = ["inferred_types", "rewrite_rules"]
 
 _SMALL = 1024
 """Elements up to which a constant may be axes, and not weights."""
@@ -54,13 +53,8 @@ def rewrite_rules(book: Book = "spec", *, without_types: Sequence[str] = ()) -> 
         RuleError: there is no such book.
     """
     found = book if isinstance(book, RuleBook) else load_book(book)
-    rules = [_Expansion(op_type, found, frozenset(without_types)) for op_type in found.reductions]
-    return pattern.RewriteRuleSet(
-        [
-            pattern.RewriteRule(each.pattern, each.rewrite, each.check, name=each.name, graph_pre_visitor=each.setup)
-            for each in rules
-        ]
-    )
+    rule: Any = _Expansion.rule  # it has no types
+    return pattern.RewriteRuleSet([rule(op_type, found, frozenset(without_types)) for op_type in found.reductions])
 
 
 class _Expansion(pattern.RewriteRuleClassBase):
@@ -72,7 +66,7 @@ class _Expansion(pattern.RewriteRuleClassBase):
         self._book = book
         self._target = Target(None, frozenset({op_type}), without_types)
         self._expanded = GraphProto()
-        self._types: InferredTypes | None = None
+        self._types: Mapping[str, TypeProto] | None = None
 
     def setup(self) -> None:
         """Forget what was known of the last graph; the rewriter calls this at the start of each."""
@@ -86,9 +80,8 @@ class _Expansion(pattern.RewriteRuleClassBase):
 
     def check(self, op: MatchContext, *_: Any, **bound: Any) -> MatchResult:
         """Expand the node by itself; fails with the reason where it is refused."""
-        context, reduced = op, bound["reduced"]
         result = MatchResult()
-        node = reduced.producer()
+        context, node = op, bound["reduced"].producer()
         assert node is not None
         opset = _opset(context)
         if opset is None:
@@ -135,10 +128,10 @@ class _Expansion(pattern.RewriteRuleClassBase):
         """What is known of a value, by inference where the model does not state it."""
         info = ir.serde.serialize_value(value)
         if value.type is None and value.name:
-            self._types = self._types or InferredTypes(model)
-            found = self._types.of(value.name)
-            if found is not None:
-                info.type.CopyFrom(found)
+            if self._types is None:
+                self._types = inferred_types(model)
+            if value.name in self._types:
+                info.type.CopyFrom(self._types[value.name])
         return info
 
 
@@ -182,33 +175,22 @@ def _append(
         node.metadata_props.update((entry.key, entry.value) for entry in made.metadata_props)
 
 
-class InferredTypes:
-    """The types of the values of one model as it is when they are first asked for."""
+def inferred_types(model: ir.Model) -> Mapping[str, TypeProto]:
+    """The types of a model's values by name, without names that graphs share for values of different types."""
+    proto = lighten(model).proto
+    inference = Inference(lambda: proto)
+    found: dict[str, TypeProto] = {}
+    contradicting: set[str] = set()
 
-    def __init__(self, model: ir.Model) -> None:
-        """Prepare to answer about a model."""
-        self._model = model
+    def collect(holder: GraphProto | FunctionProto, key: GraphKey) -> None:
+        for name, known in inference.types(key).items():
+            if found.setdefault(name, known) != known:
+                contradicting.add(name)
+        for index, node in enumerate(holder.node):
+            for number, _, inner in subgraphs(node):
+                collect(inner, (*key, index, number))
 
-    def of(self, name: str) -> TypeProto | None:
-        """The type of a value; None where inference does not find it, or finds two in graphs that share a name."""
-        return self._types.get(name)
-
-    @cached_property
-    def _types(self) -> Mapping[str, TypeProto]:
-        proto = lighten(self._model).proto
-        inference = Inference(lambda: proto)
-        found: dict[str, TypeProto] = {}
-        contradicting: set[str] = set()
-
-        def collect(holder: GraphProto | FunctionProto, key: GraphKey) -> None:
-            for name, known in inference.types(key).items():
-                if found.setdefault(name, known) != known:
-                    contradicting.add(name)
-            for index, node in enumerate(holder.node):
-                for number, _, inner in subgraphs(node):
-                    collect(inner, (*key, index, number))
-
-        collect(proto.graph, ())
-        for number, function in enumerate(proto.functions):
-            collect(function, function_key(number))
-        return {name: known for name, known in found.items() if name not in contradicting}
+    collect(proto.graph, ())
+    for number, function in enumerate(proto.functions):
+        collect(function, function_key(number))
+    return {name: known for name, known in found.items() if name not in contradicting}

@@ -5,8 +5,8 @@ form looks like in a model is asked of the engine itself, by letting it expand o
 that are found are those that `expand` would put there, names apart, whatever the opset version and element type.
 
 The way of a model: `run` (the public functions), `raiser` (graph by graph), `composing` (an `automaton` marks forms,
-`search` looks closer, and what to take where they overlap), `composites` and `reductions` (is it the operator, and what
-stands in its place). Forms come from `expansions`, of rules, and from `expressions`, of what people write by hand.
+`search` looks closer; of forms that overlap the largest is taken), `composites` and `operands` (whether it is the
+operator, and what replaces it). `expansions` gives the forms of rules, `expressions` those that people write by hand.
 """
 
 from __future__ import annotations

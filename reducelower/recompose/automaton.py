@@ -68,11 +68,7 @@ class Automaton:
         inputs: Iterable[Sequence[str]],
         outputs: Iterable[Sequence[str]],
     ) -> tuple[dict[str, State], Sequence[Sequence[int]]]:
-        """Go through nodes in their order.
-
-        Returns:
-            The state of each value, and by group the positions of the nodes that may yield the result of a form.
-        """
+        """Go through nodes in order: the state of each value, and by group the positions where a form may end."""
         states = dict.fromkeys(given, VARYING)
         ends: list[list[int]] = [[] for _ in self._wholes]
         after, state_of = self._after, states.get

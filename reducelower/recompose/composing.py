@@ -14,7 +14,7 @@ from itertools import chain
 from onnx import NodeProto, numpy_helper
 
 from reducelower.legalization.memo.outcome import fill
-from reducelower.recompose.automaton import Automaton
+from reducelower.recompose.automaton import HANDING_ON, Automaton
 from reducelower.recompose.composites import replacement
 from reducelower.recompose.expressions import Form
 from reducelower.recompose.place import Answer, Place
@@ -26,21 +26,10 @@ from reducelower.scope.node import blank
 
 __all__ = ["Candidate", "Composed", "Finder", "Left", "compose"]
 
-_SHARED = frozenset({"Cast", "Identity"})
-"""What stays where something else reads it as well, and is no reason to leave the rest."""
-
 
 @dataclass(frozen=True)
 class Left:
-    """Something that looks like an operator and was left as it is.
-
-    Attributes:
-        op_type: the operator.
-        node: name of the node that yields the result, or its operator and position.
-        graph: path of its graph.
-        why: what is in the way.
-        by_opset: whether another opset version would do.
-    """
+    """Something that looks like an operator and was left as it is; with `by_opset`, another opset version would do."""
 
     op_type: str
     node: str
@@ -51,15 +40,13 @@ class Left:
 
 @dataclass(eq=False, slots=True)
 class Composed:
-    """What becomes one operator.
+    """What becomes one operator; positions are those of nodes in the graph.
 
     Attributes:
-        form: the form that it had.
-        last: position of the node that yields the result.
-        spelled: positions of the nodes that it was spelled out with, those included that stay for others.
-        answer: what comes in its place.
-        names: the names that its blanks stand for.
-        region: positions of the nodes that go.
+        last: the node that yields the result.
+        spelled: the nodes that it was spelled out with, those included that stay for others.
+        names: the names that the blanks of its answer stand for.
+        region: the nodes that go.
     """
 
     form: Form
@@ -205,7 +192,7 @@ def _settle(
 def _may_stay(index: int, composed: Composed, surroundings: Surroundings) -> bool:
     """Whether a node of a region only hands on what comes from outside."""
     node = surroundings.nodes[index]
-    return node.op_type in _SHARED and surroundings.producers.get(node.input[0]) not in composed.region
+    return node.op_type in HANDING_ON and surroundings.producers.get(node.input[0]) not in composed.region
 
 
 def _told(refused: Sequence[tuple[frozenset[int], Left]], gone: set[int]) -> list[Left]:
@@ -224,13 +211,7 @@ def _told(refused: Sequence[tuple[frozenset[int], Left]], gone: set[int]) -> lis
 
 @dataclass(frozen=True)
 class Candidate:
-    """A form that was found in all places that are alike.
-
-    Attributes:
-        form: the form.
-        found: where its parts are.
-        answer: what comes in its place.
-    """
+    """A form, where it was found in all places that are alike, and what comes in its place."""
 
     form: Form
     found: Found

@@ -13,6 +13,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from reducelower.model.schemas import element_type_name, schema, taken_types, versions
+from reducelower.recompose.expressions import is_near
 from reducelower.recompose.operands import (
     NotItError,
     WrongVectorError,
@@ -91,9 +92,7 @@ def _check_number(place: Place, divisor: int, *, inverse: bool) -> None:
     if value.ndim > len(shape):
         raise NotItError("a constant of one element adds dimensions")
     number, count = float(value.reshape(-1)[0]), math.prod(size or 0 for size in sizes)
-    precision = 2.0**-10 if value.dtype.itemsize == 2 else 2.0**-22
-    wanted = 1 / count if inverse else count
-    if abs(number - wanted) > precision * wanted:
+    if not is_near(number, 1 / count if inverse else count, value.dtype):
         how = "multiplied" if inverse else "divided"
         raise NotItError(f"its sums are {how} by {number:g}, and {count} elements are added up")
 

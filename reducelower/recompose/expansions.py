@@ -70,13 +70,7 @@ _TELLING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
 
 @dataclass(frozen=True)
 class Manner:
-    """How a Reduce node reduces.
-
-    Attributes:
-        element_type: that of the data.
-        keepdims, noop: its attributes.
-        has_axes: whether it names axes at all.
-    """
+    """How a Reduce node reduces, and data of which element type."""
 
     element_type: int
     keepdims: int
@@ -114,24 +108,25 @@ class Expansions:
     def of_reductions(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Iterator[Form]:
         """The forms of Reduce operators that reduce in some manner, where some operators are present."""
         for manner in sorted(manners, key=repr):
-            for book, rule in self._rules(manner.element_type, present):
+            for book, rule, by_hand in self._rules(manner.element_type, present):
                 if rule.function.name.startswith("Reduce"):
-                    yield from self._once(opset, book, rule, manner)
+                    yield from _forms(opset, book, rule, manner, by_hand)
 
     def of_normalizations(self, opset: int, element_types: Collection[int], present: Collection[str]) -> Iterator[Form]:
         """The forms of normalizations of some element types, where some operators are present."""
         for element_type in sorted(element_types):
             for without in _WITHOUT.get(element_type, ((),)):
-                for book, rule in self._rules(element_type, present, without):
+                for book, rule, by_hand in self._rules(element_type, present, without):
                     if rule.function.name in _NORMALIZATIONS:
-                        yield from self._once(opset, book, rule, _Kind(element_type, without))
+                        yield from _forms(opset, book, rule, _Kind(element_type, without), by_hand)
 
     def _rules(
         self, element_type: int, present: Collection[str], without: Iterable[str] = ()
-    ) -> Iterator[tuple[RuleBook, Rule]]:
+    ) -> Iterator[tuple[RuleBook, Rule, bool]]:
+        """The rules to look for, each with its book and whether it is a form that people write by hand."""
         seen: set[int] = set()
         forbidden = frozenset(map(parse_element_type, without))
-        for book, _ in self._books:
+        for book, by_hand in self._books:
             for op_type in raisable(book):
                 rule = book.find(op_type, element_type, forbidden)
                 # A rule that a book takes over from another is one form, not two.
@@ -139,24 +134,24 @@ class Expansions:
                     continue
                 seen.add(id(rule))
                 if _TELLING.intersection(node.op_type for node in rule.function.node) <= set(present):
-                    yield book, rule
-
-    def _once(self, opset: int, book: RuleBook, rule: Rule, how: Manner | _Kind) -> tuple[Form, ...]:
-        is_by_hand = any(each is book and by_hand for each, by_hand in self._books)
-        known = _KNOWN_FORMS.setdefault(book, {})
-        key = opset, rule.name, how, is_by_hand
-        if key not in known:
-            if isinstance(how, Manner):
-                nodes, kind = _reduction(rule, how, opset, is_by_hand), _Kind(how.element_type)
-            else:
-                nodes, kind = _normalizations(rule, opset), how
-            forms = (_form(book, rule, node, opset, kind) for node in nodes)
-            known[key] = tuple(replace(form, is_careless=is_by_hand) for form in forms if form is not None)
-        return known[key]
+                    yield book, rule, by_hand
 
 
 _KNOWN_FORMS: WeakKeyDictionary[RuleBook, dict[Hashable, tuple[Form, ...]]] = WeakKeyDictionary()
 """The forms that each book gives, as far as they were needed."""
+
+
+def _forms(opset: int, book: RuleBook, rule: Rule, how: Manner | _Kind, by_hand: bool) -> tuple[Form, ...]:
+    known = _KNOWN_FORMS.setdefault(book, {})
+    key = opset, rule.name, how, by_hand
+    if key not in known:
+        if isinstance(how, Manner):
+            nodes, kind = _reduction(rule, how, opset, by_hand), _Kind(how.element_type)
+        else:
+            nodes, kind = _normalizations(rule, opset), how
+        forms = (_form(book, rule, node, opset, kind) for node in nodes)
+        known[key] = tuple(replace(form, is_careless=by_hand) for form in forms if form is not None)
+    return known[key]
 
 
 @cache

@@ -38,7 +38,6 @@ __all__ = [
 AXES = "axes"
 """The variable that stands for what a Reduce operator reduces over: an input or an attribute, absent for all."""
 
-
 AXES_ARE_INPUT = 18
 """Opset version at which every Reduce operator takes its axes as an input."""
 
@@ -69,9 +68,7 @@ class Application:
     """What an operator yields.
 
     Attributes:
-        op_type: the operator.
         attributes: attributes that the node has to have, by name; a `Variable` takes what the node has.
-        operands: what it is applied to.
         is_exact: whether the node has no other attributes, and says its axes as all other nodes of the form do.
     """
 
@@ -96,10 +93,8 @@ class Form:
     """One way, or a family of ways, to write an operator.
 
     Attributes:
-        op_type: the operator.
         name: what reports call it.
         inputs: its inputs; the first is the operator's.
-        result: what yields the operator's output.
         attributes: attributes of the operator that the form stands for, by name.
         why_not: why this only looks like the operator; empty where it is the operator.
         element_type: that of the data, where the form is what a rule gives for that type; 0 for any.
@@ -198,5 +193,4 @@ def _ends(expression: Expression) -> Iterator[str]:
 
 def is_near(found: float, wanted: float, kind: np.dtype[np.generic]) -> bool:
     """Whether a number is another one, rounded to an element type, give or take its last place."""
-    precision = {2: 2.0**-10, 4: 2.0**-22}.get(kind.itemsize, 2.0**-22)
-    return abs(found - wanted) <= precision * abs(wanted)
+    return abs(found - wanted) <= (2.0**-10 if kind.itemsize == 2 else 2.0**-22) * abs(wanted)

@@ -21,8 +21,7 @@ class Answer:
     """What becomes of something that looks like an operator; values go by blanks.
 
     Attributes:
-        nodes: what to put in its place; empty where something is in the way.
-        why: what is in the way.
+        nodes: what to put in its place; empty where something is in the way, which `why` says.
         by_opset: whether another opset version would do.
         wholly: whether no part of it is to be taken for the operator either.
         constants: constants that the nodes read, with the ends of their names, by blank.
@@ -41,15 +40,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Place:
-    """Something that looks like an operator.
-
-    Attributes:
-        form: the form that it has.
-        found: where the parts of the form are.
-        view: what is known of its values.
-        opset: opset version of the nodes.
-        constants, between, released: what its answer is to say; see there.
-    """
+    """Something that looks like an operator, what is known of its values, and what its `Answer` is to say so far."""
 
     form: Form
     found: Found

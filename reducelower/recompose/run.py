@@ -102,15 +102,7 @@ def raise_with_plan(
     by_hand: bool = True,
     in_place: bool = False,
 ) -> Legalized:
-    """Do as `raise_reductions`, and say what was folded where.
-
-    Returns:
-        The model, and a plan with a site per composite operator; `reducelower.verify` takes the plan.
-
-    Raises:
-        ConversionError: see `raise_reductions`, as the next.
-        ValueError: there are no forms for an operator, or there is no such element type.
-    """
+    """Do as `raise_reductions`, and say what was folded where; `reducelower.verify` takes the plan."""
     settings = settings or Settings()
     books = tuple(rules)
     wanted = None if ops is None else frozenset(ops)

@@ -47,8 +47,7 @@ class Found:
 
     Attributes:
         nodes: the nodes, those included that only hand a value on.
-        values: the value that each variable is.
-        attributes: the attribute that each variable is.
+        values, attributes: what each variable of the form is.
         axes: what it reduces over; None where it does not.
         seen: what value each part of the form is, by the part's id.
         doubts: what differs from the operator's form, as sentences.

@@ -23,10 +23,8 @@ __all__ = ["Kind", "Surroundings", "attributes_of"]
 class Kind:
     """What a node is, apart from what it reads; there is one of each.
 
-    Attributes:
-        op_type: the operator; empty where no form is made of such nodes: of another domain, of several outputs, or
-            with an attribute that only a call tells.
-        attributes: its attributes, with the schema's defaults for those it does not state.
+    The operator is empty where no form is made of such nodes: of another domain, of several outputs, or with an
+    attribute that only a call tells. The attributes include the schema's defaults for those that are not stated.
     """
 
     op_type: str
@@ -37,11 +35,7 @@ _NO_KIND = Kind("", {})
 
 
 class Rows:
-    """Rows of names, without absent ones at their ends; thousands of lists would be far more to keep track of.
-
-    Attributes:
-        flat: the names of all rows.
-    """
+    """Rows of names, without absent ones at their ends; thousands of lists would be far more to keep track of."""
 
     def __init__(self, rows: Iterable[Sequence[str]]) -> None:
         """Take the rows in order."""
@@ -66,17 +60,11 @@ class Surroundings:
     """The nodes of one graph or function body and how they hang together.
 
     Attributes:
-        nodes: the nodes.
-        op_types: their operators.
-        inputs: what each reads itself; absent operands at the end are left out.
-        outputs: what each yields.
+        inputs: what each node reads itself; absent operands at the end are left out.
         producers: position of the node that yields a value.
-        reads: how often each value is read by nodes, and by what these hold.
+        reads: how often each value is read by nodes, and by the graphs inside them.
         named: values that the graph yields, or that an annotation speaks of.
         constants: the values of constants by number.
-        element_type: tells the element type of a value, as the next two of the scope.
-        rank: tells the number of dimensions.
-        shape: tells the shape.
         ends: by group of forms, positions of the nodes that may yield the result of one; see `mark`.
     """
 

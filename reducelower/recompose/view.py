@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from reducelower.model.numbers import Array
-from reducelower.recompose.expressions import Exact
-from reducelower.recompose.expressions import is_near as _is_near
+from reducelower.recompose.expressions import Exact, is_near
 from reducelower.recompose.surroundings import Kind, Surroundings
 from reducelower.scope.node import blank
 
@@ -21,7 +20,6 @@ __all__ = ["ABSENT", "OUTPUT", "Remembered", "View"]
 
 OUTPUT, ABSENT = 0, 1
 """The numbers of the value that is looked at, and of an operand that is absent."""
-
 
 _BLANKS: list[str] = []
 """The blanks of numbers, as far as they were needed."""
@@ -116,7 +114,7 @@ def _told(view: View, value: int, what: str) -> Any:
 
 def _near(view: View, value: int, wanted: float) -> int:
     found = view.surroundings.constants[_told(view, value, "constant_number")]
-    is_it = found is not None and found.size == 1 and _is_near(float(found.reshape(-1)[0]), wanted, found.dtype)
+    is_it = found is not None and found.size == 1 and is_near(float(found.reshape(-1)[0]), wanted, found.dtype)
     return found.ndim if found is not None and is_it else -1
 
 

@@ -7,7 +7,7 @@ with at most one of ``failure``, ``error`` and ``skipped``. A check runs nothing
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 from xml.etree import ElementTree
 
@@ -34,7 +34,7 @@ class _Case:
     outcome: _Outcome = ""
     kind: str = ""
     message: str = ""
-    lines: tuple[str, ...] = field(default=())
+    lines: tuple[str, ...] = ()
     seconds: float = 0.0
     model: str = ""
 

@@ -23,7 +23,6 @@ class Node:
 
     Attributes:
         key: what it stands for.
-        width, height: its size.
         room: width that its layer keeps free for it; at least its own.
         reads: keys of the nodes above that it hangs from, one per edge.
     """
@@ -37,13 +36,7 @@ class Node:
 
 @dataclass
 class Layout:
-    """Where everything is.
-
-    Attributes:
-        centers: middle of each node.
-        routes: per edge (from, to), the waypoints between.
-        width, height: size of the whole.
-    """
+    """The middle of each node, the waypoints of each edge (from, to), and the size of the whole."""
 
     centers: dict[Hashable, tuple[float, float]]
     routes: dict[tuple[Hashable, Hashable], list[tuple[float, float]]]

@@ -36,16 +36,7 @@ _GOOD = ("equal", "improved")
 
 @dataclass(frozen=True)
 class _Section:
-    """One model, ready to show.
-
-    Attributes:
-        number: its place on the page, from 1.
-        facts: what came of it.
-        details: what is known of its nodes, as much as there is room for.
-        rewrites: the distinct rewrites, the worst first, each with whether it is shown open and with pictures.
-        totals: how many nodes came to each fate.
-        is_open: whether the section is shown open.
-    """
+    """One model, ready to show; each distinct rewrite, the worst first, with whether it is open and has pictures."""
 
     number: int
     facts: Outcome

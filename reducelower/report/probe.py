@@ -213,10 +213,5 @@ FORMATS: Mapping[str, Callable[[Probed, Distilled], str]] = {".html": as_html, "
 
 
 def write_probe_report(probed: Probed, distilled: Distilled, path: Path) -> None:
-    """Write a report, whole or not at all; a file of that name is replaced.
-
-    Raises:
-        KeyError: there is no form for the extension.
-        OSError: the file cannot be written.
-    """
+    """Write a report in the form of its extension, whole or not at all; a file of that name is replaced."""
     write_whole(path, FORMATS[path.suffix.lower()](probed, distilled))

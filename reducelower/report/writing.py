@@ -23,8 +23,7 @@ class Report:
     """One run of a command.
 
     Attributes:
-        command: the command that ran.
-        models: one section per model, in the order they were named.
+        models: what came of each model, in the order they were named.
         run: date, command line and versions, each with its name; empty where the report is not that of a command.
     """
 
@@ -63,7 +62,6 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> None:
 
     Raises:
         ValueError: there is no form for the extension.
-        OSError: the file cannot be written.
     """
     destination = Path(path)
     extension = destination.suffix.lower()
