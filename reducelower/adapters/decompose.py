@@ -24,7 +24,7 @@ from reducelower.rulebook.bodies import instantiate, instantiate_function
 from reducelower.rulebook.rules import Rules
 from reducelower.scope.scope import Scope
 
-__all__ = ["Expression", "expresses", "is_expressible", "replacement"]
+__all__ = ["BY_ELEMENT_TYPE", "Expression", "expresses", "is_expressible", "replacement"]
 
 Expression: TypeAlias = Callable[[Writer], "list[NodeProto] | None"]
 """The nodes that do what a node does, or None where another way has to be found; RefusedError where there is none."""
@@ -40,6 +40,14 @@ class _Registered:
 _EXPRESSIONS: dict[str, list[_Registered]] = {}
 
 _BOOK = Rules("operators")
+
+BY_ELEMENT_TYPE = frozenset(
+    {
+        "Bernoulli", "CenterCropPad", "Gelu", "LayerNormalization", "NegativeLogLikelihoodLoss", "RMSNormalization",
+        "SoftmaxCrossEntropyLoss",
+    }
+)  # fmt: skip
+"""Operators whose schema makes a body from the element types of operands, and the attributes, whatever their shapes."""
 
 
 def expresses(*op_types: str, opset: int, reads: int | None = None) -> Callable[[Expression], Expression]:
@@ -112,7 +120,7 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
         value_of(node, attribute.name)  # refused where a call of the function around states it: the body depends on it
     types = []
     for name in node.input:
-        known = scope.type(name) if name else TypeProto()
+        known = _type_for_body(node, name, scope) if name else TypeProto()
         if known is None:
             raise RefusedError(
                 f"opset {scope.target_opset} does not have {node.op_type}, and the type of {name!r}, which its "
@@ -129,6 +137,14 @@ def _schema_body(node: NodeProto, opset: int, scope: Scope) -> FunctionProto | N
             f"opset {scope.target_opset} does not have {node.op_type}, and its function body cannot be made: {reason}"
         ) from error
     return FunctionProto.FromString(text) if text else None
+
+
+def _type_for_body(node: NodeProto, name: str, scope: Scope) -> TypeProto | None:
+    """The type of an operand, without its shape where the function body is the same for all."""
+    element_type = scope.element_type(name) if node.op_type in BY_ELEMENT_TYPE else None
+    if element_type is None:
+        return scope.type(name)
+    return TypeProto(tensor_type=TypeProto.Tensor(elem_type=element_type))
 
 
 @cache

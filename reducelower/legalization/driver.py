@@ -81,6 +81,7 @@ class Legalizer:
         remove_unused(self._edits)
         self._treat_constants()
         self._fit_types()
+        self.ground.check_what_was_trusted()
         for edit in self._edits:
             # A node that went, because nothing reads it any more, need not be legal.
             gone = {index for index, nodes in edit.replaced.items() if not nodes}

@@ -80,9 +80,9 @@ def run(
         legalizer = Legalizer(draft, goal, ground, rules, memo, checks=settings.validate)
         try:
             legalizer.run(opset)
+            unmended = legalizer.unmended
         finally:
             ground.let_go()
-    unmended = legalizer.unmended
     notes = (
         *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
         *(f"{says} No equivalent form avoids that there." for says in unmended),

@@ -21,7 +21,7 @@ from reducelower.model.attributes import value_of
 from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.onnx_inference import may_end_process
-from reducelower.model.ranks import CONTRIB, ML_RANKS, RANKS, UNLISTED, Inputs, rank_by, rank_of
+from reducelower.model.ranks import CONTRIB, ML_RANKS, RANKS, UNLISTED, Inputs, followed, rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known, tensor_type
 
@@ -118,7 +118,7 @@ def state_ranks(model: ModelProto, inferred: ModelProto) -> None:
             continue
         element_type = _element_type(types.get(node.output[0]))
         if element_type and rank_of(types[node.output[0]]) is None and not _refers(node):
-            rank = rank_by(RANKS[node.op_type], Inputs(node, types))
+            rank = followed(RANKS[node.op_type], Inputs.of_types(node, types))
             if rank is not None:
                 found[node.output[0]] = _tensor(element_type, rank)
     _state(model.graph, found)
@@ -300,7 +300,7 @@ class _Completion:
         if told is not None:
             element_type = next((_element_type(one) for name, one in found if name == node.output[0]), 0)
             element_type = element_type or _element_type(types.get(node.output[0]))
-            rank = rank_by(told, Inputs(node, types)) if element_type else None
+            rank = followed(told, Inputs.of_types(node, types)) if element_type else None
             if rank is not None:
                 found += [(name, _tensor(element_type, rank)) for name in _ranked_outputs(node)]
         return found
@@ -430,13 +430,13 @@ def _contrib(node: NodeProto, types: Types) -> list[tuple[str, TypeProto]]:
         same = _element_type(given)
         return [(node.output[0], _tensor(same, rank_of(given)))] if same else []
     table = UNLISTED if node.domain in DEFAULT_DOMAINS else CONTRIB
-    inputs = Inputs(node, types)
+    inputs = Inputs.of_types(node, types)
     found = []
     for name, output in zip(node.output, table.get(node.op_type, ()), strict=False):
         is_said = 0 <= output.like < len(node.input) and bool(node.input[output.like])
         element_type = _element_type(types.get(node.input[output.like])) if is_said else output.element_type
         if element_type:
-            found.append((name, _tensor(element_type, rank_by(output.rank, inputs))))
+            found.append((name, _tensor(element_type, followed(output.rank, inputs))))
     return found
 
 

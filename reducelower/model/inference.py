@@ -21,6 +21,7 @@ from onnx import (
 )
 
 from reducelower.model import onnx_inference
+from reducelower.model.ancestors import Ancestors
 from reducelower.model.calls import (
     FunctionId,
     attributes_of_call,
@@ -122,12 +123,13 @@ class Inference:
         self._source = source
         self._element_types = element_types or {}
         self._ranks = ranks or {}
-        self._is_lenient = lenient
+        self.is_lenient = lenient
         self._sole_type = sole_type
         self._types: dict[GraphKey, dict[str, TypeProto]] | None = None
         self._open: tuple[ModelProto, bool] | None = None
         self._contradiction = ""
         self._omitted: frozenset[tuple[str, str, str, str]] | None = None
+        self._by_ancestors: dict[str, TypeProto | None] = {}
 
     @cached_property
     def sole_element_type(self) -> int | None:
@@ -153,6 +155,35 @@ class Inference:
         found = self._inferred().get(key, {}).get(name)
         return found if is_known(found) else self.types(key).get(name)
 
+    def type_by_ancestors(self, name: str) -> TypeProto | None:
+        """The type of a value of the main graph, by inference over what it is computed from alone.
+
+        None where that is much, where it leaves the type open, or where the whole model has been looked into.
+
+        Raises:
+            ContradictionError: as told by `type`.
+        """
+        if name not in self._by_ancestors and not self.has_run and self._ancestors_left > 0:
+            part = self._ancestors.model_of(name, self._ancestors_left)
+            self._by_ancestors[name] = None
+            if part is not None:
+                self._ancestors_left -= len(part.graph.node)
+                of_part = Inference(
+                    lambda: part, element_types=self._element_types, ranks=self._ranks, lenient=self.is_lenient
+                )
+                self._by_ancestors.update(of_part.types(()))
+        found = self._by_ancestors.get(name)
+        return found if is_known(found) else None
+
+    @cached_property
+    def _ancestors(self) -> Ancestors:
+        return Ancestors(self._source())
+
+    @cached_property
+    def _ancestors_left(self) -> int:
+        """How many nodes more are looked into by themselves before it takes less to look into all of them."""
+        return len(self._source().graph.node) // 4
+
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
         """Types by value name of the graph at `key`; see `type`."""
         self._inferred()
@@ -163,7 +194,7 @@ class Inference:
     def _look_into_open(self) -> None:
         """Find what onnx's inference left open."""
         if self._open is not None:
-            _complete(self._open[0], is_inferred=self._open[1], lenient=self._is_lenient)
+            _complete(self._open[0], is_inferred=self._open[1], lenient=self.is_lenient)
             self._collect(self._open[0].graph, ())
             self._collect_functions(self._open[0])
             self._open = None
@@ -177,7 +208,7 @@ class Inference:
             try:
                 bare = skeleton(self._source())
                 declare(bare.graph, self._element_types, self._ranks)
-                self._open = infer_shapes(bare, lenient=self._is_lenient)
+                self._open = infer_shapes(bare, lenient=self.is_lenient)
                 self._collect(self._open[0].graph, ())
                 if self._open[0].functions or any(node.op_type == "If" for node in bare.graph.node):
                     # What calls hand to functions is to be known as far as it can be; Ifs may state what is wrong.

@@ -24,9 +24,6 @@ _MARK = bytes(range(255, 207, -1))
 are found soonest."""
 
 
-_FURTHER_OUTPUTS = 16
-"""Outputs beyond one a node, up to which the node that yields a value is looked for where its output would stand."""
-
 _OP_TYPE = b"\x22"
 """What stands in front of the operator of a node."""
 
@@ -233,10 +230,16 @@ class SerializedNodes:
         if place is None or not name:
             return None
         further = len(self._census.outputs) - len(self._sources)
-        if 0 <= further <= _FURTHER_OUTPUTS:
-            for index in range(min(place, len(self._sources) - 1), max(place - further, 0) - 1, -1):
-                if name in self.source(index).output:
-                    return index
+        first, last = max(place - further, 0), min(place, len(self._sources) - 1)
+        while first < last:
+            middle = (first + last + 1) // 2
+            outputs = self.source(middle).output
+            begins = self._places.get(outputs[0].encode(), -1) if outputs and outputs[0] else -1
+            if begins < 0:
+                break  # outputs that are left out, or nodes without any, do not tell where they stand
+            first, last = (middle, last) if begins <= place else (first, middle - 1)
+        if first == last and name in self.source(first).output:
+            return first
         return self._positions.get(name)
 
     def source(self, index: int) -> NodeProto:

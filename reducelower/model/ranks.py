@@ -1,17 +1,13 @@
-"""Ranks that follow from the ranks of what a node reads; the types of operators that onnx has no schemas for.
+"""Ranks that follow from the ranks of what a node reads, and from how many sizes or axes it is given.
 
-Ranks that follow from the ranks of what a node reads, and from how many sizes or axes it is given.
-
-Types of what operators of onnxruntime's own domains yield, which onnx has no schemas for.
-
-Each entry says, per output, whose element type it has and what its rank is; what stands in no entry is unknown. Taken
-from onnxruntime's operator documentation:
-https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+Types of what operators of onnxruntime's own domains yield, which onnx has no schemas for: each entry says, per output,
+whose element type it has and what its rank is; what stands in no entry is unknown. Taken from onnxruntime's operator
+documentation: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,15 +17,16 @@ from reducelower.model.attributes import value_of
 
 __all__ = [
     "CONTRIB",
+    "LENGTHS",
     "ML_RANKS",
     "RANKS",
     "UNLISTED",
     "Inputs",
+    "NumberOf",
     "Output",
-    "RankOf",
+    "followed",
     "length_of",
     "product",
-    "rank_by",
     "rank_of",
 ]
 
@@ -57,28 +54,54 @@ class _UnknownError(Exception):
 
 
 class Inputs:
-    """What is known of the inputs of a node, asked as if all were; where it is not, `rank_by` gives None."""
+    """What is known of the inputs of a node, asked as if all were; where it is not, `followed` gives None."""
 
-    def __init__(self, node: NodeProto, types: Mapping[str, TypeProto]) -> None:
-        """Take a node whose attributes are all its own, and types by name."""
+    def __init__(
+        self,
+        node: NodeProto,
+        rank: Callable[[str], int | None],
+        length: Callable[[str], int | None],
+        vector: Callable[[str], Sequence[int] | None] = lambda name: None,
+    ) -> None:
+        """Take a node whose attributes are all its own, and what tells of values by name.
+
+        That is the rank, the length of a vector, and the value of a constant vector of integers.
+        """
         self._node = node
-        self._types = [types.get(name) if name else None for name in node.input]
+        self._rank = rank
+        self._length = length
+        self._vector = vector
+
+    @classmethod
+    def of_types(cls, node: NodeProto, types: Mapping[str, TypeProto]) -> Inputs:
+        """What types by name tell."""
+        return cls(node, lambda name: rank_of(types.get(name)), lambda name: length_of(types.get(name)))
 
     def rank(self, index: int) -> int:
         """The rank of an input."""
-        return _known(rank_of(self._at(index)))
+        return _known(self._rank(self._at(index)))
 
     def ranks(self) -> list[int]:
         """The ranks of all inputs."""
-        return [_known(rank_of(found)) for found in self._types]
+        return [self.rank(index) for index in range(len(self._node.input))]
 
     def any_rank(self) -> int:
         """The rank that all inputs share."""
-        return _known(next((rank for rank in map(rank_of, self._types) if rank is not None), None))
+        return _known(next((rank for rank in map(self._rank, self._node.input) if rank is not None), None))
 
     def length(self, index: int) -> int:
         """How many elements an input has that is a vector."""
-        return _known(length_of(self._at(index)))
+        return _known(self._length(self._at(index)))
+
+    def lengths(self) -> list[int]:
+        """The same of all inputs."""
+        return [self.length(index) for index in range(len(self._node.input))]
+
+    def broadcast_length(self) -> int:
+        """How many elements there are of what inputs are broadcast to that is a vector."""
+        known = [length for length in map(self._length, self._node.input) if length is not None]
+        # A vector of one element gives way to any other, which may be unknown.
+        return _known(next((length for length in known if length != 1), None))
 
     def count_of_axes(self) -> int:
         """How many axes the node names as attribute or second input."""
@@ -89,12 +112,27 @@ class Inputs:
         """The same where the axes go: none at all may mean every one."""
         return _known(self.count_of_axes() or None)
 
+    def has(self, index: int) -> bool:
+        """Whether there is such an input."""
+        return index < len(self._node.input) and self._node.input[index] != ""
+
+    def integers(self, name: str, index: int) -> Sequence[int]:
+        """The integers that an attribute has or, where there is none of that name, an input."""
+        found = self.attribute(name, None)
+        if found is None:
+            found = self._vector(self._at(index))
+        if found is None:
+            raise _UnknownError
+        return [int(each) for each in found]
+
     def attribute(self, name: str, default: Any) -> Any:
         """The value of an attribute of the node."""
         return value_of(self._node, name, default)
 
-    def _at(self, index: int) -> TypeProto | None:
-        return self._types[index] if index < len(self._types) else None
+    def _at(self, index: int) -> str:
+        if not self.has(index):
+            raise _UnknownError
+        return self._node.input[index]
 
 
 def _known(found: int | None) -> int:
@@ -103,15 +141,15 @@ def _known(found: int | None) -> int:
     return found
 
 
-RankOf: TypeAlias = Callable[[Inputs], int]
-"""How a rank follows from what is known of the inputs."""
+NumberOf: TypeAlias = Callable[[Inputs], int]
+"""How a rank, or a length, follows from what is known of the inputs."""
 
 
-def rank_by(rank: RankOf | None, inputs: Inputs) -> int | None:
-    """The rank that follows; None where something that it follows from is not known, or where no tensor has such."""
+def followed(number_of: NumberOf | None, inputs: Inputs) -> int | None:
+    """The rank or length that follows; None where what it follows from is not known, or where no tensor has such."""
     try:
-        found = None if rank is None else rank(inputs)
-    except (_UnknownError, TypeError):  # of a broken model an attribute may be of any type
+        found = None if number_of is None else number_of(inputs)
+    except (_UnknownError, TypeError, ValueError):  # of a broken model an attribute may be of any type and length
         return None
     return found if found is not None and 0 <= found <= _LARGEST else None
 
@@ -128,12 +166,18 @@ def _reduced(inputs: Inputs) -> int:
 
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 
-RANKS: Mapping[str, RankOf] = {
+RANKS: Mapping[str, NumberOf] = {
     **dict.fromkeys(
         (
-            "AveragePool", "BatchNormalization", "Conv", "ConvInteger", "ConvTranspose", "CumSum", "GlobalAveragePool",
-            "GlobalMaxPool", "LayerNormalization", "LpPool", "MaxPool", "Pad", "Resize", "ReverseSequence",
-            "ScatterND", "Slice", "Split", "Tile", "TopK", "Transpose", "Trilu", "Upsample",
+            "Abs", "AveragePool", "BatchNormalization", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Conv",
+            "ConvInteger", "ConvTranspose", "Cos", "CumSum", "DepthToSpace", "DequantizeLinear", "Dropout", "Elu",
+            "Erf", "Exp", "Floor", "Gelu", "GlobalAveragePool", "GlobalMaxPool", "GroupNormalization", "HardSigmoid",
+            "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN",
+            "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "LpPool", "MaxPool", "Mish",
+            "Neg", "Not", "PRelu", "Pad", "QuantizeLinear", "RMSNormalization", "Reciprocal", "Relu", "Resize",
+            "ReverseSequence", "Round", "ScatterND", "Selu", "Sigmoid", "Sign", "Sin", "Slice", "Softmax", "Softplus",
+            "Softsign", "SpaceToDepth", "Split", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Tile", "TopK",
+            "Transpose", "Trilu", "Upsample",
         ),
         lambda inputs: inputs.rank(0),
     ),
@@ -147,6 +191,9 @@ RANKS: Mapping[str, RankOf] = {
     **dict.fromkeys(("MatMul", "MatMulInteger"), product),
     **dict.fromkeys(("ArgMax", "ArgMin"), lambda inputs: inputs.rank(0) - (not inputs.attribute("keepdims", 1))),
     **{f"Reduce{name}": _reduced for name in _REDUCTIONS},
+    **dict.fromkeys(("Flatten", "Gemm", "NonZero"), lambda inputs: 2),
+    **dict.fromkeys(("Range", "Shape"), lambda inputs: 1),
+    "Size": lambda inputs: 0,
     "Compress": lambda inputs: 1 if inputs.attribute("axis", None) is None else inputs.rank(0),
     **dict.fromkeys(("Concat", "GatherElements", "ScatterElements"), lambda inputs: inputs.any_rank()),
     "ConstantOfShape": lambda inputs: inputs.length(0),
@@ -159,7 +206,35 @@ RANKS: Mapping[str, RankOf] = {
 }  # fmt: skip
 """The rank of the first output, by operator."""
 
-ML_RANKS: Mapping[str, RankOf] = {
+
+def _of_shape(inputs: Inputs) -> int:
+    rank = inputs.rank(0)
+    start, end = (int(inputs.attribute(name, default)) for name, default in (("start", 0), ("end", rank)))
+    return len(range(rank)[start:end])
+
+
+def _of_slice(inputs: Inputs) -> int:
+    (start,), (end,) = inputs.integers("starts", 1), inputs.integers("ends", 2)
+    (step,) = inputs.integers("steps", 4) if inputs.has(4) else [1]
+    # Going backward, bounds that are out of reach mean something else to Python.
+    return len(range(inputs.length(0))[start:end:step]) if step > 0 else _known(None)
+
+
+LENGTHS: Mapping[str, NumberOf] = {
+    # A vector keeps its length where another one is made of it.
+    **dict.fromkeys(("Cast", "Identity", "Neg", "Relu", "Reshape"), lambda inputs: inputs.length(0)),
+    **dict.fromkeys(
+        ("Add", "Div", "Equal", "Max", "Min", "Mul", "Sub", "Where"), lambda inputs: inputs.broadcast_length()
+    ),
+    "Concat": lambda inputs: sum(inputs.lengths()),
+    "Gather": lambda inputs: inputs.length(1),
+    "Shape": _of_shape,
+    "Slice": _of_slice,
+    "Unsqueeze": lambda inputs: _known(1 if inputs.rank(0) == 0 else None),
+}
+"""How many elements the first output has, by operator, where it is a vector such as a shape."""
+
+ML_RANKS: Mapping[str, NumberOf] = {
     **dict.fromkeys(("LinearRegressor", "SVMRegressor", "TreeEnsemble", "TreeEnsembleRegressor"), lambda inputs: 2),
     "FeatureVectorizer": lambda inputs: 2,
     "OneHotEncoder": lambda inputs: inputs.rank(0) + 1,
@@ -167,15 +242,15 @@ ML_RANKS: Mapping[str, RankOf] = {
 """The same for operators of `ai.onnx.ml` whose schemas do not tell: a row per example, whether there is one or many."""
 
 
-def _like(index: int) -> RankOf:
+def _like(index: int) -> NumberOf:
     return lambda inputs: inputs.rank(index)
 
 
-def _fixed(rank: int) -> RankOf:
+def _fixed(rank: int) -> NumberOf:
     return lambda _: rank
 
 
-def _broadcast(*indices: int) -> RankOf:
+def _broadcast(*indices: int) -> NumberOf:
     return lambda inputs: max(map(inputs.rank, indices))
 
 
@@ -191,7 +266,7 @@ class Output:
 
     like: int = -1
     element_type: int = 0
-    rank: RankOf | None = None
+    rank: NumberOf | None = None
 
 
 def _with_one_more(inputs: Inputs) -> int:

@@ -25,8 +25,9 @@ from reducelower.model.inference import infer_body
 from reducelower.model.schemas import element_type_name, type_string
 from reducelower.model.value_info import sizes, without_made_up_symbols
 from reducelower.scope.fold import Folding
-from reducelower.scope.graph import LARGEST_SHAPE
+from reducelower.scope.graph import LARGEST_SHAPE, as_vector
 from reducelower.scope.node import NodeScope
+from reducelower.scope.ranks import Ranks
 from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ class BodyScope(_Inside):
         self._constants: dict[str, Array | None] = {}
         self._folding = Folding()
         self._told_types: dict[str, int] = {}
+        self._ranks: dict[str, int | None] = {}
 
     def defines(self, name: str) -> bool:
         """Whether one of the nodes yields a value."""
@@ -235,6 +237,33 @@ class BodyScope(_Inside):
     def is_handed_by_callers(self, name: str) -> bool:
         """Whether a value is an input of the function around."""
         return not self.defines(name) and self.parent.is_handed_by_callers(name)
+
+    # Ranks
+
+    def rank(self, name: str) -> int | None:
+        """The number of dimensions of a tensor."""
+        if self.defines(name) and name not in self._ranks:
+            self._ranks[name] = Ranks().rank(name, self)
+        found = self._ranks.get(name)
+        return super().rank(name) if found is None else found
+
+    def declared_rank(self, name: str) -> int | None:
+        """The rank of a value that the user declared, or that is known from around the nodes."""
+        return self.node_scope.declared_rank(name) if self.defines(name) else self.parent.rank(name)
+
+    def stated_rank(self, name: str) -> int | None:
+        """None: nodes that come in state nothing."""
+
+    def given_shape(self, name: str) -> tuple[int | None, ...] | None:
+        """The shape of a constant among the nodes, or of what comes from around them."""
+        if not self.defines(name):
+            return self.parent.shape(name)
+        value = self.whole(name)
+        return None if value is None else value.shape
+
+    def given_vector(self, name: str) -> list[int] | None:
+        """The value of a constant that is a vector of integers."""
+        return as_vector(self.whole(name))
 
     # Types
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from reducelower.model.numbers import Array
 
-__all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "constant_nodes"]
+__all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "as_vector", "constant_nodes"]
 
 _CONSTANT_TAKES_ALL = 9
 """Opset version from which on Constant takes every element type; below it takes floats only."""
@@ -146,6 +146,7 @@ class GraphScope:
         self._constants: dict[str, int] = {}
         self._node_values: dict[int, int] = {}
         self._types: dict[str, KnownType | None] = {}
+        self._ranks: dict[str, int | None] = {}
         self._added: dict[Hashable, str] = {}
         self._adopted: dict[str, TensorProto] = {}
         self._has_removed = False
@@ -301,6 +302,7 @@ class GraphScope:
     def type_bytes(self, name: str) -> bytes | None:
         """The type of a value, serialized; None if unknown."""
         found = self._known_type(name)
+        self.ground.trusts_sizes = self.ground.trusts_sizes or self.home(name)._states_of_node(name)
         return None if found is None else found.data
 
     def described(self, name: str) -> Described | None:
@@ -346,14 +348,19 @@ class GraphScope:
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown."""
+        home = self.home(name)
+        short = None if home._is_described(name) else self.ground.followed_ranks.short_shape(name, home)
+        if short is not None:
+            return short
         found = self._known_type(name)
+        self.ground.trusts_sizes = self.ground.trusts_sizes or home._states_of_node(name)
         if found is None or found.shape is None or not found.leaves_sizes_open:
             return None if found is None else found.shape
-        return self.home(name)._with_sizes_inferred(name, found.shape)
+        return home._with_sizes_inferred(name, found.shape)
 
     def _with_sizes_inferred(self, name: str, stated: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """A shape with sizes that are stated without number or name, as far as shape inference knows them."""
-        inferred = None if self.key is None else self.ground.source.type(self.key, name)
+        inferred = self._inferred_type(name)
         sizes = None if inferred is None else self.ground.known_type(inferred).shape
         if sizes is None or len(sizes) != len(stated):
             return stated
@@ -361,11 +368,41 @@ class GraphScope:
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor; None if unknown."""
-        declared = self.ground.ranks.get(name)
+        home = self.home(name)
+        if name not in home._ranks:
+            home._ranks[name] = home._find_rank(name)
+        return home._ranks[name]
+
+    def _find_rank(self, name: str) -> int | None:
+        declared = self.declared_rank(name)
         if declared is not None:
             return declared
+        stated = self.stated_rank(name)
+        if stated is not None:
+            if name not in self.inputs:
+                self.ground.trusted_ranks.append((self, name))
+            return stated
+        followed = self.ground.followed_ranks.rank(name, self)
+        if followed is not None:
+            return followed
         found = self._known_type(name)
         return None if found is None or found.shape is None else len(found.shape)
+
+    def stated_rank(self, name: str) -> int | None:
+        """The rank that this very graph states of a value; None if none."""
+        stated = self._stated_type(name)
+        shape = None if stated is None else self.ground.known_type(stated).shape
+        return None if shape is None else len(shape)
+
+    def given_shape(self, name: str) -> tuple[int | None, ...] | None:
+        """The shape of a constant of this very graph, or of an input of the model; None for any other value."""
+        tensor = None if self.is_overridable(name) else self._initializer(name)
+        if tensor is None and name in self.constant_nodes:
+            tensor = tensor_of(self.constant_nodes[name][1])
+        if tensor is not None:
+            return tuple(tensor.dims)
+        stated = self._stated_type(name) if self.key == () and name in self.inputs else None
+        return None if stated is None else self.ground.known_type(stated).shape
 
     def written_as(self, name: str) -> str:
         """How a value is defined: see `Scope.written_as`."""
@@ -405,6 +442,10 @@ class GraphScope:
         """Whether the type of a value is to be had without inferring the types of the whole model."""
         return self.ground.source.has_run or self.states_type(name)
 
+    def given_vector(self, name: str) -> list[int] | None:
+        """The value of a constant of this very graph that is a vector of integers; None for any other value."""
+        return as_vector(self.whole(name))
+
     # Questions about the place
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
@@ -438,10 +479,14 @@ class GraphScope:
         if tensor is None and name in self.constant_nodes:
             tensor = tensor_of(self.constant_nodes[name][1])
         found = None if tensor is None else tensor_type(tensor)
-        if found is None and self.key is not None:
-            found = self.ground.source.type(self.key, name)
+        found = found or self._inferred_type(name)
         found = found or self._stated_type(name)
         return None if found is None else self.ground.known_type(found)
+
+    def _inferred_type(self, name: str) -> TypeProto | None:
+        source = self.ground.source
+        found = source.type_by_ancestors(name) if self.key == () else None
+        return source.type(self.key, name) if found is None and self.key is not None else found
 
     def _stated_whole(self, name: str) -> KnownType | None:
         """The type that the graph itself states of a value, if that leaves nothing to be inferred."""
@@ -477,6 +522,10 @@ class GraphScope:
     def _states(self, name: str) -> bool:
         """Whether the graph itself states the type of a value."""
         return name in self.stated_places or name in self._outside_nodes
+
+    def _states_of_node(self, name: str) -> bool:
+        """Whether the graph states the type of what one of its nodes yields."""
+        return self._states(name) and name not in self.inputs
 
     def _stated_type(self, name: str) -> TypeProto | None:
         """The type that the graph itself states of a value."""
@@ -632,6 +681,11 @@ def _places(values: Sequence[ValueInfoProto] | Sequence[TensorProto]) -> dict[st
 
 _NAME = attrgetter("name")
 _ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
+
+
+def as_vector(value: Array | None) -> list[int] | None:
+    """The integers in a vector of them; None for anything else."""
+    return value.tolist() if value is not None and value.ndim == 1 and value.dtype.kind == "i" else None
 
 
 def as_doubles(tensor: TensorProto, opset: int) -> TensorProto | None:

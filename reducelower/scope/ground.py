@@ -15,6 +15,7 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import type_string
 from reducelower.model.value_info import sizes, without_made_up_symbols
 from reducelower.scope.fold import Folding
+from reducelower.scope.ranks import Ranks
 from reducelower.scope.values import Values
 
 __all__ = ["Ground", "KnownType"]
@@ -75,6 +76,9 @@ class Ground:
         weight: gives the initializers of the main graph by name, where the model has none of their values.
         frozen: names of the defaults that were taken for constants.
         folding: what is computed from constants.
+        trusted_ranks: the graph and name of each value whose rank was taken from what is stated of it.
+        trusts_sizes: whether more than ranks was taken from what is stated.
+        followed_ranks: ranks that operators tell.
         told: element types that were followed back; see `reducelower.model.element_types.follow`.
     """
 
@@ -93,8 +97,31 @@ class Ground:
     weight: Callable[[str], TensorProto | None] = lambda name: None
     frozen: set[str] = field(default_factory=set)
     folding: Folding = field(default_factory=Folding)
+    trusted_ranks: list[tuple[Any, str]] = field(default_factory=list)
+    trusts_sizes: bool = False
+    followed_ranks: Ranks = field(init=False)
     told: dict[tuple[Any, str], int] = field(default_factory=dict)
     _known_types: dict[bytes, KnownType] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Take ranks that contradict what is stated as inference takes them."""
+        self.followed_ranks = Ranks(objects=not self.source.is_lenient)
+
+    def check_what_was_trusted(self) -> None:
+        """Look into what the model states, as far as it was taken, where it does not state all that was asked.
+
+        Exporters that leave types out leave wrong ones in. Inference looks into all of them; where it did not run, for
+        operators told the ranks that were asked for, nobody has.
+
+        Raises:
+            ContradictionError: it is not what the nodes yield.
+        """
+        if self.source.has_run or not self.followed_ranks.were_followed:
+            return
+        if self.trusts_sizes:
+            self.source.types(())
+        for graph, name in self.trusted_ranks:
+            self.followed_ranks.rank(name, graph)
 
     def let_go(self) -> None:
         """Forget what was found of values, when no more is asked: the graphs they are in hold on to this.
@@ -102,6 +129,8 @@ class Ground:
         Otherwise the model, weights and all, would wait for the garbage collector.
         """
         self.folding = Folding()
+        self.followed_ranks = Ranks()
+        self.trusted_ranks = []
         self.told = {}
 
     def known_type(self, found: TypeProto) -> KnownType:

@@ -168,7 +168,9 @@ def test_stale_types_are_dropped_where_a_conversion_relies_on_types() -> None:
 
 
 def test_what_dropping_does_not_mend_is_refused_with_what_would() -> None:
-    wrong = model("g (float[2,3] x) => (float[7] y) { a = Relu(x) y = ReduceMax<axes = [-1]>(a) }")
+    wrong = model(
+        "g (float[2,3] x) => (float[7] y, float[2,1] z) { y = Neg(x) a = Relu(y) z = ReduceMax<axes = [-1]>(a) }"
+    )
     with pytest.raises(ConversionError, match=r"reducelower\.repair"):
         reducelower.convert_version(wrong, 9)
 

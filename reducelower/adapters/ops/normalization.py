@@ -34,8 +34,10 @@ def _rank(op: Writer) -> int:
 
 def _is_last(op: Writer, axis: int, rank: int) -> bool:
     """Whether nothing but dimensions of size one follows the axis."""
+    if axis == rank - 1:
+        return True
     shape = op.shape(0)
-    return axis == rank - 1 or (shape is not None and all(size == 1 for size in shape[axis + 1 :]))
+    return shape is not None and all(size == 1 for size in shape[axis + 1 :])
 
 
 def _lower(op: Writer) -> Outcome:

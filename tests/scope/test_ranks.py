@@ -1,0 +1,148 @@
+"""Ranks are followed back through operators, are what a run shows, and take no inference of the whole model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, checker, helper, parser
+
+import reducelower
+from reducelower import ConversionError
+from reducelower.legalization.run import ground_of
+from reducelower.model import onnx_inference
+from reducelower.model.document import Document
+from reducelower.options import Settings, Target
+from reducelower.scope.graph import GraphScope
+from reducelower.scope.ranks import Ranks
+from tests.adapters.single import yields
+from tests.backend.node_cases import Case, cases
+
+
+def scope_of(model: ModelProto) -> GraphScope:
+    opset = model.opset_import[0].version
+    ground = ground_of(model, Document.of_message(model), Target(opset), Settings(Target(opset)))
+    return GraphScope(ground, model.graph, opset, "graph", key=())
+
+
+def without_stated(model: ModelProto) -> ModelProto:
+    """A copy that states nothing of what nodes yield."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.value_info[:]
+    for value in copy.graph.output:
+        value.ClearField("type")
+    return copy
+
+
+def told(case: Case) -> list[tuple[str, int, int | None]]:
+    """Of each output its name, the rank it has, and the rank that operators tell."""
+    model = without_stated(case.model)
+    scope = scope_of(model)
+    expected = zip(model.graph.output, case.outputs, strict=True)
+    return [(value.name, np.ndim(given), Ranks().rank(value.name, scope)) for value, given in expected]
+
+
+def test_ranks_are_those_of_onnx_s_own_cases() -> None:
+    known = 0
+    for case in cases():
+        if not all(isinstance(value, np.ndarray | np.generic) for value in case.outputs):
+            continue
+        for name, rank, found in told(case):
+            assert found in (None, rank), f"{case.name}: {name}"
+            known += found is not None
+    assert known > 1500
+
+
+# As tracing exporters write it: shapes are computed, and no types are stated.
+TRACED = """<ir_version: 7, opset_import: ["": 11]> g (float[a,b,32] x, float[32,32] w) => (float[p,q,r,s] y)
+    <int64[1] minus = {-1}, int64 zero = {0}, int64 one = {1}, int64[1] four = {4}, int64[1] first = {0}> {
+        xs = Shape(x)
+        b = Gather<axis = 0>(xs, zero)
+        b1 = Unsqueeze<axes = [0]>(b)
+        l = Gather<axis = 0>(xs, one)
+        l1 = Unsqueeze<axes = [0]>(l)
+        h = MatMul(x, w)
+        h3 = Add(h, x)
+        s = Concat<axis = 0>(b1, l1, four, minus)
+        v = Reshape(h3, s)
+        t = Transpose<perm = [0, 2, 1, 3]>(v)
+        ts = Shape(t)
+        lead = Slice(ts, first, minus)
+        wide = Concat<axis = 0>(lead, minus)
+        flag = Equal(wide, minus)
+        whole = Where(flag, minus, wide)
+        e = Reshape(t, whole)
+        y = Softmax<axis = 3>(e)
+    }"""
+
+
+@pytest.mark.parametrize("target", [13, 17])
+def test_a_traced_model_is_not_inferred_for_a_rank(target: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = parser.parse_model(TRACED)
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=(2, 3, 32)).astype(np.float32), rng.normal(size=(32, 32)).astype(np.float32)
+    scores = np.exp((x @ w + x).reshape(2, 3, 4, 8).transpose(0, 2, 1, 3).astype(np.float64))
+
+    inferred: list[int] = []
+
+    def infer(model: ModelProto, **options: Any) -> ModelProto:
+        inferred.append(len(model.graph.node))
+        return model
+
+    with monkeypatch.context() as patched:
+        patched.setattr(onnx_inference, "infer_shapes", infer)
+        converted = reducelower.convert_version(model, target)
+    assert max(inferred, default=0) < len(model.graph.node) // 2
+    checker.check_model(converted, full_check=True)
+    assert [node.op_type for node in converted.graph.node].count("Softmax") == 1
+    assert "Flatten" not in {node.op_type for node in converted.graph.node}
+    found = yields(converted, {"x": x, "w": w})[0]
+    np.testing.assert_allclose(found, scores / scores.sum(-1, keepdims=True), rtol=1e-4)
+
+
+def test_a_value_may_be_made_of_thousands() -> None:
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Relu", [f"v{at}"], [f"v{at + 1}"]) for at in range(5000)],
+            "g",
+            [helper.make_tensor_value_info("v0", TensorProto.FLOAT, [2, None, 3])],
+            [helper.make_tensor_value_info("v5000", TensorProto.FLOAT, None)],
+        ),
+        opset_imports=[helper.make_opsetid("", 13)],
+    )
+    assert Ranks().rank("v5000", scope_of(model)) == 3
+
+
+def test_a_value_made_of_itself_has_none() -> None:
+    model = parser.parse_model("""<ir_version: 7, opset_import: ["": 13]> g (float[2] x) => (float[n] y) {
+        y = Relu(x)  a = Add(x, b)  b = Neg(a) }""")
+    scope = scope_of(model)
+    assert [Ranks().rank(name, scope) for name in ("a", "b", "y")] == [None, None, 1]
+
+
+def test_a_rank_that_the_model_states_wrongly_is_noticed_behind_a_value_that_is_followed() -> None:
+    text = """<ir_version: 5, opset_import: ["": 11]> g (float[2,3] x) => (float[a,b] y) <float[6] a, float[1] c> {
+        a = Relu(x)  c = Neg(a)  d = Abs(c)  y = ReduceMax<axes = [-1]>(d) }"""
+    legalized = reducelower.legalize(parser.parse_model(text), Target(10))
+    assert any("stated types" in note or "'a'" in note for note in legalized.plan.notes), legalized.plan.notes
+    checker.check_model(legalized.model, full_check=True)
+    x = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
+    np.testing.assert_array_equal(yields(legalized.model, {"x": x})[0], np.maximum(x, 0).max(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("stated", ["float[6] b", "float[2,3,1] b"])
+def test_a_rank_that_was_taken_as_stated_is_looked_into_where_others_are_left_out(stated: str) -> None:
+    """Exporters that leave some types out leave wrong ones in; a model that states all is taken at its word."""
+    text = f"""<ir_version: 5, opset_import: ["": 11]> g (float[2,3] x) => (float[p,q] y, float[r,s] z) <{stated}> {{
+        b = Relu(x)  y = ReduceMax<axes = [-1]>(b)  c = Neg(x)  z = ReduceMin<axes = [-1]>(c) }}"""
+    x = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
+    try:
+        converted = reducelower.convert_version(parser.parse_model(text), 10)
+    except ConversionError:
+        return
+    checker.check_model(converted, full_check=True)
+    y, z = yields(converted, {"x": x})
+    np.testing.assert_array_equal(y, np.maximum(x, 0).max(-1, keepdims=True))
+    np.testing.assert_array_equal(z, (-x).min(-1, keepdims=True))
