@@ -8,8 +8,9 @@ from onnx import GraphProto, ModelProto, NodeProto
 
 from reducelower.model.census import Census, Stated, graph_field, graph_from, graph_head, leading_nodes
 from reducelower.model.document import Document
-from reducelower.model.inference import skeleton, weight_bytes
+from reducelower.model.inference import weight_bytes
 from reducelower.model.nodelist import SerializedNodes
+from reducelower.model.wire import varint
 
 __all__ = ["Draft"]
 
@@ -59,9 +60,15 @@ class Draft:
 
         Weights, where they are most of a model, are not among them.
         """
-        if self._whole is not None:
+        nodes, model = self.census.serialized, self.model
+        if self._whole is not None and len(self._whole) <= 2 * len(nodes):
             return self._whole
-        return self.census.serialized + skeleton(self.model).SerializeToString()
+        graph = model.graph
+        names = [value.name for value in chain(graph.input, graph.output, graph.value_info)]
+        names += [tensor.name for tensor in graph.initializer]
+        names += [tensor.values.name for tensor in graph.sparse_initializer]
+        spelled = [varint(len(name)) + name for name in map(str.encode, names)]
+        return b"".join([nodes, *spelled, *(function.SerializeToString() for function in model.functions)])
 
     def may_hold(self, op_type: str) -> bool:
         """Whether nodes of an operator stand anywhere in the model; told from bytes, so that there may also be none."""

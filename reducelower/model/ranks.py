@@ -221,18 +221,18 @@ def _of_slice(inputs: Inputs) -> int:
 
 
 LENGTHS: Mapping[str, NumberOf] = {
-    # A vector keeps its length where another one is made of it.
-    **dict.fromkeys(("Cast", "Identity", "Neg", "Relu", "Reshape"), lambda inputs: inputs.length(0)),
+    **dict.fromkeys(("Cast", "Identity", "Neg"), lambda inputs: inputs.length(0)),
     **dict.fromkeys(
         ("Add", "Div", "Equal", "Max", "Min", "Mul", "Sub", "Where"), lambda inputs: inputs.broadcast_length()
     ),
     "Concat": lambda inputs: sum(inputs.lengths()),
     "Gather": lambda inputs: inputs.length(1),
+    "Reshape": lambda inputs: _known(inputs.length(0) if inputs.rank(0) == 1 else None),
     "Shape": _of_shape,
     "Slice": _of_slice,
     "Unsqueeze": lambda inputs: _known(1 if inputs.rank(0) == 0 else None),
 }
-"""How many elements the first output has, by operator, where it is a vector such as a shape."""
+"""How many elements the first output has, by operator. Vectors alone are asked, such as shapes and axes."""
 
 ML_RANKS: Mapping[str, NumberOf] = {
     **dict.fromkeys(("LinearRegressor", "SVMRegressor", "TreeEnsemble", "TreeEnsembleRegressor"), lambda inputs: 2),

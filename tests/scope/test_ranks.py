@@ -102,6 +102,29 @@ def test_a_traced_model_is_not_inferred_for_a_rank(target: int, monkeypatch: pyt
     np.testing.assert_allclose(found, scores / scores.sum(-1, keepdims=True), rtol=1e-4)
 
 
+SHAPES = {
+    "a matrix laid out": ("d = Mul(pairs, row)  s = Reshape(d, minus)", None),
+    "a vector laid out": ("d = Concat<axis = 0>(row, row, minus)  s = Reshape(d, minus)", 5),
+    "a part of a shape": ("t = Shape(x)  s = Slice(t, minus, far)", 1),
+    "all but the last": ("t = Shape(x)  s = Slice(t, zero, minus)", 2),
+    "backward": ("t = Shape(x)  s = Slice(t, minus, near, zero, minus)", None),
+    "one gives way": ("t = Shape(x)  s = Mul(minus, t)", 3),
+    "chosen": ("t = Shape(x)  s = Gather<axis = 0>(t, row)", 2),
+    "a scalar": ("t = Size(x)  s = Unsqueeze(t, zero)", 1),
+    "a row of a matrix": ("r = Squeeze(one, zero)  s = Gather<axis = 0>(pairs, r)", None),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_rank_follows_from_how_long_a_shape_is(name: str) -> None:
+    made, rank = SHAPES[name]
+    model = parser.parse_model(f"""<ir_version: 8, opset_import: ["": 17]> g (float[a,b,c] x) => (float[p] y)
+        <int64[2,2] pairs = {{2, 1, 3, 1}}, int64[2] row = {{1, 1}}, int64[1] minus = {{-1}}, int64[1] zero = {{0}},
+         int64[1] far = {{9223372036854775807}}, int64[1] near = {{-9}}, int64[1] one = {{1}}> {{
+        {made}  y = Reshape(x, s) }}""")
+    assert Ranks().rank("y", scope_of(without_stated(model))) == rank
+
+
 def test_a_value_may_be_made_of_thousands() -> None:
     model = helper.make_model(
         helper.make_graph(
