@@ -140,8 +140,8 @@ class Writer:
         return self.add("Equal", self.add("Size", data, tail="count"), none, tail="is_empty")
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """The value of an attribute of the node, see `value_of`."""
-        return value_of(self.node, name, default)
+        """The value of an attribute of the node, see `value_of`; a default is as precise as an attribute, a float32."""
+        return value_of(self.node, name, float(np.float32(default)) if isinstance(default, float) else default)
 
     def set(self, name: str, value: Any) -> None:
         """Give an attribute of the node a value."""

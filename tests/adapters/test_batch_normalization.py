@@ -122,3 +122,15 @@ def test_training_with_wider_parameters_yields_the_type_of_the_data(dtype: Any, 
     outputs = {"y": (TensorProto.FLOAT16, DATA.shape)}
     result = converted(model_of("BatchNormalization", inputs, opset=15, outputs=outputs, training_mode=1), target)
     np.testing.assert_allclose(yields(result, inputs)[0], TRAINED, atol=1e-2)
+
+
+def test_statistics_of_doubles_move_by_a_momentum_of_single_precision() -> None:
+    """Attributes are floats, and so are their defaults: 0.9 and 1e-5 to seven digits."""
+    inputs = {name: value.astype(np.float64) for name, value in INPUTS.items()}
+    outputs: Any = {name: (TensorProto.DOUBLE, shape) for name, shape in (("y", DATA.shape), ("m", [3]), ("v", [3]))}
+    model = model_of("BatchNormalization", inputs, opset=14, outputs=outputs, training_mode=1)
+    data, momentum = inputs["x"], float(np.float32(0.9))
+    _, mean, variance = yields(converted(model, 11), inputs)
+    of_batch = data.mean(axis=(0, 2, 3)), data.var(axis=(0, 2, 3))
+    np.testing.assert_allclose(mean, inputs["mean"] * momentum + of_batch[0] * (1 - momentum), rtol=1e-13)
+    np.testing.assert_allclose(variance, inputs["variance"] * momentum + of_batch[1] * (1 - momentum), rtol=1e-13)
