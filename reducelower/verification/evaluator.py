@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops import op_average_pool, op_gather_elements, op_log_softmax, op_lp_pool, op_max_pool, op_pow
+from onnx.reference.ops import (
+    op_average_pool,
+    op_conv,
+    op_gather_elements,
+    op_log_softmax,
+    op_loop,
+    op_lp_pool,
+    op_max_pool,
+    op_pow,
+)
 
 from reducelower.numerics.measure import Array
 
@@ -68,17 +77,64 @@ class LpPool(op_lp_pool.LpPool):
         return ((_summed(np.abs(x) ** p, **said) ** (1 / p)).astype(x.dtype),)
 
 
-def _summed(
+class Conv(op_conv.Conv):
+    """It fills what lies between dilated weights with zeros, and of an infinity these make a NaN."""
+
+    def _run(  # type: ignore[override]
+        self, x: Array, w: Array, b: Array | None = None, group: int = 1, kernel_shape: Any = None, **said: Any
+    ) -> tuple[Array]:
+        if x.ndim < 3 or x.shape[1] != w.shape[1] * group or max(said.get("dilations") or [1]) == 1:
+            plain: tuple[Array] = super()._run(x, w, b, group=group, kernel_shape=kernel_shape, **said)  # type: ignore[no-untyped-call]
+            return plain
+        windows = _windows(x, w.shape[2:], **said)
+        outer, inner = np.split(np.arange(4, 2 * x.ndim), 2)
+        places = [windows.shape[0], group, w.shape[1], *windows.shape[2:]]
+        weights = w.reshape(group, -1, *w.shape[1:]).astype(np.float64)
+        operands = windows.reshape(places), [0, 1, 2, *outer, *inner], weights, [1, 3, 2, *inner]
+        with np.errstate(all="ignore"):
+            summed = np.einsum(*operands, [0, 1, 3, *outer]).reshape(x.shape[0], w.shape[0], *windows.shape[2 : x.ndim])
+            shift = 0 if b is None else b.reshape(-1, *[1] * (x.ndim - 2))
+            return ((summed + shift).astype(x.dtype),)
+
+
+class Loop(op_loop.Loop):
+    """It joins what every turn gives along an axis that this has, rather than along a new one."""
+
+    def _run(  # type: ignore[override]
+        self, m: Any, cond: Any, *carried: Any, context: Any = None, **said: Any
+    ) -> tuple[Any, ...]:
+        given = {name: said.get(name) for name in ("attributes", "bindings")}
+        handed, turns = list(carried), list[list[Any]]()
+        is_on = cond is None or bool(np.all(cond))
+        body: Any = self.body  # type: ignore[attr-defined]  # made from the attribute, as `_run_body` is
+        while is_on and (m is None or len(turns) < m):
+            state = np.array(len(turns), np.int64), np.array(is_on), *handed
+            inputs = {**(context or {}), **dict(zip(body.input_names, state, strict=True))}
+            going, *found = self._run_body(inputs, **given)  # type: ignore[attr-defined]  # made from the attribute
+            is_on, handed = bool(np.all(going)), found[: self.N]
+            turns.append(found[self.N :])
+        if self.K and not turns:
+            raise ValueError("of no turn, the shape of what a turn gives is not known")
+        return (*handed, *(np.stack(values) for values in zip(*turns, strict=True)))
+
+
+def _summed(x: Array, kernel_shape: Any = None, **said: Any) -> Array:
+    """Sums over windows."""
+    inside = _windows(x, kernel_shape, **said)
+    return np.asarray(inside.sum(axis=tuple(range(-len(kernel_shape), 0)), dtype=np.float64))
+
+
+def _windows(
     x: Array,
-    kernel_shape: Any = None,
-    auto_pad: str = "NOTSET",
+    kernel_shape: Any,
+    auto_pad: str | None = "NOTSET",
     ceil_mode: int = 0,
     dilations: Any = None,
     pads: Any = None,
     strides: Any = None,
     of_pads: float = 0.0,
 ) -> Array:
-    """Sums over windows, with a number in the place of pads; what is beyond these counts nothing.
+    """What lies in each window, along the last axes, with a number in the place of pads and zeros beyond these.
 
     Source: https://onnx.ai/onnx/operators/onnx__AveragePool.html
     """
@@ -88,7 +144,7 @@ def _summed(
     before, behind = np.array(pads or [0] * 2 * rank).reshape(2, rank)
     if auto_pad == "VALID":
         before, behind = before * 0, behind * 0
-    elif auto_pad != "NOTSET":
+    elif auto_pad in ("SAME_LOWER", "SAME_UPPER"):
         total = np.maximum((-(-sizes // steps) - 1) * steps + reach - sizes, 0)
         before = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
         behind = total - before
@@ -101,8 +157,7 @@ def _summed(
     padded = np.pad(padded, [(0, 0)] * 2 + [(0, more) for more in missing])
     windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(reach), axis=tuple(range(2, 2 + rank)))
     taken = [slice(0, number * step, step) for number, step in zip(count, steps, strict=True)]
-    inside = windows[(slice(None), slice(None), *taken, *(slice(None, None, gap) for gap in gaps))]
-    return np.asarray(inside.sum(axis=tuple(range(-rank, 0)), dtype=np.float64))
+    return np.asarray(windows[(slice(None), slice(None), *taken, *(slice(None, None, gap) for gap in gaps))])
 
 
 class Evaluator(ReferenceEvaluator):
@@ -113,4 +168,4 @@ class Evaluator(ReferenceEvaluator):
         super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
 
 
-_RIGHT: list[type[OpRun]] = [AveragePool, GatherElements, LogSoftmax, LpPool, MaxPool, Pow]
+_RIGHT: list[type[OpRun]] = [AveragePool, Conv, GatherElements, LogSoftmax, Loop, LpPool, MaxPool, Pow]

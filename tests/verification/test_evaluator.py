@@ -70,3 +70,37 @@ def test_logarithms_of_small_probabilities_are_finite() -> None:
     side = model("g (float[N, 3] x) => (float[N, 3] y) { y = LogSoftmax (x) }")
     (found,) = Evaluator(side).run(None, {"x": np.array([[0, -1000, 1000], [1, 1, 1]], np.float32)})
     np.testing.assert_allclose(found, [[-1000, -2000, 0], [-np.log(3)] * 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("pads", [[0, 0, 2, 1], [1, 2, 0, 1]])
+def test_between_dilated_weights_lies_nothing(pads: list[int]) -> None:
+    said = f"dilations = [2, 1], strides = [1, 2], pads = {pads}, group = 2"
+    inputs = "float[N, 4, 5, 6] x, float[6, 2, 2, 3] w, float[6] b"
+    side = model(f"g ({inputs}) => (float[A, B, C, D] y) {{ y = Conv <{said}> (x, w, b) }}")
+    rng = np.random.default_rng(1)
+    x, w, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 4, 5, 6), (6, 2, 2, 3), (6,)))
+    padded = np.pad(x.astype(np.float64), [(0, 0), (0, 0), *zip(pads[:2], pads[2:], strict=True)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, :, ::2, ::2]
+    halves = [np.einsum("nchwij,mcij->nmhw", windows[:, 2 * at : 2 * at + 2], w[3 * at : 3 * at + 3]) for at in (0, 1)]
+    (found,) = Evaluator(side).run(None, {"x": x, "w": w, "b": b})
+    np.testing.assert_allclose(found, np.concatenate(halves, axis=1) + b[:, None, None], rtol=1e-4, atol=1e-5)
+    x[0, 0, 2, 2] = np.inf
+    (found,) = Evaluator(side).run(None, {"x": x, "w": w, "b": b})
+    assert not np.isnan(found).any()
+    assert np.isinf(found).any()
+
+
+LOOPED = (
+    "g (float[2, 3] x) => (float[2, 3] y, float[T, 2, 3] a, float[T] s) <int64 n = {3}, bool on = {1}> "
+    "{ y, a, s = Loop (n, on, x) <body = b (int64 i, bool c, float[2, 3] v) "
+    "=> (bool d, float[2, 3] w, float[2, 3] t, float r) "
+    "{ d = Identity (c)  w = Add (v, v)  t = Identity (v)  f = Cast <to = 1> (i)  r = Neg (f) }> }"
+)
+
+
+def test_what_the_turns_of_a_loop_give_lies_along_an_axis_of_its_own() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    last, all_of_them, numbers = Evaluator(model(LOOPED)).run(None, {"x": x})
+    np.testing.assert_array_equal(last, 8 * x)
+    np.testing.assert_array_equal(all_of_them, np.stack([x, 2 * x, 4 * x]))
+    np.testing.assert_array_equal(numbers, [0, -1, -2])
