@@ -18,6 +18,7 @@ from reducelower.verification.compare import compare_outputs
 from reducelower.verification.conditioning import DRAWS, Move, moved_by
 from reducelower.verification.doubts import is_slight
 from reducelower.verification.exactness import Exactness
+from reducelower.verification.held import held_in
 from reducelower.verification.judge import Judgement, Sight, are_extreme, judge, judge_raised
 from reducelower.verification.limits import Limits
 from reducelower.verification.oracle import Reduction, Truth, evaluate
@@ -91,7 +92,7 @@ def judge_case(tally: Tally, setup: Setup, seen: Seen) -> None:
         status, reason = _whose_doing(pair, seen, at, found, truth, partial(judge, tolerance=tolerance, sight=sight))
         if status in ("different", "loses range") and seen.are_apart:
             status, reason = _between_runtimes(case, before, after, found)
-        if status != "equal" and tolerance.absolute and magnitude(case) > _ORDINARY:
+        if status != "equal" and tolerance.absolute and magnitude(case.feeds.values()) > _ORDINARY:
             continue  # an absolute bound is meant for the scale of the caller's outputs
         tally.note(status, reason, case)
         overflowed |= status in _OF_RANGE and is_float(before) and bool((np.isinf(before) | np.isinf(after)).any())
@@ -155,7 +156,7 @@ def _between_runtimes(case: Case, before: Array, after: Array, found: Judgement)
     """The verdict on a difference where the sides ran in two runtimes."""
     if case.is_special and _is_not_finite(before, after, found.elements):
         return "departs", f"of infinities, two runtimes compute one or another: {found.reason}"
-    if is_slight(before, after, magnitude(case)):
+    if is_slight(before, after, magnitude(case.feeds.values())):
         return "not run", f"it ran in two runtimes, which may differ as much: {found.reason}"
     return found.status, found.reason
 
@@ -215,7 +216,7 @@ def _rounding(move: Move | None, value: Array, case: Case) -> Move | None:
     if move is None or not is_float(value):
         return move
     finite = np.abs(np.where(np.isfinite(value), value, 0).astype(np.float64))
-    most = _MOST_BY_ROUNDING * max(magnitude(case), float(finite.max(initial=0)))
+    most = _MOST_BY_ROUNDING * max(magnitude(case.feeds.values()), float(finite.max(initial=0)))
     return replace(move, reach=np.minimum(move.reach, most))
 
 
@@ -228,7 +229,8 @@ def _mixed(pair: Pair, value: Array, case: Case) -> Move | None:
     if not is_float(value) or not any(node.op_type in _MIXING for node in walk(pair.nodes)):
         return None
     _, eps, _ = smallest_and_eps(value.dtype)
-    return Move(np.full(value.shape, eps * magnitude(case)), flipped=0.0)
+    size = magnitude(case.feeds.values()) or magnitude(held_in(pair))
+    return Move(np.full(value.shape, eps * size), flipped=0.0)
 
 
 def _is_carried(pair: Pair) -> bool:

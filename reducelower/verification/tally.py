@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,7 +129,7 @@ def _holds(tally: Tally) -> str:
     """Between which magnitudes of the inputs nothing is lost, as far as it was tried."""
     if not tally.lost or not tally.kept:
         return ""
-    lost, kept = [magnitude(case) for case in tally.lost], [magnitude(case) for case in tally.kept]
+    lost, kept = ([magnitude(case.feeds.values()) for case in cases] for cases in (tally.lost, tally.kept))
     large = [top for top in lost if top >= 1]
     small = [top for top in lost if 0 < top < 1]
     above = max((top for top in kept if top < min(large)), default=None) if large else None
@@ -139,10 +139,10 @@ def _holds(tally: Tally) -> str:
     return ", ".join(found)
 
 
-def magnitude(case: Case) -> float:
-    """The largest finite magnitude among the inputs of a case; 0 where none is a float."""
+def magnitude(values: Iterable[Any]) -> float:
+    """The largest finite magnitude among values; 0 where none is a float."""
     tops = [0.0]
-    for value in case.feeds.values():
+    for value in values:
         if isinstance(value, np.ndarray) and is_float(value):
             wide = np.abs(value.astype(np.float64))
             tops.append(float(wide[np.isfinite(wide)].max(initial=0)))

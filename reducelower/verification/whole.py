@@ -278,7 +278,8 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
     if differ(outputs):
         outputs = with_sensitivity(question, left, right, outputs)
     outputs = as_regions(outputs, question.regions)
-    if differ(outputs) and {left.runtime, right.runtime} == {"onnxruntime", "reference"}:
+    are_apart = {left.runtime, right.runtime} == {"onnxruntime", "reference"}
+    if differ(outputs) and (are_apart or (question.holds and _are_strings(outputs))):
         outputs = both_in_reference(question, right, outputs)
     if differ(outputs) and question.holds and right.runtime == "onnxruntime":
         outputs = departing(question, left, right, outputs)
@@ -323,6 +324,11 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         coverage=Coverage(branches=taken(question.before, left, question.clock)),
         departs=tuple(question.departs),
     )
+
+
+def _are_strings(outputs: Sequence[OutputComparison]) -> bool:
+    """Whether nothing but strings differs, of which onnxruntime's Gather leaves some empty (1.31 and 1.32)."""
+    return all(item.element_type == "string" for item in outputs if item.verdict == "different")
 
 
 def _against_expected(question: Question, left: Run, right: Run) -> list[OutputComparison]:

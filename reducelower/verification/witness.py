@@ -91,6 +91,8 @@ class Witness:
         where = np.ones(right.shape, np.bool_) if elements is None else elements
         if self._holds_more(feeds, left, right, at, where):
             return ""
+        if left.dtype.hasobject and np.array_equal(left, truth):
+            return self._misplaced(feeds, truth, right, at)
         if not sides_with(left, right, truth, where):
             return self._imprecise(feeds, left, right, truth, at, where)
         first = tuple(np.argwhere(np.atleast_1d(where))[0])
@@ -148,6 +150,21 @@ class Witness:
         return (
             f"the runtime diverges from the specification on the replacement: onnxruntime gives {one[0]:.9g}, "
             f"onnx.reference gives {other[0]:.9g} and of the source {exact[0]:.9g}"
+        )
+
+    def _misplaced(self, feeds: Mapping[str, Any], truth: Array, right: Array, at: int) -> str:
+        """Whether onnxruntime moves strings otherwise than the replacement says, of which it leaves some empty.
+
+        Its Gather of strings copies one of each run (1.31 and 1.32).
+        """
+        there = _run(self._replaced, feeds)
+        given = None if there is None else there[at]
+        if not isinstance(given, np.ndarray) or not np.array_equal(given, truth):
+            return ""
+        first = tuple(np.argwhere(right != truth)[0])
+        return (
+            f"the runtime diverges from the specification on the replacement: onnxruntime gives {right[first]!r}, "
+            f"onnx.reference gives {given[first]!r} as of the source"
         )
 
     def runs(self, feeds: Mapping[str, Any], expected: Sequence[Any]) -> bool:

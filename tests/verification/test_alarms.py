@@ -249,3 +249,34 @@ def test_the_scale_of_a_quantizer_in_a_function_is_never_zero() -> None:
     other = "s = ReduceSum <keepdims = 0> (b)  c = QuantizeLinear (a, s, z)"
     found = verify(model(text, 13, functions=body % (13, scaled)), model(text, 13, functions=body % (13, other)))
     assert found.verdict == "equivalent"
+
+
+def test_waves_of_a_constant_are_off_by_last_places_of_it() -> None:
+    given = model(
+        "g () => (float[2, 2, 4, 2] y) <int64 length = {6}, int64 n = {2}, bool on = {1}> "
+        "{ x = Constant <value = float[2, 2, 1] {2.375, 2, 0.25, 0.875}> ()  "
+        "y = Loop (n, on) <body = b (int64 i, bool c) => (bool d, float[2, 4, 2] w) "
+        "{ w = DFT <axis = 1, onesided = 1> (x, length)  d = Identity (c) }> }",
+        19,
+    )
+    assert verify(given, convert_version(given, 6)).verdict == "equivalent"
+
+
+def test_windows_that_are_dilated_hold_no_other_infinities() -> None:
+    """onnxruntime has no such kernel for doubles, so that both sides run in the reference evaluator."""
+    said = "dilations = [2, 2], kernel_shape = [3, 3], pads = [0, 0, 2, 1], ceil_mode = 1"
+    given = model(f"g (double[2, 1, 5, 5] x) => (double[2, 1, A, B] y) {{ y = AveragePool <{said}> (x) }}", 19)
+    found = verify(given, convert_version(given, 18))
+    assert found.verdict == "equivalent", str(found)
+
+
+def test_strings_that_a_kernel_leaves_empty_are_no_fault_of_the_conversion() -> None:
+    """onnxruntime's Gather copies one string of each run."""
+    given = model("g (string[4, A, B] x, int64[4, 1] i) => (string[4, B] y) { y = GatherND <batch_dims = 1> (x, i) }")
+    found = verify(given, convert_version(given, 8))
+    assert found.verdict == "equivalent", str(found)
+
+
+def test_strings_that_are_taken_from_another_place_differ() -> None:
+    text = "g (string[4, 3] x, int64[4, 1] i) => (string[4, 1] y) {{ y = GatherElements <axis = {}> (x, i) }}"
+    assert verify(model(text.format(1)), model(text.format(0))).verdict == "different"
