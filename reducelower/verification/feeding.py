@@ -226,6 +226,7 @@ def _sizes(specs: Sequence[InputSpec], limits: Limits) -> Iterator[dict[str, int
     many = dict.fromkeys(sizes, max(2, round(_MANY ** (1 / max(len(sizes), 1)))))
     if sizes and limits.has_steps and _count(specs, many) <= _LARGE:
         yield many
+    yield from (dict.fromkeys(sizes, rows) for rows in limits.rows if sizes)
 
 
 def without_elements(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:

@@ -59,8 +59,11 @@ WHERE: Mapping[str, frozenset[int]] = {
 _KNOWN_DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 _DIVISORS = {"Div": frozenset({1}), "Mod": frozenset({1}), "QuantizeLinear": frozenset({1})}
 
-# They say of a value how large it is, whatever is in it.
-_OF_SHAPE = frozenset({"Shape", "Size"})
+# What they give is a size, or a place within what they are given, whatever is in it.
+_OF_ANYTHING = frozenset({"ArgMax", "ArgMin", "NonZero", "Shape", "Size"})
+
+# What they give are places within what they are given, at which a table may be read.
+_PLACING = frozenset({"ArgMax", "ArgMin", "NonZero", "TopK"})
 
 # Operators whose pages leave open what a NaN or an infinity does: they order or index by values, round them to
 # integers, or interpolate between coordinates. https://onnx.ai/onnx/operators
@@ -146,6 +149,7 @@ class Limits:
         has_steps: whether floats are cut to steps or compared, so that a slight difference shows in few of many values.
         sizes: the sizes of what either side holds, and the integers that it holds, which sizes may have to fit.
         bounds: those of the integers beyond the sizes that are fed anyway, without their signs.
+        rows: the sizes of constants where places are found within data, which has to be as long to reach every row.
         only_moves: whether both sides do nothing but to move elements, whatever these are.
         are_apart: whether the sides run in two runtimes, which add up integers beyond their range otherwise.
     """
@@ -170,6 +174,7 @@ class Limits:
     is_carried: bool = False
     sizes: frozenset[int] = frozenset()
     bounds: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
     only_moves: bool = False
     are_apart: bool = False
 
@@ -237,6 +242,9 @@ def limits_of(pair: Pair) -> Limits:
     }
     limits.sizes = frozenset(numbers | {size for value in found for size in value.shape})
     limits.bounds = _bounds(numbers | _positions(both))
+    if any(node.op_type in _PLACING and node.domain in DEFAULT_DOMAINS for node in both):
+        lengths = {length for shape in limits.held.values() for length in shape if length > 1}
+        limits.rows = tuple(sorted(lengths)[:_MOST_BOUNDS])
     return limits
 
 
@@ -294,7 +302,7 @@ def becoming(nodes: Sequence[NodeProto], slots: Mapping[str, frozenset[int]]) ->
         for node in reversed(nodes):
             places = slots.get(node.op_type, ()) if node.domain in _KNOWN_DOMAINS else ()
             found.update(name for at, name in enumerate(node.input) if at in places and name)
-            if node.op_type not in _OF_SHAPE and any(name in found for name in node.output):
+            if node.op_type not in _OF_ANYTHING and any(name in found for name in node.output):
                 found.update(name for name in node.input if name)
             for _, _, graph in subgraphs(node):
                 _through(node, [value.name for value in graph.input], found)

@@ -18,6 +18,13 @@ __all__ = ["HANDING_ON", "Role", "roles_of", "vectors"]
 HANDING_ON = MOVING | {"Cast", "Expand"}
 """What they give is what they are given, in another type or shape."""
 
+# What they give has elements of what they are given first, or of all that they are given.
+_TAKING = frozenset({"Gather", "GatherElements", "GatherND", "Slice", "Split", "Tile"})
+_JOINING = frozenset({"Concat"})
+
+# What each element says by itself, whatever stands beside it.
+_OF_ELEMENTS = frozenset({"class", "count", "diagonal", "end", "index", "index of elements", "whole number"})
+
 _CLASSES = {1: ("class", "", 1)}
 _LENGTHS = {4: ("count", "layout", 0)}  # the axis of time is 1 where batches come first
 _AXES = {1: ("axes", "", 0)}
@@ -162,6 +169,14 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
         for place, (kind, attribute, default) in known.items():
             axis = next((item.i for item in node.attribute if item.name == attribute), default)
             found.update((name, Role(kind, node.input[0], axis)) for name in node.input[place : place + 1] if name)
-        if node.op_type in HANDING_ON and node.output[0] in found:
-            found.setdefault(node.input[0], found[node.output[0]])
+        role = next((found[name] for name in node.output if name in found), None)
+        if role is not None and (node.op_type in HANDING_ON or (node.op_type in _TAKING and _is_of_elements(role))):
+            found.setdefault(node.input[0], role)
+        elif role is not None and node.op_type in _JOINING and _is_of_elements(role):
+            for name in node.input:
+                found.setdefault(name, role)
     return found
+
+
+def _is_of_elements(role: Role) -> bool:
+    return role.kind in _OF_ELEMENTS

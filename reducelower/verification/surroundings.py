@@ -40,16 +40,17 @@ def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Chec
     known: dict[object, SiteVerification] = {region.pair.identity: finding for region in regions}
     judged: dict[object, tuple[SiteVerification, list[Region]]] = {}
     for region in regions:
-        key, found = None, finding
-        for given, around in _narrower(region):
-            at = around.pair.identity
+        key, found, inner = None, finding, None
+        for around in _narrower(region):
+            at, given = around.pair.identity, inner or around.pair
             if at not in known:
                 known[at] = checker.check(around.pair)
             if not holds(known[at]):
+                inner = around.pair if inner is None or known[at].status != "not run" else inner
                 continue
-            if around is given or known[at].varies or finding.status == "not run":
-                in_range = partial(_holds_in_range, given.pair, checker)
-                key, found = at, _in_surroundings(known[at], finding, given.pair, around, in_range)
+            if around.pair is given or known[at].varies or finding.status == "not run":
+                in_range = partial(_holds_in_range, given, checker)
+                key, found = at, _in_surroundings(known[at], finding, given, around, in_range)
                 break
             key, found = at, not_reached(finding, known[at], around.pair)
         judged.setdefault(key, (found, []))[1].append(region)
@@ -59,16 +60,16 @@ def narrowed(regions: Sequence[Region], finding: SiteVerification, checker: Chec
     ]
 
 
-def _narrower(region: Region) -> Iterator[tuple[Region, Region]]:
+def _narrower(region: Region) -> Iterator[Region]:
     """A region with its weights as they are, then with ring after ring of what computes its inputs."""
     try:
-        given = around = cut_region(region.claim, region.opened, fixed=True)
-        yield given, given
+        around = cut_region(region.claim, region.opened, fixed=True)
+        yield around
         for _ in range(_RINGS):
             if not around.closed:
                 return
             around = cut_region(around.claim, around.opened | around.closed, fixed=True)
-            yield given, around
+            yield around
     except CannotRunError:
         return
 
@@ -85,7 +86,7 @@ def _in_surroundings(
     Args:
         found: what it gave with its surroundings.
         alone: what it gave by itself.
-        inner: the region by itself, with the weights that it has.
+        inner: the region with as much of its surroundings as it still differs with, and with the weights that it has.
         region: the region with its surroundings.
         in_range: tells whether the region by itself holds where some inputs are never below zero.
     """

@@ -184,3 +184,48 @@ def test_a_shape_is_fed_as_the_shape_of_what_it_is_of() -> None:
     source = model(body, 13)
     found = verify(source, convert_version(source, 9))
     assert found.verdict == "equivalent", str(found)
+
+
+# A table of which the last row differs, read where something is the largest or smallest.
+PLACED = (
+    "g (float[N, {size}] x) => (int64[A] y) <int64[{rows}] t = {{{values}}}, int64[1] k = {{1}}, int64[1] m = {{-1}}> "
+    "{{ p = Sigmoid (x)  {body} }}"
+)
+READING = {
+    "largest": "i = ArgMax <axis = 1, keepdims = 0> (p)  y = Gather (t, i)",
+    "smallest": "i = ArgMin <axis = 1, keepdims = 0> (p)  y = Gather (t, i)",
+    "first of several": "v, w = TopK <axis = 1> (p, k)  i = Squeeze (w)  j = Reshape (i, m)  y = Gather (t, j)",
+    "through a cast": "i = ArgMax <axis = 1, keepdims = 0> (p)  j = Cast <to = 6> (i)  y = Gather (t, j)",
+    "elements": "i = ArgMax <axis = 1, keepdims = 0> (p)  y = GatherElements (t, i)",
+    "places in several dimensions": "i = ArgMax <axis = 1, keepdims = 1> (p)  y = GatherND (t, i)",
+    "where it is true": "h = Hardmax <axis = 1> (p)  b = Cast <to = 9> (h)  i = NonZero (b)  "
+    "o = Constant <value_int = 1> ()  j = Gather <axis = 0> (i, o)  y = Gather (t, j)",
+}
+
+
+@pytest.mark.parametrize("size", ["K", "4"])
+@pytest.mark.parametrize("reading", READING)
+def test_the_last_row_of_a_table_is_reached_by_places_found_in_data(reading: str, size: str) -> None:
+    sides = [
+        model(PLACED.format(size=size, rows=4, values=f"5, 6, 7, {last}", body=READING[reading])) for last in (8, 9, 8)
+    ]
+    assert verify(sides[0], sides[1]).verdict == "different"
+    assert verify(sides[0], sides[2]).verdict == "equivalent"
+
+
+def test_a_row_that_surroundings_of_other_sizes_do_not_reach_is_seen() -> None:
+    """The quotient of sizes that do not fit each other is first fed where they are one, and so is the place found."""
+    text = (
+        "g (float[N, 3] x) => (int64[A, B] y) <int64[3] t = {{0, 1, {}}}, int64[1] a = {{1}}, int64[2] s = {{-1, 1}}> "
+        "{{ e = Exp (x)  r = ReduceSum (e, a)  z = Reshape (r, s)  p = Div (e, z)  i = ArgMax <axis = 1> (p)  "
+        "y = Gather (t, i) }}"
+    )
+    assert verify(model(text.format(2)), model(text.format(3))).verdict == "different"
+
+
+def test_a_row_that_no_index_reaches_is_no_difference_that_shows() -> None:
+    """A table of five rows, read where the largest of three stands."""
+    sides = [
+        model(PLACED.format(size=3, rows=5, values=f"5, 6, 7, 8, {last}", body=READING["largest"])) for last in (8, 9)
+    ]
+    assert verify(*sides).verdict != "different"
