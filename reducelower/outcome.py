@@ -134,7 +134,7 @@ class Outcome:
             return f"would be converted ({plan.versions}): {counted(len(plan.sites), 'node')} rewritten"
         if self.verdict == "converted" and plan is not None:
             return (
-                f"converted ({plan.versions}): {counted(len(plan.sites), 'node')} rewritten, {plan.carried} unchanged"
+                f"converted ({plan.versions}): {counted(len(plan.sites), 'node')} rewritten, {plan.carried:,} unchanged"
             )
         if self.verdict == "kept":
             return "converted by an earlier run with the same model and options"

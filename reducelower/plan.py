@@ -95,7 +95,9 @@ class Plan(InNotebooks):
     def __repr__(self) -> str:
         """One line: versions, and how much is rewritten."""
         refused = f", {counted(len(self.refusals), 'node')} refused" if self.refusals else ""
-        return f"Plan({self.versions}: {counted(len(self.sites), 'node')} rewritten, {self.carried} unchanged{refused})"
+        return (
+            f"Plan({self.versions}: {counted(len(self.sites), 'node')} rewritten, {self.carried:,} unchanged{refused})"
+        )
 
     def __str__(self) -> str:
         """A line per operator and rule, or per refusal, below what `repr` says."""

@@ -63,11 +63,7 @@ def retypes_container(*op_types: str) -> Callable[[RetypeContainer], RetypeConta
 
 
 def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> Fitted:
-    """Fit a node to a version of its operator that does not take a type, which is given as schemas spell it.
-
-    Raises:
-        RefusedError: nothing would give the same result.
-    """
+    """Fit a node to a version of its operator that does not take a type, which is given as schemas spell it."""
     ops.load(node.op_type)
     op = Writer(node, scope)
     if misfit.startswith("tensor("):

@@ -30,10 +30,8 @@ class BodyWantedError(RefusedError):
 def reduce_by_condition(op: Writer) -> list[NodeProto]:
     """A reduction over axes known at run time, as one conditional reduction a dimension.
 
-    It is a ReduceMax, ReduceMin, ReduceProd or ReduceSum, which leave a dimension of size 1 as it is.
-
-    Raises:
-        RefusedError: the rank is not known, or the target is below `OLDEST`.
+    It is a ReduceMax, ReduceMin, ReduceProd or ReduceSum, which leave a dimension of size 1 as it is. Refused where the
+    rank is not known, or the target is below `OLDEST`.
     """
     data, axes = op.input(0), op.input(1)
     if op.scope.target_opset < OLDEST:

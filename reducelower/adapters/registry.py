@@ -112,14 +112,11 @@ def _moves(op_type: str, below: defs.OpSchema, above: defs.OpSchema) -> tuple[Mo
 
 @dataclass(frozen=True)
 class Crossing:
-    """One boundary of one operator, in one direction.
+    """One boundary of one operator, in one direction, from the schema of its node to the other.
 
     Attributes:
-        op_type: the operator.
         boundary: opset version that introduced the newer of the two versions.
         down: whether the node goes from the newer version to the older one.
-        source: schema the node is written for.
-        goal: schema it is going to.
         moves: attributes of the older version that are inputs of the newer one.
         rewrite: what is registered for this boundary, if anything.
     """
@@ -174,11 +171,7 @@ class Crossing:
         return MEANS_OTHERWISE.get(place) or (TAKES_MORE.get(place, "") if self.down else "")
 
     def cross(self, node: NodeProto, scope: Scope) -> Outcome:
-        """Take a node across.
-
-        Raises:
-            RefusedError: the far side cannot express the node.
-        """
+        """Take a node across; refused where the far side cannot express it."""
         before: list[NodeProto] = []
         if self.rewrite is not None:
             nodes = self.rewrite(Writer(node, scope))

@@ -68,7 +68,7 @@ def short_report(outcome: Outcome) -> str:
     plan = outcome.plan
     if plan is None or outcome.status != DONE:
         return ""
-    rewritten = f"{counted(len(plan.sites), 'node')} rewritten, {plan.carried} unchanged"
+    rewritten = f"{counted(len(plan.sites), 'node')} rewritten, {plan.carried:,} unchanged"
     checked = outcome.verification
     loses = ", not verified, loses range" if plan.losses else ""
     verdict = loses if checked is None else f", {checked.label}"

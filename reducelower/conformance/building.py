@@ -38,18 +38,10 @@ def make_case(
     output_ranks: Sequence[int] | None = None,
     tag: str = "",
 ) -> Case:
-    """A case whose last node is what it is about.
+    """A case whose last node is what it is about; a Constant node that it reads may come first.
 
-    Args:
-        name: what tells it from others of the operator and opset version.
-        nodes: the node, after a Constant node if it reads one.
-        opset: opset version of the model.
-        features: what is particular about the node.
-        inputs: graph inputs.
-        expected: what the outputs of the last node must be.
-        initializers: constants.
-        output_ranks: number of dimensions of each output, for outputs whose sizes are known at run time only.
-        tag: what is particular about the values.
+    The name tells it from others of the operator and opset version. The ranks of outputs are given where their sizes
+    are known at run time only.
     """
     node = nodes[-1]
     outputs = []

@@ -20,23 +20,8 @@ Array = npt.NDArray[Any]
 class Features:
     """What a node says without being run, under the names and in the terms of target files (`runtimes.facts.When`).
 
-    Attributes:
-        element_types: the element type of the data.
-        rank: number of dimensions of the data.
-        data: how the data are defined.
-        rank_second: number of dimensions of the second input.
-        rank_out: number of dimensions of the result; None where it is known at run time only.
-        axes: how the axes of a reduction are written; empty for other operators.
-        keepdims: ``0``, ``1`` or ``unset``.
-        noop: ``0``, ``1`` or ``unset``.
-        negative_axes: whether an axis is counted from the end; None where it is known at run time only.
-        axes_count: how many dimensions are reduced; None as above.
-        all_axes: whether every dimension is reduced; None as above.
-        output_types: the element type of the result.
-        fed: whether an input after the first is one that the model is fed.
-        broadcast: whether the last input holds several values and is spread over the result.
-        no_values: whether a dimension of size 0 is reduced.
-        made: whether a conversion made the node; no case is of such. The same is true of what stands after it.
+    Ranks, axes and counts are None where they are known at run time only; axes are empty for operators other than
+    reductions. What the class variables say is the same for every case.
     """
 
     element_types: str
@@ -75,13 +60,9 @@ class Case:
 
     Attributes:
         name: what it is, unique in the suite and the same in every run.
-        operator: the operator.
-        opset: opset version of the model.
         features: what is particular about the node.
         tag: what is particular about the values or sizes, which no look at the node tells: ``huge``, ``tiny``,
             ``empty`` (a dimension of size 0) and so on; nothing for ordinary ones.
-        model: the model as bytes.
-        inputs: arrays by input name.
         expected: what each output must be, from exact arithmetic.
     """
 

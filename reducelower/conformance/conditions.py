@@ -47,12 +47,7 @@ FLAGS = {"noop": ("0", "1", "unset"), "keepdims": ("0", "1", "unset")}
 
 @dataclass(frozen=True, order=True)
 class Condition:
-    """One entry of a fact's ``when``.
-
-    Attributes:
-        name: of `Features`.
-        value: alternatives, a flag, or a range.
-    """
+    """One entry of a fact's ``when``: the name of one of the `Features`, and alternatives, a flag, or a range."""
 
     name: str
     value: Value

@@ -31,13 +31,7 @@ class NothingRightError(ValueError):
 
 @dataclass(frozen=True)
 class Distilled:
-    """What a probe found.
-
-    Attributes:
-        runtime: the facts, as a target file has them.
-        untold: failing cases that no fact is true of, because no condition tells them from right ones.
-        overcast: right cases that a fact is true of all the same.
-    """
+    """What a probe found: the facts, failing cases that none is true of, and right cases that one is true of."""
 
     runtime: Runtime
     untold: tuple[Case, ...]
@@ -45,11 +39,7 @@ class Distilled:
 
 
 def distil(probed: Probed, on: date) -> Distilled:
-    """Find the facts.
-
-    Args:
-        probed: cases and their results.
-        on: the date for the evidence.
+    """Find the facts; the date is for the evidence.
 
     Raises:
         NothingRightError: no Reduce operator came out right anywhere, nor any other where none was tried.

@@ -32,7 +32,6 @@ class Verdict:
     """What a case says of a runtime.
 
     Attributes:
-        word: ``right``, ``wrong`` or ``refused``.
         kind: for wrong: ``shape``, ``values``, ``overflow`` (infinity or NaN where the result is finite) or
             ``outputs`` (not as many as there are); for refused: ``error``, ``crash`` or ``hang``; for right: nothing,
             ``element type`` (the values in another element type) or ``precision`` (double computed in float32).
@@ -47,11 +46,8 @@ class Verdict:
 def judge(case: Case, answer: Answer, tolerance: float = 0.0) -> Verdict:
     """Compare an answer with what the case expects.
 
-    Args:
-        case: the case.
-        answer: the runtime's answer.
-        tolerance: relative distance from the exact result that is allowed in every element type, where it is more than
-            that type is allowed anyway; for runtimes that compute in a narrower type.
+    The tolerance is a relative distance from the exact result that is allowed in every element type, where it is more
+    than that type is allowed anyway; for runtimes that compute in a narrower type.
     """
     if answer.kind != "outputs":
         return Verdict("refused", answer.kind, tidy(answer.text))

@@ -24,12 +24,7 @@ _Where = Mapping[str, tuple[Opsets, int]]
 
 @dataclass(frozen=True)
 class _Cell:
-    """The cases of an operator at an opset version, as bits.
-
-    Attributes:
-        all, right, failing: sets of cases.
-        is_single: whether there is one case only, which cannot tell conditions apart.
-    """
+    """The cases of an operator at an opset version, as bits; a single one cannot tell conditions apart."""
 
     all: int
     right: int
@@ -51,11 +46,9 @@ class _Masks:
 def learn(cases: Sequence[Case], failing: Mapping[str, bool], *, exact: bool = False) -> list[Pattern]:
     """The patterns of failures, the one that explains most first.
 
-    Args:
-        cases: all that were run, except those whose values decide.
-        failing: by case name, whether it failed in the way in question (True) or was right (False); cases that are
-            missing failed in another way and count neither way.
-        exact: leave out what no condition tells from right cases, rather than take the narrowest conditions.
+    `failing` says by case name whether it failed in the way in question or was right; other cases failed in another way
+    and count neither way. Cases whose values decide are left out. Where exact, so is what no condition tells from right
+    cases; otherwise the narrowest conditions are taken for it.
     """
     learner = _Learner(cases, failing)
     return learner.patterns(exact)

@@ -47,8 +47,6 @@ class Change:
     """One case before and after.
 
     Attributes:
-        case: the case.
-        before: what came of it as it is.
         after: what came of it converted; ``refused`` with the kind `TOOL_REFUSED` where it was not.
         same: whether the conversion left the model as it was.
         sites: where it was rewritten.
@@ -103,12 +101,8 @@ def compare(
 ) -> list[Change]:
     """Convert every case that was run as it is, and run what came out if it is another model.
 
-    Args:
-        subject: the runtime.
-        probed: the cases and what came of them as they are.
-        transform: the conversion; a ConversionError that it raises is its refusal.
-        how: how converted models are run.
-        known: verdicts by name of case and model, which are looked up here and added to.
+    A ConversionError of the conversion is its refusal. Verdicts that are `known`, by name of case and model, are looked
+    up and added to.
     """
     known = {} if known is None else known
     tolerance = probed.results[0].tolerance if probed.results else 0.0

@@ -38,14 +38,7 @@ _OTHER_TRUTHS = _OTHER > 1
 
 @dataclass(frozen=True)
 class _Elementwise:
-    """An operator that works element by element.
-
-    Attributes:
-        compute: what it does, on numpy arrays.
-        types: element types to try.
-        values: what to put in; integers are these, truncated.
-        inputs: how many tensors it takes.
-    """
+    """An operator that works element by element: what it computes, and its inputs, as integers truncated."""
 
     compute: Callable[..., Array]
     types: tuple[str, ...] = _NUMBERS

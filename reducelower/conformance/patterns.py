@@ -17,9 +17,7 @@ class Pattern:
     """What fails: nodes of these operators, in models of these opset versions, under these conditions.
 
     Attributes:
-        operators: sorted.
-        opsets: the versions among those probed, sorted.
-        when: the conditions; none for every node.
+        operators, opsets: sorted; of the versions those that were probed.
         explains: names of the failing cases that this is true of.
         covers_right: how many right cases it is true of too, because nothing tells them apart.
     """

@@ -33,13 +33,7 @@ class UnusableError(Exception):
 
 @dataclass(frozen=True)
 class Subject:
-    """What is to be probed.
-
-    Attributes:
-        name: what results are kept under.
-        arguments: arguments of the worker that say how models are run.
-        interpreter: the Python that the worker runs in.
-    """
+    """What is to be probed: the name that results are kept under, and how a worker runs models in which Python."""
 
     name: str
     arguments: tuple[str, ...]
@@ -70,13 +64,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one model.
-
-    Attributes:
-        kind: ``outputs``, or how it was refused: ``error``, ``crash`` or ``hang``.
-        outputs: the outputs, in the order of the graph.
-        text: what the runtime said.
-    """
+    """What became of one model: its outputs in graph order, or how it was refused and what the runtime said."""
 
     kind: Literal["outputs", "error", "crash", "hang"]
     outputs: tuple[Array, ...] = ()
@@ -142,11 +130,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self.tolerance = float(answer["tolerance"])
 
     def run(self, model: bytes, inputs: Mapping[str, Array]) -> Answer:
-        """Run one model.
-
-        Raises:
-            UnusableError: the process does not start.
-        """
+        """Run one model; an UnusableError where the process does not start."""
         self.start()
         request: dict[str, Any] = {"model": np.frombuffer(model, np.uint8)}
         request.update((f"input:{name}", value) for name, value in inputs.items())

@@ -37,13 +37,7 @@ _SHAPE = (2, 3, 4)
 
 
 def reduce_cases(operator: str, opset: int, depth: Depth) -> Iterator[Case]:
-    """The cases of an operator at an opset version.
-
-    Args:
-        operator: one of the ten.
-        opset: opset version of the models.
-        depth: how much to try.
-    """
+    """The cases of one of the ten operators at an opset version; the depth says how much to try."""
     takes_input = "axes" not in _attributes(operator, opset)
     thorough = depth == "thorough"
     forms = FORMS[takes_input]

@@ -9,13 +9,7 @@ __all__ = ["FORMS", "RANKS", "TYPED_FORMS", "Form", "brief"]
 
 @dataclass(frozen=True)
 class Form:
-    """How a node is written.
-
-    Attributes:
-        axes: as in `Features.axes`.
-        values: the axes.
-        keepdims, noop: as in `Features`.
-    """
+    """How a node is written, in the terms of `Features`, over which axes."""
 
     axes: str = "absent"
     values: tuple[int, ...] = ()

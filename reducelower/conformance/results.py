@@ -15,15 +15,9 @@ __all__ = ["Result", "read_results", "results_of"]
 
 @dataclass(frozen=True)
 class Result:
-    """What one case says of one version of a runtime.
+    """What one case says of one version of a runtime: a `Verdict` and the tolerance that it was judged with.
 
-    Attributes:
-        case: name of the case.
-        digest: fingerprint of its model and values.
-        runtime: the runtime.
-        version: its version.
-        word, kind, detail: the verdict, see `Verdict`.
-        tolerance: what it was judged with, see `judge`.
+    The digest is a fingerprint of the case's model and values.
     """
 
     case: str
@@ -55,7 +49,6 @@ def read_results(path: Path) -> Iterator[Result]:
 
     Raises:
         ValueError: a whole line is not a result.
-        OSError: the file cannot be read.
     """
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):

@@ -68,13 +68,7 @@ _REFUSED = {"error": "are refused", "crash": "crash it", "hang": "do not end"}
 
 
 def sentence(operators: Sequence[str], when: When, results: Sequence[Result]) -> str:
-    """What goes wrong with nodes, in words.
-
-    Args:
-        operators: the operators.
-        when: under which conditions.
-        results: what showed it.
-    """
+    """What goes wrong with nodes of some operators under some conditions, in words, by the results that showed it."""
     values = {condition.name: condition.value for condition in when}
     phrases = [phrase(values[name]) for name, phrase in _PHRASES.items() if name in values]
     subject = " ".join([listed(operators), ", ".join(phrases)]).strip()

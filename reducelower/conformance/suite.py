@@ -33,11 +33,7 @@ def newest_official_opset() -> int:
 
 
 def suite(operators: Collection[str] | None = None) -> list[Case]:
-    """Every case, in the order in which they run.
-
-    Args:
-        operators: the operators to try; all by default.
-    """
+    """Every case of some operators, by default of all, in the order in which they run."""
     wanted = frozenset((*REDUCTIONS, *PARTS) if operators is None else operators)
     cases: list[Case] = []
     for opset in range(OLDEST, newest_official_opset() + 1):

@@ -16,6 +16,7 @@ from reducelower.model.graph import all_nodes, function_path, subgraphs
 from reducelower.model.inference import Inference
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.spelled import operator_name
+from reducelower.model.text import counted
 from reducelower.verification.numbering import Functions, Numbers, Table, formals, opsets_of
 from reducelower.verification.places import Place
 from reducelower.verification.result import to_plain
@@ -50,12 +51,12 @@ class Difference:
     def sentence(self) -> str:
         """How much differs, in one sentence."""
         if self.same:
-            return f"the same structure: {_count(self.alike, 'node')}, whatever they are called"
+            return f"the same structure: {counted(self.alike, 'node')}, whatever they are called"
         places = sum(len(change.nodes) for change in self.changes)
-        parts = [f"nodes differ at {_count(places, 'place')}"] if places else []
+        parts = [f"nodes differ at {counted(places, 'place')}"] if places else []
         if self.facts:
-            parts.append(f"{_count(len(self.facts), 'other difference' if places else 'difference')}")
-        return f"{', '.join(parts) or 'operators differ in number'}; {_count(self.alike, 'node')} alike"
+            parts.append(counted(len(self.facts), "other difference" if places else "difference"))
+        return f"{', '.join(parts) or 'operators differ in number'}; {counted(self.alike, 'node')} alike"
 
     def to_dict(self) -> dict[str, Any]:
         """The same facts as plain JSON values."""
@@ -185,18 +186,14 @@ def _together(regions: list[Region]) -> tuple[tuple[Change, ...], tuple[Region, 
 
 
 def _operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, int], ...]:
-    old, new = _counted(before), _counted(after)
+    old, new = _operators_in(before), _operators_in(after)
     return tuple((name, old[name], new[name]) for name in sorted(old | new) if old[name] != new[name])
 
 
-def _counted(model: ModelProto) -> Counter[str]:
+def _operators_in(model: ModelProto) -> Counter[str]:
     """How many nodes there are of each operator; constants count by value and are left out."""
     return Counter(
         operator_name(node)
         for node in all_nodes(model)
         if node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"

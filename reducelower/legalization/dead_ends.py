@@ -50,13 +50,7 @@ class Obstacles:
 
 @dataclass(frozen=True)
 class DeadEnd:
-    """What nothing suits.
-
-    Attributes:
-        steps: how many steps were tried.
-        refused: why not; None where there is nothing to be tried.
-        met: what was run into.
-    """
+    """What nothing suits: how many steps were tried, why not (None where there is nothing to try), and what was met."""
 
     steps: int
     refused: RefusedError | None

@@ -15,14 +15,13 @@ __all__ = ["Edit"]
 
 @dataclass(eq=False)
 class Edit:
-    """One graph or function body and what becomes of its nodes.
+    """One graph or function body and what becomes of its nodes, by their positions.
 
     Attributes:
-        scope: where the nodes stand.
-        replaced: by position of the source node, the nodes that come in its place; itself may be among them.
-        sites: by position, what was done: operator and label.
-        types: by position, what the graph is to state of the values that come in, as bytes of a GraphProto.
-        refused: by position, why a node cannot be made legal.
+        replaced: the nodes that come in a node's place; itself may be among them.
+        sites: what was done: operator and label.
+        types: what the graph is to state of the values that come in, as bytes of a GraphProto.
+        refused: why a node cannot be made legal.
     """
 
     scope: GraphScope

@@ -36,12 +36,7 @@ _TO_THE_END = np.iinfo(np.int64).max
 
 
 class _Pair(NamedTuple):
-    """The tensors that hold a sequence.
-
-    Attributes:
-        data: the elements, written out in one row each, one after the other.
-        shapes: their shapes, one per row.
-    """
+    """The tensors that hold a sequence: the elements, written out in one row each, and their shapes, one per row."""
 
     data: str
     shapes: str
@@ -49,12 +44,9 @@ class _Pair(NamedTuple):
 
 @dataclass
 class _Family:
-    """Values that hand a sequence on to each other, and what is known of its elements.
+    """Values that hand a sequence on to each other, and what is known of its elements; several types where they differ.
 
     Attributes:
-        names: the values.
-        element_types: of the elements, as far as they are told; more than one where they differ.
-        ranks: likewise.
         first_axes: the axes along which elements are put together or cut, which have to come first in their rows.
         is_carried: whether a Loop carries it, or an If yields it.
         is_shown: whether something reads or yields it that takes no tensors in its place.
@@ -92,14 +84,9 @@ class _Family:
 
 
 def hold_as_tensors(model: ModelProto, opset: int) -> Mended | None:
-    """Hold the sequences of a model as tensors, as far as it tells the types and ranks of their elements.
+    """Hold the sequences of a model as tensors, in place, as far as it tells the types and ranks of their elements.
 
-    Args:
-        model: the model, changed in place.
-        opset: the opset version it is to come to. One that has sequences keeps those that no Loop or If hands on.
-
-    Returns:
-        What was done; None where that is nothing.
+    An opset version that has sequences keeps those that no Loop or If hands on. None where nothing was done.
     """
     types = _types(model)
     families = {name: family for family in _families(model, types) for name in family.names}

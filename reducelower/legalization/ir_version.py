@@ -48,8 +48,7 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None,
     skips them, so they need no newer one.
 
     Args:
-        model: the model; the nodes of its main graph are not looked at.
-        nodes: those nodes.
+        nodes: the nodes of its main graph; those in the message are not looked at.
         census: the census of the model as it was before conversion, where there is one. Rewrites add nothing that
             needs a newer IR version than what they replace.
         stated: what the main graph stated and states, where that is known in short.

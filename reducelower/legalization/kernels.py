@@ -37,9 +37,8 @@ def with_missing_kernels(plan: Plan, model: ModelProto) -> Plan:
 def cannot_run(model: ModelProto, source_opset: int, opset: int) -> str:
     """What onnxruntime ran before a model was raised to an opset version, and does not run there.
 
-    Returns:
-        One sentence that names the operators and the newest opset version without them; empty where there is none, or
-        onnxruntime is not installed.
+    It is a sentence that names the operators and the newest opset version without them; empty where there is none, or
+    onnxruntime is not installed.
     """
     if opset <= source_opset:
         return ""
@@ -82,11 +81,7 @@ def _has(kernels: Sequence[tuple[int, int]], op_type: str, opset: int) -> bool:
 
 @cache
 def _kernels() -> Mapping[str, Sequence[tuple[int, int]]]:
-    """First and last version of the kernels of each operator of the default domain.
-
-    Raises:
-        ImportError: onnxruntime is not installed, or does not tell.
-    """
+    """First and last version of the kernels of each operator of the default domain."""
     from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
 
     found = defaultdict[str, list[tuple[int, int]]](list)

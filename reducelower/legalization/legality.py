@@ -29,7 +29,7 @@ class Treatment:
         refusal: why no node of the operator can be made legal; empty if that depends on the node.
         absent: whether the target's opset version does not have the operator.
         dropped: element types, as schemas spell them, that the operator takes here and not at the target.
-        facts: what is known of the operator on the runtime the model is for, at the target's opset version.
+        facts: what is known of the operator on the runtime, at the target's opset version.
     """
 
     crossings: tuple[Crossing, ...] = ()

@@ -39,11 +39,7 @@ and operators that are expressed by each other take no end."""
 
 
 class Settler:
-    """What settles the nodes of one run.
-
-    Attributes:
-        tables: what the nodes of each operator need, by the opset version they are written for.
-    """
+    """What settles the nodes of one run; by opset version, its tables say what the nodes of each operator need."""
 
     def __init__(self, target: Target, rules: Rules) -> None:
         """Prepare a run."""

@@ -64,8 +64,7 @@ class Mender:
     def mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[list[NodeProto] | None, str]:
         """Replace a node that the runtime gets wrong or refuses by what it gets right, if it is such a node.
 
-        Raises:
-            RefusedError: nothing equivalent will do either; the reason is the fact in the way.
+        Where nothing equivalent will do either, that is a RefusedError, whose reason is the fact in the way.
         """
         found = misfit(node, scope, facts)
         if found is None:
@@ -100,11 +99,7 @@ class Mender:
         return self._further_steps < _STEPS
 
     def refuse_hopeless(self, nodes: Iterable[tuple[NodeProto, Treatment | None]], scope: AnyScope) -> None:
-        """Refuse what is being tried where nothing can stand for one of its nodes, before ways round others are sought.
-
-        Raises:
-            RefusedError: the runtime gets such a node wrong or refuses it.
-        """
+        """Refuse what is being tried where nothing can stand for one of its nodes, before others are worked on."""
         for node, treatment in nodes:
             if treatment is None or not treatment.facts or treatment.crossings or node.domain or has_ways(node.op_type):
                 continue

@@ -47,13 +47,9 @@ _MAKERS = frozenset(
 
 @dataclass(frozen=True)
 class _Cut:
-    """A sequence of what a tensor is cut to.
+    """A sequence of what a tensor is cut to along an axis, which the parts may keep.
 
-    Attributes:
-        data: the tensor.
-        axis: the axis it is cut along.
-        bounds: where the parts begin, and where the last one ends; None if each is of size 1.
-        keeps_axis: whether the parts have that axis.
+    The bounds say where the parts begin, and where the last one ends; None if each is of size 1.
     """
 
     data: str
@@ -71,11 +67,7 @@ def may_be_replaced(model: ModelProto, opset: int) -> bool:
 
 
 def take_apart(model: ModelProto) -> Mended:
-    """Let what reads sequences that are known read the tensors they are made of; makers that nothing reads go.
-
-    Returns:
-        What was done.
-    """
+    """Let what reads sequences that are known read the tensors they are made of; makers that nothing reads go."""
     return _TakingApart(model).run()
 
 

@@ -29,14 +29,7 @@ def may_be_unlike(model: ModelProto, opset: int) -> bool:
 
 
 def run_unlike_branches_in_loops(model: ModelProto) -> Mended | None:
-    """Let Loops run the branches of Ifs that are known to give different shapes.
-
-    Args:
-        model: the model, changed in place.
-
-    Returns:
-        What was done; None where that is nothing.
-    """
+    """Let Loops run the branches of Ifs that are known to give different shapes, in place; None if none are."""
     work = _Rewriting(model)
     work.rewrite(model.graph, infer(skeleton(model)).graph)
     said = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"

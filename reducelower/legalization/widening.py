@@ -55,10 +55,9 @@ _MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dt
 
 
 def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> tuple[ModelProto, Mended] | None:
-    """Hold the integers of a model that are too narrow for an opset version in eight bits, all of them.
+    """Hold the integers of a copy of a model that are too narrow for an opset version in eight bits, all of them.
 
-    Returns:
-        A copy of the model and what was done; None where it has none, or where they cannot all be held so.
+    None where it has none, or where they cannot all be held so.
     """
     absent = _absent(opset)
     tensors = [tensor for graph in _graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]

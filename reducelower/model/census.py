@@ -149,11 +149,7 @@ def _numbered_one_by_one(column: Sequence[bytes]) -> tuple[list[bytes], NDArray[
 
 
 class Columns:
-    """What the nodes of a graph are, column by column.
-
-    Attributes:
-        serialized: the bytes of a graph that holds the nodes and nothing else.
-    """
+    """What the nodes of a graph are, column by column, from the bytes of a graph that holds them and nothing else."""
 
     def __init__(self, graph: Any) -> None:
         """Look at the nodes of a graph as `graph_of` makes it."""
@@ -224,9 +220,7 @@ class Columns:
 class Census(Columns):
     """The nodes of the main graph of a model; those of subgraphs and functions are not in it.
 
-    Attributes:
-        graph: a graph that holds nothing but the nodes, serialized, in its field ``node``; whoever edits the nodes
-            edits this one.
+    The graph is the bytes of one that holds nothing but the nodes; whoever edits the nodes edits this one.
     """
 
     def __init__(self, graph: Any) -> None:

@@ -39,12 +39,9 @@ _MASKS = _masks()
 def numbered(fields: bytes, tag: int, count: int) -> tuple[list[bytes], NDArray[np.int32]] | None:
     """Number the strings of one field, as protobuf writes a repeated field of strings.
 
-    The fields begin with `count` strings, each behind the same byte, the tag.
-
-    Returns:
-        The different strings in the order in which they come, and for each string its place among them. None where
-        this way does not lead to them: a string is longer than 23 bytes, the tag occurs inside one, or two strings
-        have one hash.
+    The fields begin with `count` strings, each behind the same byte, the tag. The different strings come in order, and
+    for each string its place among them. None where this way does not lead to them: a string is longer than 23 bytes,
+    the tag occurs inside one, or two strings have one hash.
     """
     codes: dict[bytes, int] = {}
     stated = np.empty(count, np.int32)

@@ -24,8 +24,8 @@ def shown(text: str) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things, in words."""
-    return f"{number} {what}{'s' * (number != 1)}"
+    """A number of things, in words, such as ``1 node`` and ``1,234 nodes``."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def one_line(error: BaseException) -> str:

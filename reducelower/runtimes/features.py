@@ -28,8 +28,7 @@ BROADCASTING = frozenset(
 def given_axes(node: NodeProto, scope: Scope) -> tuple[int, ...]:
     """The axes that a reduction is given, as an attribute or an input; empty where they are absent or empty.
 
-    Raises:
-        RefusedError: they are known at run time only, or where a function is called.
+    Where they are known at run time only, or where a function is called, that is a RefusedError.
     """
     attribute = attribute_of(node, "axes")
     if attribute is not None:
@@ -87,11 +86,7 @@ class Features:
 
     @cached_property
     def _axes(self) -> tuple[int, ...] | None:
-        """The axes, None where all dimensions are reduced.
-
-        Raises:
-            RefusedError: they are known at run time only.
-        """
+        """The axes, None where all dimensions are reduced."""
         axes = given_axes(self._node, self._scope)
         if axes:
             return axes

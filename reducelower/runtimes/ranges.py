@@ -10,11 +10,7 @@ __all__ = ["Ranges", "Versions", "release"]
 
 
 def _ends(text: str, number: str, hint: str) -> Iterator[tuple[str, str]]:
-    """The first and the last of each range in a text, where it has them.
-
-    Raises:
-        ValueError: the text is no such range, of what a pattern says a number is.
-    """
+    """The first and the last of each range in a text, where it has them; a pattern says what a number is."""
     part = re.compile(rf"({number})?(-)?({number})?")
     for each in text.split(","):
         match = part.fullmatch(each.strip())

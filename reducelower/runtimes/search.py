@@ -40,9 +40,7 @@ That of ReduceLogSumExp never is: it overflows for values that are common, and e
 class Misfit:
     """A node that comes out wrong on a runtime or is refused there.
 
-    Attributes:
-        facts: the facts that are true of it; empty where what they ask for is not known.
-        unknown: what is not known, if anything.
+    The facts are those that are true of it, none where what they ask for is not known.
     """
 
     facts: tuple[Fact, ...]
@@ -84,13 +82,9 @@ class Misfit:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to replace a node: by a rule, or by nodes that a remedy makes.
+    """One way to replace a node: by a rule, or by nodes of a remedy, which names the opset version they are for.
 
-    Attributes:
-        name: what the report calls it.
-        rule: the rule, if it is one.
-        remedy: what makes the nodes otherwise; they come with the opset version they are written for.
-        caveat: what is left to be said of the runtime where this way is taken; may be empty.
+    The caveat is what is left to be said of the runtime where this way is taken.
     """
 
     name: str

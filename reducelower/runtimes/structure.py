@@ -31,15 +31,11 @@ Made = TypeVar("Made")
 
 
 def structure(kind: type[Made], table: Mapping[str, Any], source: str, place: str = "") -> Made:
-    """A dataclass from a table.
+    """A dataclass from a table that stands at some place in a file.
 
-    Args:
-        kind: the dataclass. A field is of a plain type, a `Literal`, a `Ranges` or `Versions` (which are text in the
-            file), another dataclass, a mapping or tuple of one, or a frozenset of texts. What is `Annotated` with a
-            function is checked by it: it returns what is wrong with a text, or nothing.
-        table: the table.
-        source: the file, for messages.
-        place: where in the file the table stands.
+    A field is of a plain type, a `Literal`, a `Ranges` or `Versions` (which are text in the file), another dataclass, a
+    mapping or tuple of one, or a frozenset of texts. What is `Annotated` with a function is checked by it: it returns
+    what is wrong with a text, or nothing.
 
     Raises:
         TargetError: the table says something that the dataclass does not.

@@ -32,13 +32,7 @@ _SCAN_OF_TODAY = 9  # the version before took a batch axis
 
 @dataclass
 class Level:
-    """A graph or function body of the first model and its counterpart in the second.
-
-    Attributes:
-        path: graph path, such as ``graph/If_3.then_branch``.
-        left, right: the two, with what is known there.
-        left_numbers, right_numbers: the numbers of their values, and of those around them.
-    """
+    """A graph or function body of the first model, its counterpart in the second, and the numbers of their values."""
 
     path: str
     left: Place
@@ -62,7 +56,6 @@ class Claim:
     """That values of the two models are equal, though they are computed otherwise.
 
     Attributes:
-        level: where they stand.
         pairs: their names, in the first and in the second model; outputs of one node of the first.
         site: what a plan says about it; None where no plan knows it.
         is_output: whether one of them is an output of its graph, so that the claim cannot be dropped.
@@ -109,14 +102,10 @@ def align(
     by_name: bool = True,
     inferences: tuple[Inference, Inference] | None = None,
 ) -> Alignment:
-    """Align two models.
+    """Align two models, whose inputs and outputs correspond by name.
 
-    Args:
-        before, after: the models; their inputs and outputs correspond by name.
-        plan: what a conversion did; its sites become claims in any case.
-        dropped: claims that turned out not to hold (`Claim.key`), which are not made again.
-        by_name: whether equal names are a reason to claim that values are equal.
-        inferences: the types of both, where they are known already.
+    Claims that turned out not to hold are `dropped` by their keys, and not made again; the sites of a plan become
+    claims in any case. By name, equal names are a reason to claim that values are equal.
     """
     return _Aligner(before, after, plan, frozenset(dropped), by_name, inferences).run()
 
@@ -202,11 +191,7 @@ class _Aligner:
     def _differing(
         self, level: Level, node: NodeProto, guesses: Mapping[str, str], sites: Mapping[str, Site]
     ) -> list[tuple[str, str]]:
-        """Number what a node of the second model yields.
-
-        Returns:
-            What is computed otherwise than its counterpart in the first model: the names there and here.
-        """
+        """Number what a node of the second model yields; the names, there and here, of what is computed otherwise."""
         differing: list[tuple[str, str]] = []
         numbers = self._table.outputs(node, level.right_numbers, level.right.opsets, self._functions[1])
         for name, number in zip(node.output, numbers, strict=True):

@@ -24,13 +24,9 @@ Maker = Callable[[tuple[int, ...], np.random.Generator], Array]
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs and what it tries, in words.
+    """One set of inputs, and what it tries in words.
 
-    Attributes:
-        label: the words.
-        feeds: the inputs, by name.
-        is_special: whether NaN or infinities are among them.
-        is_far: whether there are floats among them that no integer may stand for.
+    It is special where NaN or infinities are fed, and far where floats are that no integer stands for.
     """
 
     label: str
@@ -42,11 +38,8 @@ class Case:
 def numbers(element_type: int, count: int, op_type: str) -> dict[str, Maker]:
     """Ways to fill a tensor of an element type, by what they try.
 
-    Args:
-        element_type: ONNX element type number.
-        count: how many values are reduced into one; integers stay in the range in which that many do not overflow,
-            since overflow of integers is not defined.
-        op_type: the operator.
+    So many values are reduced into one: integers stay in the range in which that many do not overflow, since overflow
+    of integers is not defined.
     """
     if element_type == TensorProto.STRING:
         return {"words": _plain(element_type, "random")}
@@ -58,13 +51,7 @@ def by_type(
     floats: Callable[[np.dtype[Any]], dict[str, Maker]],
     integers: Callable[[np.dtype[Any]], dict[str, Maker]],
 ) -> dict[str, Maker]:
-    """Ways to fill a tensor that is not of strings: these for floats and integers, and plain ones for the rest.
-
-    Args:
-        element_type: ONNX element type number.
-        floats: gives the ways for a float type with a ULP distance, as of `is_float`.
-        integers: gives the ways for integers of eight bits and more.
-    """
+    """Ways to fill a tensor: as floats (of `is_float`), as integers of eight bits and more, or plain ones."""
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
     if dtype == np.bool_:
         return {
@@ -243,15 +230,7 @@ def _shapes(rank: int, axes: tuple[int, ...], static: Dims | None) -> Iterator[t
 def reduction_cases(
     data: InputSpec, reduction: Reduction, rank: int, seed: int, *, static: bool = False
 ) -> Iterator[Case]:
-    """Inputs for a Reduce operator at one rank.
-
-    Args:
-        data: the data input.
-        reduction: what the node does; its axes must fit the rank.
-        rank: the rank.
-        seed: for the random values.
-        static: use the declared sizes only.
-    """
+    """Inputs for a Reduce operator at one rank, which its axes must fit; where static, of the declared sizes only."""
     axes = reduction.axes_for(rank)
     for position, (place, shape) in enumerate(_shapes(rank, axes, data.dims if static else None)):
         count = int(np.prod([shape[axis] for axis in axes], dtype=np.int64))

@@ -34,9 +34,7 @@ def largest_free(pair: Pair, feeds: Mapping[str, Any]) -> int:
 def beyond(pair: Pair, largest: int) -> tuple[list[int], bool]:
     """The sizes that tell, of those that no input had, and whether the two sides hold the same ones.
 
-    Args:
-        pair: the region.
-        largest: the largest size that it was fed along what it leaves free.
+    Along what a region leaves free, the largest size was fed.
     """
     sides = zip((pair.nodes, pair.replacement), pair.constants, (pair.before, pair.after), strict=True)
     left, right = (

@@ -63,12 +63,7 @@ _BOUNDED_BY_CONSTANTS = {"DequantizeLinear": 1}
 
 
 def moved(nodes: Sequence[NodeProto], inputs: Iterable[str]) -> set[str]:
-    """The values whose elements are those of an input, so that what the input takes, they take too.
-
-    Args:
-        nodes: in graph order.
-        inputs: names of values that may be anything.
-    """
+    """The values whose elements are those of an input that may be anything, so that what it takes, they take too."""
     found = set(inputs)
     for node in nodes:
         if node.op_type in MOVING and node.domain in DEFAULT_DOMAINS and node.input[0] in found:
@@ -77,12 +72,7 @@ def moved(nodes: Sequence[NodeProto], inputs: Iterable[str]) -> set[str]:
 
 
 def bounded(nodes: Sequence[NodeProto], constants: Iterable[str]) -> set[str]:
-    """The values that cannot be everything their element type has, of those that some nodes compute.
-
-    Args:
-        nodes: in graph order.
-        constants: names of values that are known.
-    """
+    """The values that cannot be everything their element type has, of those that nodes in graph order compute."""
     known = set(constants)
     found = set(known)
     for node in nodes:
@@ -109,12 +99,7 @@ def _clips(node: NodeProto) -> bool:
 
 
 def not_negative(nodes: Sequence[NodeProto], constants: Mapping[str, Array]) -> set[str]:
-    """The values that are never below zero, of those that some nodes compute.
-
-    Args:
-        nodes: in graph order.
-        constants: those that the nodes read, by name.
-    """
+    """The values that are never below zero, of those that nodes in graph order compute."""
     found = {name for name, value in constants.items() if value.dtype.kind in "iuf" and bool((value >= 0).all())}
     for node in nodes:
         if node.domain not in DEFAULT_DOMAINS:

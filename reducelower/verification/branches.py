@@ -10,6 +10,7 @@ from onnx import ModelProto, NodeProto, numpy_helper
 
 from reducelower.model.graph import inner_path
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.text import counted
 from reducelower.verification.runs import Clock, Run
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.source import CannotRunError, Source
@@ -20,15 +21,9 @@ _DECIDED = {"If": ("then_branch", "else_branch"), "Loop": ("body",)}
 
 
 def taken(source: Source, run: Run, clock: Clock) -> tuple[str, ...]:
-    """Each branch and body of the main graph, with on how many sets of inputs it ran.
+    """Each branch and body of the main graph, with on how many sets of inputs it ran; nothing once the time is over.
 
-    Args:
-        source: the model.
-        run: what it was run on.
-        clock: how long it may take; where the time is over, nothing is told.
-
-    Returns:
-        Sentences' ends such as ``graph/pick.then_branch: ran on 2 of 5 sets of inputs``.
+    These are the ends of sentences, such as ``graph/pick.then_branch: ran on 2 of 5 sets of inputs``.
     """
     graph = source.proto.graph
     nodes = [(at, node) for at, node in enumerate(graph.node) if _is_decided(node)]
@@ -50,7 +45,7 @@ def taken(source: Source, run: Run, clock: Clock) -> tuple[str, ...]:
             ways = _ways(node, {**constants, **feeds, **values})
             for label, branch in _branches(at, node):
                 counts[label] += branch in ways
-    total = f"{len(run.cases)} set{'s' * (len(run.cases) != 1)} of inputs"
+    total = f"{counted(len(run.cases), 'set')} of inputs"
     return tuple(f"{label}: ran on {count} of {total}" for label, count in counts.items())
 
 

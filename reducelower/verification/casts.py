@@ -42,11 +42,7 @@ class Casts:
         return runtime_named(self._runtime).load(Source(giving(self._model, self._shown)))
 
     def leave_open(self, feeds: Mapping[str, Any]) -> bool:
-        """Whether a float is cast to an integer type that has none for it, or may be in a graph inside.
-
-        Args:
-            feeds: what the model is run on.
-        """
+        """Whether a float is cast to an integer type that has none for it, or may be in a graph inside."""
         if not self._ends or not self._are_shown:
             return bool(self._ends)
         try:

@@ -40,12 +40,8 @@ def check(
 ) -> SiteVerification:
     """Verify one rewrite by itself.
 
-    Args:
-        pair: the rewrite.
-        seed: for the random values.
-        tolerances: by ONNX element type, for operators other than Reduce.
-        declared: only with the sizes that the model declares, which a replacement may rest on (a count, a shape).
-        others: rewrites that are alike but for their sizes, on which this one is run as well, with ordinary values.
+    Where `declared`, only with the sizes that the model declares, which a replacement may rest on (a count, a shape).
+    Rewrites that are alike but for their sizes are `others`; this one runs on theirs as well, with ordinary values.
     """
     sizes = [dims for dims in map(_sizes, others) if dims != _sizes(pair)]
     tally = _check(pair, seed, tolerances, static=declared, others=sizes)

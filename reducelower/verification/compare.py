@@ -49,10 +49,6 @@ def compare_outputs(
     """One comparison per tensor that two runs on the same inputs returned.
 
     Args:
-        names: output names.
-        before, after: what the two sides returned.
-        runtime: where they ran, for the record.
-        tolerances: by element type; the defaults where missing.
         widen: factor on the default tolerances; above 1 when the sides ran in different runtimes.
         moves: how far rounding alone may move each element, by tensor name.
         by_tensor: compare by the largest magnitude of each tensor, for runtimes that compute in ways of their own.

@@ -34,11 +34,9 @@ _BY_CHANCE = 2.0  # as many times the share of one draw may flip in another
 
 @dataclass(frozen=True)
 class Move:
-    """What a change in last places does to a tensor.
+    """How far each element of a tensor moves, at most, when last places change.
 
-    Attributes:
-        reach: how far each element moved, at most.
-        flipped: the share of elements that may be off by what the farthest moved, though they did not move themselves.
+    A share of the elements may be `flipped`: off by what the farthest moved, though they did not move themselves.
     """
 
     reach: Array
@@ -66,12 +64,7 @@ def _moved(value: Any, rng: np.random.Generator) -> Any:
 def disturbed_inside(model: ModelProto, values: Collection[tuple[Place, str]]) -> ModelProto | None:
     """The same model with floats that it computes moved by up to two last places, otherwise each time it is run.
 
-    Args:
-        model: the model.
-        values: what to move: names, each with the graph or function body of the model that computes it.
-
-    Returns:
-        A copy; None where none of the values is a float.
+    The values to move are names, each with the graph that computes it; None where none of them is a float.
     """
     wanted: dict[int, dict[str, int]] = {}
     for place, name in values:
@@ -139,12 +132,8 @@ def _moving(name: str, element_type: int, opset: int, seed: int, span: float) ->
 def widened(moves: dict[str, Move], name: str, before: Array, after: Array, *, by_rounding: bool = False) -> None:
     """Note how far the elements of one tensor moved, if that is farther than before.
 
-    Args:
-        moves: by name of the tensor.
-        name: the tensor.
-        before, after: what it was, and what it is after a change in last places.
-        by_rounding: whether the change was made where another form rounds otherwise, so that the other form may flip as
-            many values as the change does.
+    By rounding, the change was made where another form rounds otherwise, so that the other form may flip as many
+    values.
     """
     if before.shape != after.shape or not (is_float(before) or before.dtype.kind in "iu"):
         return

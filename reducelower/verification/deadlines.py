@@ -17,12 +17,7 @@ _LONGEST = 3600.0
 
 @contextmanager
 def terminated_after(options: Any, seconds: float | None) -> Iterator[None]:
-    """Within the block, set ``options.terminate`` when the time is over.
-
-    Args:
-        options: an ``onnxruntime.RunOptions``, at which a run looks between nodes.
-        seconds: how long the block may take; None for as long as it likes.
-    """
+    """Within the block, set ``options.terminate`` of an ``onnxruntime.RunOptions`` when the time is over."""
     if seconds is None:
         yield
         return

@@ -71,13 +71,7 @@ def random_outputs(
 ) -> list[OutputComparison]:
     """Withdraw the comparison of outputs that the source does not reproduce on the same inputs, or elsewhere.
 
-    When the time is over, what was seen until then counts.
-
-    Args:
-        model: the source.
-        run, other: what the source and the other model returned; each runtime draws numbers of its own.
-        outputs: the comparisons.
-        clock: how long it may take.
+    Each runtime draws random numbers of its own. When the time is over, what was seen until then counts.
     """
     names = [value.name for value in model.graph.output]
     unstable = _drawn(model, _OF_PROBABILITIES if run.runtime == other.runtime else RANDOM)
@@ -142,23 +136,16 @@ def sensitivity(
     explains: Callable[[int, Mapping[str, Move]], bool],
     unsteady: Sequence[Callable[[], Session | None]] = (),
 ) -> list[dict[str, Move]]:
-    """How far each element of each output of the source moves when floats change in the last places.
+    """How far each element of each output of the source moves when floats change in the last places, per set of inputs.
 
     A rewrite that only rounds differently does to the values inside what such a change does to the inputs, so an error
     of this size is the model's own conditioning (backward error analysis), not the rewrite's fault.
     When the time is over, what was seen until then counts.
 
     Args:
-        model: the source.
-        run: what it returned.
-        seed: for the changes of its inputs.
-        clock: how long it may take.
         explains: whether nothing is left to explain of a set of inputs, by its number, with these moves.
         unsteady: give the source with values inside that change each time (`disturbed_inside`), one after the other,
             where what was changed before does not explain all; without any, inputs alone are changed.
-
-    Returns:
-        Per set of inputs, how far each element moved, by tensor name.
     """
     names = [value.name for value in model.graph.output]
     found: list[dict[str, Move]] = []
@@ -208,11 +195,8 @@ _OF_TWO_RUNTIMES = 1e-5
 def is_slight(before: Array, after: Array, scale: float = 0.0) -> bool:
     """Whether two runtimes may differ so in computing one thing: by the last digits of single precision, of a tensor.
 
-    Operators such as Attention compute in single precision within double ones, and not every runtime does.
-
-    Args:
-        before, after: what they give.
-        scale: the magnitude of what they were given, of which the last place may be lost on the way.
+    Operators such as Attention compute in single precision within double ones, and not every runtime does. The last
+    place of what they are given, of a magnitude of `scale`, may be lost on the way.
     """
     if before.dtype != after.dtype or before.shape != after.shape or not is_float(before):
         return False
@@ -224,11 +208,7 @@ def is_slight(before: Array, after: Array, scale: float = 0.0) -> bool:
 
 
 def no_evidence(sides: Iterable[tuple[str, ModelProto]]) -> str:
-    """Why a difference says nothing against a conversion, as a sentence; empty where it does.
-
-    Args:
-        sides: for each, the runtime it ran in, and its model.
-    """
+    """Why a difference of two sides, by runtime and model, says nothing against a conversion; empty where it does."""
     stale = sorted({kind for runtime, model in sides if runtime == "reference" for kind in wrong_in_reference(model)})
     if not stale:
         return ""

@@ -32,9 +32,7 @@ def is_elementwise(nodes: Iterable[NodeProto]) -> bool:
 def by_axis(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
     """Sizes of an input of such nodes, with a symbol per axis, counted from the last, as broadcasting aligns them.
 
-    Args:
-        dims: what is declared.
-        kept: sizes that stay, as those of the constants that the nodes hold, since they have to fit.
+    Sizes of constants that the nodes hold are kept, since they have to fit.
     """
     if dims is None:
         return None
@@ -45,12 +43,7 @@ def by_axis(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
 
 
 def any_size(dims: Dims | None, kept: Collection[int] = ()) -> Dims | None:
-    """Sizes of an input with symbols in the place of numbers that mean nothing but that they are equal.
-
-    Args:
-        dims: what is declared.
-        kept: sizes that stay.
-    """
+    """Sizes of an input with symbols for all numbers but the kept ones, where they mean only that they are equal."""
     if dims is None:
         return None
     return tuple(f"size {dim}" if isinstance(dim, int) and dim > 1 and dim not in kept else dim for dim in dims)

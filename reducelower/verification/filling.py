@@ -29,16 +29,12 @@ _REPEATED = 16_381  # elements, a prime number, after which those of a large ten
 
 @dataclass(frozen=True)
 class Filling:
-    """What decides which values an input is fed.
+    """What decides which values an input is fed; fields that `Limits` has mean the same there.
 
     Attributes:
-        element_type: ONNX element type number.
-        constants, tables, texts: as of `Limits`.
-        rounds_to_integers, cast_to, has_steps: as of `Limits`.
         takes_special: whether NaN and infinities are fed.
         divides: whether integers are divided in the region.
-        nonzero: whether this input is never zero.
-        not_negative: whether it is never below zero.
+        nonzero, not_negative: whether this input is never zero, or never below it.
         may_overflow: whether integers are fed that overflow when they are added, and doubles beyond what floats hold.
     """
 

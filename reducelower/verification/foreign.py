@@ -34,11 +34,7 @@ class ForeignRuntime:
     """A runtime in a worker process: one that crashes or hangs on a model cannot run it, and that is all."""
 
     def __init__(self, name: str) -> None:
-        """Name the runtime.
-
-        Args:
-            name: ``NAME``, or ``NAME:PYTHON`` for one installed beside another Python.
-        """
+        """Take the name: ``NAME``, or ``NAME:PYTHON`` for one installed beside another Python."""
         self.name, _, interpreter = name.partition(":")
         self._subject = Subject.of_runtime(self.name, interpreter or None)
 

@@ -42,13 +42,7 @@ _MOST = 20_000_000
 
 @dataclass(frozen=True)
 class InputSpec:
-    """What a graph input declares.
-
-    Attributes:
-        name: name of the input.
-        element_type: ONNX element type number.
-        dims: per axis a size, a symbol, or None for neither; None as a whole when the rank is unknown.
-    """
+    """What a graph input declares: dims are per axis a size, a symbol or None, and None when the rank is unknown."""
 
     name: str
     element_type: int
@@ -117,12 +111,7 @@ def _symbol(dim: str | None, axis: int) -> str:
 
 
 def bindings(specs: Sequence[InputSpec], dims: Mapping[str, int] | None = None) -> Iterator[dict[str, int]]:
-    """Sizes for every free dimension, several times over: distinct, all 1, all equal, then larger.
-
-    Args:
-        specs: the inputs.
-        dims: sizes that the caller fixes, by symbol.
-    """
+    """Sizes for every dimension that is not fixed, several times: distinct, all 1, all equal, then larger."""
     fixed = dict(dims or {})
     free = [symbol for symbol in _symbols(specs) if symbol not in fixed]
     batch = {_symbol(dim, 0) for spec in specs for dim in _dims(spec)[:1] if not isinstance(dim, int)}

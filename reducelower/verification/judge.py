@@ -31,14 +31,9 @@ _TIGHT = 2  # ULP that need no explanation
 
 @dataclass(frozen=True)
 class Judgement:
-    """One output of one run.
+    """One output of one run: the worst status of its values, with a sentence unless they are equal.
 
-    Attributes:
-        status: the worst that any value is.
-        reason: a sentence for every status but ``equal``.
-        ulps: ULP distances of the values that are equal and finite.
-        max_absolute, max_relative: largest errors over the same values.
-        elements: the values that differ, as a mask; None where the formula told, or nothing differs.
+    The errors are over values that are equal and finite; `elements` marks those that differ, where no formula told.
     """
 
     status: SiteStatus

@@ -158,10 +158,7 @@ def with_sensitivity(
 def _unsteady(question: Question, left: Run, *, inside: bool) -> Session | None:
     """The source with values that move in their last places where no region differs that computes them otherwise.
 
-    Args:
-        question: the models.
-        left: where the source ran.
-        inside: of operators that are functions, move what their bodies compute too; None where there is none.
+    Inside, what the bodies of operators that are functions compute moves too; None where there is nothing of the kind.
     """
     if question.regions is None or not all(site.ok for site in question.regions.findings):
         return None  # where one was not run, the verdict is "not shown" all the same

@@ -44,14 +44,10 @@ with the attributes that came with it, without which a node means what it meant.
 
 @lru_cache(maxsize=4096)
 def meaning(op_type: str, opset: int, domain: str = "", attributes: tuple[str, ...] = ()) -> int:
-    """The oldest version of an operator in which a node means what it means in that in force at an opset version.
+    """The oldest version of an operator in which a node means the same as at an opset version.
 
-    Most versions do nothing but allow more types. Their pages tell: they say the same of everything else.
-
-    Args:
-        op_type, domain: the operator.
-        opset: the opset version.
-        attributes: the attributes of the node that are not at their defaults.
+    Most versions do nothing but allow more types: their pages say the same of everything else. The attributes are those
+    of the node that are not at their defaults.
     """
     found = schema(op_type, opset, domain)
     if found is None:

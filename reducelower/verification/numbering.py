@@ -249,15 +249,7 @@ DIGEST = "digest"
 
 
 def digested(model: ModelProto, folder: Path) -> None:
-    """Let every tensor with data in another file say what is in it, rather than where, so that values count.
-
-    Args:
-        model: the model, which is changed.
-        folder: what the locations start from.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Let every tensor with data in a file of the folder say what is in it, not where, so that values count."""
     for tensor in external_tensors(model):
         entries = {item.key: item.value for item in tensor.external_data}
         with (folder / entries["location"]).open("rb") as file:

@@ -28,14 +28,7 @@ _SAFETY = 4.0  # kernels add blocks, pairs or single values, and round exp and l
 
 @dataclass(frozen=True)
 class Reduction:
-    """What one Reduce node does.
-
-    Attributes:
-        op_type: the operator.
-        axes: what it reduces over; None when it names none.
-        keepdims: whether reduced axes stay with size 1.
-        noop: whether no axes means none rather than all.
-    """
+    """What one Reduce node does; axes are None where it names none, and `noop` then means that it reduces nothing."""
 
     op_type: str
     axes: tuple[int, ...] | None

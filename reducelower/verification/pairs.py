@@ -41,14 +41,7 @@ _REPLACEMENT_LIMIT = 400  # nodes
 
 @dataclass(frozen=True)
 class FreeInput:
-    """An input of both small models.
-
-    Attributes:
-        name: name of the value.
-        element_type: ONNX element type number; 0 when not known.
-        dims: sizes; None when the rank is not known.
-        is_not_negative: whether what computes it gives nothing below zero.
-    """
+    """An input of both small models; the element type is 0 and the sizes None where they are not known."""
 
     name: str
     element_type: int
@@ -69,7 +62,6 @@ class Pair:
         replacement: the nodes in its place, with what they need from outside the site's range.
         inputs: what both models are fed.
         constants: what both models hold, by name, before and after.
-        before, after: where the nodes stand.
         outputs: what both sides compute.
         key: equal for sites that are the same up to names and sizes.
         sizes: equal for those of them that have the same sizes.
@@ -127,11 +119,7 @@ class Pair:
 
 
 def cut(site: Site, before: Place, after: Place) -> Pair:
-    """Collect a site's nodes, their constants and their inputs.
-
-    Raises:
-        CannotRunError: the positions do not fit the models, or something the nodes need cannot be had.
-    """
+    """Collect a site's nodes, their constants and their inputs; a CannotRunError where they cannot be had."""
     if site.raised_from:
         before, after = after, before
     try:

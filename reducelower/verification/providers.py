@@ -25,14 +25,7 @@ def chosen_provider() -> str:
 
 @contextmanager
 def on_provider(name: str) -> Iterator[None]:
-    """Run models on a provider for as long as this lasts.
-
-    Args:
-        name: as of `provider_named`; empty for the one that is chosen already.
-
-    Raises:
-        SettingError: as of `provider_named`.
-    """
+    """Run models on a provider (see `provider_named`) for as long as this lasts; empty for the one chosen before."""
     token = _chosen.set(provider_named(name) if name else chosen_provider())
     try:
         yield
@@ -41,10 +34,7 @@ def on_provider(name: str) -> Iterator[None]:
 
 
 def provider_named(name: str) -> str:
-    """The execution provider of a name, as onnxruntime spells it.
-
-    Args:
-        name: its name in any case, with or without ``ExecutionProvider`` at the end, such as ``cuda``.
+    """The execution provider of a name, such as ``cuda`` or ``CUDAExecutionProvider``, as onnxruntime spells it.
 
     Raises:
         SettingError: the onnxruntime that is installed does not have it, or there is none.

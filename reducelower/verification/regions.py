@@ -44,8 +44,6 @@ class Region:
     """A claim, cut out.
 
     Attributes:
-        claim: what is claimed.
-        pair: the two sides.
         opened: the numbers of shared values that were not taken for inputs.
         closed: the numbers of the inputs that nodes compute, with which it could be opened further.
     """
@@ -66,15 +64,10 @@ class _Cone:
 
 
 def cut_region(claim: Claim, opened: frozenset[int] = frozenset(), *, fixed: bool = False) -> Region:
-    """Cut the two sides of a claim.
+    """Cut the two sides of a claim; a CannotRunError where a weight that one needs is too large for a small model.
 
-    Args:
-        claim: what is claimed.
-        opened: numbers of shared values (`Region.closed`) whose producers are to be part of the region.
-        fixed: take weights and what is computed from constants alone as they are, rather than for inputs.
-
-    Raises:
-        CannotRunError: a side needs a weight that cannot be brought into a small model.
+    Shared values (`Region.closed`) that are `opened` are computed in the region. Where `fixed`, weights and what
+    follows from constants alone are taken as they are, rather than for inputs.
     """
     level = claim.level
     lefts, rights = [left for left, _ in claim.pairs], [right for _, right in claim.pairs]
@@ -155,11 +148,7 @@ class _Walk:
         self._cone = _Cone()
 
     def back_from(self, targets: Sequence[str]) -> _Cone:
-        """All that computes the targets.
-
-        Raises:
-            CannotRunError: it is too much for a small model.
-        """
+        """All that computes the targets; a CannotRunError where that is too much for a small model."""
         self._own = frozenset(targets)
         pending = list(targets)
         while pending:

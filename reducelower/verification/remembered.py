@@ -30,24 +30,13 @@ def forget() -> None:
 
 @dataclass(frozen=True)
 class Checker:
-    """How regions are checked.
-
-    Attributes:
-        seed: for the random values.
-        tolerances: by ONNX element type, for operators other than Reduce.
-    """
+    """Checks regions with one seed, and with tolerances by element type for operators other than Reduce."""
 
     seed: int
     tolerances: Mapping[str, Tolerance] | None
 
     def check(self, pair: Pair, others: Sequence[Pair] = (), *, declared: bool = False) -> SiteVerification:
-        """What a region gives by itself.
-
-        Args:
-            pair: the region.
-            others: regions that are alike but for their sizes, on which it is tried too.
-            declared: only with the sizes that the model declares.
-        """
+        """What a region gives by itself; the arguments are those of `check.check`."""
         conditions = None if declared else self._conditions([pair, *others])
         known = _equal.get(conditions)
         if known is not None:

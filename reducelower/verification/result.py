@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal
 
+from reducelower.model.text import counted
 from reducelower.notebook import InNotebooks
 
 __all__ = [
@@ -245,7 +246,7 @@ class Verification(InNotebooks):
     def label(self) -> str:
         """The verdict in a few words, with what a reader must not miss."""
         losses = sum(len(site.nodes) for site in self.losing)
-        more = f", loses range at {losses} node{'s' * (losses != 1)}" if losses else ""
+        more = f", loses range at {counted(losses, 'node')}" if losses else ""
         departs = ", the runtime diverges from the specification" if self.departing or self.departs else ""
         return f"{self.verdict}{more}{departs}"
 
@@ -283,8 +284,8 @@ class Verification(InNotebooks):
             differ = any(output.reason for output in self.outputs)  # where one side is infinite
             apart = f"at most {worst:,} ULP apart where both are finite" if differ else distance(worst)
             headline = (
-                f"Equivalent: {compared} output{'s' * (compared != 1)} equal on {self.cases} "
-                f"set{'s' * (self.cases != 1)} of inputs in {self.runtime}, {apart}."
+                f"Equivalent: {counted(compared, 'output')} equal on {counted(self.cases, 'set')} "
+                f"of inputs in {self.runtime}, {apart}."
             )
         for site in self.losing:
             headline = f"Loses range at {site.place}{': ' + site.holds if site.holds else ''}. {headline}"
@@ -292,7 +293,7 @@ class Verification(InNotebooks):
             nodes = sum(len(site.nodes) for site in self.sites)
             passed = sum(site.ok and site.status != "not run" for site in self.sites)
             headline += (
-                f" {passed} of {len(self.sites)} distinct regions that differ ({nodes} node{'s' * (nodes != 1)}) were "
+                f" {passed} of {len(self.sites)} distinct regions that differ ({counted(nodes, 'node')}) were "
                 f"verified in isolation, on {self.coverage.sets} sets of values."
             )
         return headline

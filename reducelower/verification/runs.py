@@ -12,6 +12,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, numpy_helper
 
 from reducelower.model.graph import all_nodes
+from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding import without_elements
 from reducelower.verification.inputs import STRATEGIES, InputSpec, bindings, input_specs, make_feeds
@@ -72,11 +73,7 @@ class Run:
 
 
 def run_source(source: Source, names: Sequence[str], request: Request, clock: Clock, notes: list[str]) -> Run:
-    """Run the source in the first of the runtimes that takes it, on inputs that it accepts.
-
-    Raises:
-        CannotRunError: no runtime takes it, or no inputs were found that it accepts.
-    """
+    """Run the source in the first of the runtimes that takes it, on inputs that it accepts; else a CannotRunError."""
     specs, skipped = input_specs(source.proto)
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
     if left_out:
@@ -216,7 +213,7 @@ def _other_defaults(model: ModelProto, rng: np.random.Generator) -> dict[str, Ar
 
 
 def _allowed(clock: Clock, count: int) -> str:
-    return f"The budget of {clock.budget:g} s allowed {count} set{'s' * (count != 1)} of inputs."
+    return f"The budget of {clock.budget:g} s allowed {counted(count, 'set')} of inputs."
 
 
 def _given_sizes(specs: Sequence[InputSpec], given: Mapping[str, Any]) -> dict[str, int]:

@@ -19,13 +19,7 @@ _RANGES = ((-5, 6), (0, 3), (-1000, 1000), (0, 10))
 
 
 def varied(first: Mapping[str, Any], fixed: Mapping[str, Any], seed: int) -> Iterator[dict[str, Any]]:
-    """Sets of inputs of the sizes of one that a model takes: several magnitudes, and integers of several ranges.
-
-    Args:
-        first: the inputs that it takes.
-        fixed: those of them that stay.
-        seed: for the random values.
-    """
+    """Sets of inputs of the sizes of one that a model takes: of several magnitudes and ranges; some inputs stay."""
     for at in range(_SETS):
         rng = np.random.default_rng([seed, 301, at])
         yield {name: value if name in fixed else _other(value, at % len(_SCALES), rng) for name, value in first.items()}

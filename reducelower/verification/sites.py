@@ -164,12 +164,7 @@ def _hidden(
 
 
 def losses(before: ModelProto, after: ModelProto, plan: Plan) -> tuple[str, ...]:
-    """Where the forms that a caller chose lose range, of a conversion that is not verified: one sentence each.
-
-    Args:
-        before, after: the models.
-        plan: what the conversion did.
-    """
+    """Where the forms that a caller chose lose range, of a conversion that is not verified: one sentence each."""
     chosen = [site for site in plan.sites if site.rule.startswith(CHOSEN)]
     places = find_places(before, after, {site.graph for site in chosen})
     groups: dict[object, _Group] = {}

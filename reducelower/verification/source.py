@@ -36,12 +36,10 @@ _BINARY_ENDINGS = {".onnx", ".pb", ".model", ""}
 
 
 class CannotRunError(Exception):
-    """A model that a runtime cannot load or run.
+    """A model that a runtime cannot load or run, with a reason that ends a sentence.
 
-    Attributes:
-        reason: why, as the end of a sentence.
-        unsupported: whether the runtime lacks something (a kernel, an opset version, an element type), in contrast
-            to a model it finds wrong.
+    It is unsupported where the runtime lacks something (a kernel, an opset version, an element type), in contrast to a
+    model it finds wrong.
     """
 
     def __init__(self, reason: str, *, unsupported: bool = False) -> None:
@@ -60,7 +58,6 @@ class Source:
     """A model and where it came from.
 
     Attributes:
-        proto: the model; external data is not loaded into it.
         path: the file it was read from, for runtimes to read it there with its external data; None in memory.
         folder: where the external data of a model in memory lies; None where that is not known.
         data: the bytes of a model in memory, where they are at hand.
@@ -109,10 +106,7 @@ class Source:
         return self.path if self.path is not None and self.path.suffix in _BINARY_ENDINGS else None
 
     def serialized(self, *, knows_folder: bool = False) -> bytes:
-        """The model as bytes, for runtimes that take it from memory.
-
-        Args:
-            knows_folder: the runtime is told the folder, so that it finds external data there.
+        """The model as bytes, for runtimes that take it from memory, and may be told the folder of its external data.
 
         Raises:
             CannotRunError: the model is over protobuf's 2 GiB, or its external data is out of reach.

@@ -22,9 +22,8 @@ _TRIED = (8, 11, 14)  # after so many halvings, a 250th to a 16,000th of the way
 def beside_steps(source: Session, cases: Sequence[Case]) -> Iterator[Case]:
     """Inputs on either side of jumps between two sets of inputs, element by element.
 
-    Args:
-        source: the source of a region that computes each element of an output from those in the same place.
-        cases: what it was run on; the two largest of the same sizes are taken.
+    The source computes each element of an output from those in the same place. Of the sets of inputs that it was run
+    on, the two largest of the same sizes are taken.
     """
     ends = _ends(cases)
     if ends is None:

@@ -78,16 +78,10 @@ def cases(
     suits: Accepts | None = None,
     others: Sequence[Sequence[Dims | None]] = (),
 ) -> Iterator[tuple[Case, Reduction | None]]:
-    """The inputs to run both sides on, each with the reduction it amounts to.
+    """The inputs to run both sides on, each with the reduction it amounts to; None for other operators.
 
-    Args:
-        pair: the region.
-        limits: what it may not be fed.
-        reduction: what the node does; None for other operators.
-        seed: for the random values.
-        static: use declared sizes only.
-        accepts, suits: whether the source, and whether both sides run on a set of inputs, as of `fed`.
-        others: further sizes of the inputs, for operators other than Reduce, to be tried with ordinary values.
+    Where static, they have the declared sizes only. The source, or both sides, run on a set of inputs that they accept,
+    or that suits (see `fed`). Operators other than Reduce are tried on `others`, further sizes, with ordinary values.
     """
     specs = input_specs_of(pair)
     data = next((spec for spec in specs if pair.node.input and spec.name == pair.node.input[0]), None)

@@ -41,13 +41,7 @@ class _Side:
 def run_both(
     setup: Setup, before: ModelProto, after: ModelProto, runtimes: tuple[Sequence[str], Sequence[str]]
 ) -> Tally:
-    """Run the battery on both sides and judge every case.
-
-    Args:
-        setup: what the runs of a check have in common.
-        before, after: the models of the source and of the replacement.
-        runtimes: by name, those in which either is tried, the first that takes it.
-    """
+    """Run the battery on both sides, each in the first of its runtimes that takes it, and judge every case."""
     pair = setup.pair
     reduction = reduction_of(pair, after if pair.is_raised else before) if pair.is_reduction else None
     try:

@@ -41,10 +41,8 @@ def apart(model: ModelProto) -> tuple[ModelProto, list[Array]]:
     """A copy of a model without its large weights, and these, to be held by the caller as long as the copy is used.
 
     What lies in files and defaults that a caller may override stay in the model; metadata is no part of the copy. Nor
-    are initializers that nothing reads, where they are many: onnxruntime takes time that grows with their square.
-
-    Args:
-        model: returned itself where none of its weights is large, and few are not read.
+    are initializers that nothing reads, where they are many: onnxruntime takes time that grows with their square. A
+    model with neither is returned itself.
     """
     defaults = {value.name for value in model.graph.input} if model.ir_version >= _DEFAULTS_SINCE else set()
     large = [_is_large(tensor) and tensor.name not in defaults for tensor in model.graph.initializer]

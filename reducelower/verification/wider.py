@@ -33,12 +33,7 @@ class InDouble:
 
     @staticmethod
     def of(model: ModelProto, *, rounded: bool = False) -> InDouble | None:
-        """The model in double; None where it cannot be had.
-
-        Args:
-            model: the model, which stays as it is.
-            rounded: give results in the element types that the model declares, rather than in double.
-        """
+        """The model in double, its results too unless `rounded` to the declared types; None where it cannot be had."""
         if wrong_in_reference(model) or len(float_types(model)) != 1:
             return None
         if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(model)):

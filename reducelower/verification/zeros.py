@@ -30,11 +30,7 @@ _HANDING_ON = frozenset(
 
 
 def readings(region: Region) -> Iterator[Region]:
-    """The regions that reach from what a region computes to what divides by it, on both sides.
-
-    Args:
-        region: one that holds, but for the signs of zeros.
-    """
+    """The regions that reach from what a region computes, right but for signs of zeros, to what divides by it."""
     level = region.claim.level
     right_names = {number: name for name, number in level.right_numbers.items() if name in level.right.positions}
     found = {name for name, _ in region.claim.pairs}

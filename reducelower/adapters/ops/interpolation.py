@@ -74,11 +74,7 @@ _NEAREST: Mapping[str, Callable[[Floats], Floats]] = {
 
 
 def interpolate(op: Writer, axes: list[Axis]) -> list[NodeProto]:
-    """The nodes that do what a Resize node of opset 11 or later does along axes of known size, for opset 9.
-
-    Raises:
-        RefusedError: its mode or its data is none that can be written out.
-    """
+    """The nodes that do what a Resize node of opset 11 or later does along axes of known size, for opset 9."""
     mode = op.attribute("mode", "nearest")
     transformation = op.attribute("coordinate_transformation_mode", "half_pixel")
     coordinates = _COORDINATES.get(transformation)

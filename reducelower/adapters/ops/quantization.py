@@ -255,8 +255,7 @@ def _quantized(op: Writer, beside: Callable[[Writer, str], str]) -> list[NodePro
 def saturated(op: Writer, data: str, zero: str, element_type: int) -> list[NodeProto]:
     """Append what rounds float32 data, adds a zero point if there is one, and brings it into the range of a type.
 
-    Raises:
-        RefusedError: the element type is none of whole numbers of 8 or 16 bits.
+    Refused where that is no type of whole numbers of 8 or 16 bits.
     """
     if element_type not in _BYTES + _SHORTS:
         raise RefusedError(

@@ -59,12 +59,9 @@ def can_interpolate_at_run_time(node: NodeProto) -> bool:
 
 
 def interpolate_at_run_time(op: Writer, axes: list[int], scales: str, sizes: str) -> list[NodeProto]:
-    """The nodes that do what a Resize of opset 11 or later does along some axes, for opset 9.
+    """The nodes that do what a Resize of opset 11 or later does along some axes, for opset 9; not of integers.
 
     The axes are counted from the front; either the scales or the sizes of all axes are given, the other name is empty.
-
-    Raises:
-        RefusedError: it interpolates integers.
     """
     mode = op.attribute("mode", "nearest")
     transformation = op.attribute("coordinate_transformation_mode", "half_pixel")

@@ -83,12 +83,10 @@ class Memo:
         return self._memory.known.setdefault((stage, graph.opset), {})
 
     def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
-        """Do what is known to nodes of one graph or function body.
+        """Do what is known to nodes of one graph or function body, and yield position and names of every other node.
 
-        Each stage has a memory of its own; nobody has edited the nodes since their bytes were taken.
-
-        Yields:
-            Position and names of every other node; `learn` may be told of one before the next is asked for.
+        Each stage has a memory of its own; nobody has edited the nodes since their bytes were taken. `learn` may be
+        told of a node before the next is asked for.
         """
         graph = edit.scope
         known = self._known_in(stage, graph)

@@ -28,12 +28,7 @@ _IR_VERSION = 10
 
 
 class Alone(NamedTuple):
-    """What inference says of nodes that stand alone.
-
-    Attributes:
-        objection: what strict inference objects to; empty if nothing.
-        types: the types of what the nodes compute, serialized, by name.
-    """
+    """What strict inference objects to in nodes that stand alone, and the types of what they compute, by name."""
 
     objection: str
     types: Mapping[str, bytes]
@@ -60,13 +55,10 @@ def alone(
     values: Values,
     stated: Iterable[tuple[str, bytes]] = (),
 ) -> Alone:
-    """Infer the types of nodes that stand alone.
+    """Infer the types of nodes that stand alone; nothing is found where there is no telling.
 
     Nodes and what is `added` for them, constants and references by name, read what is `known`; `stated` are types of
     what they compute that inference may not find.
-
-    Returns:
-        What was found; nothing where there is no telling.
     """
     read = operands_of(nodes, added)
     if not known.keys() >= read or any(node.domain for node in nodes) or any(each.attribute for _, each in added):

@@ -28,13 +28,7 @@ _BYTES = 16 << 20
 
 
 class Memory:
-    """What is known after some runs of a kind.
-
-    Attributes:
-        known: where questions lead that are asked about nodes, by stage and opset version.
-        values: the numbers that answers give for values.
-        outcomes: how many outcomes are known.
-    """
+    """What is known after some runs of a kind: outcomes, by stage and opset version, and numbers of values."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, int], Places] = {}

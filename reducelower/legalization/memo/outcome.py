@@ -37,14 +37,7 @@ MARKS = blank("marks")
 
 
 class Parts(NamedTuple):
-    """A node taken apart.
-
-    Attributes:
-        names: its inputs, outputs and name, each with what stands in front of it.
-        head: operator and attributes, as bytes.
-        has_marks: whether marks stand behind them.
-        behind: all else, as bytes.
-    """
+    """A node taken apart: its names, each with the bytes in front of it, operator and attributes, and all else."""
 
     names: Sequence[tuple[bytes, str]]
     head: bytes
@@ -57,12 +50,10 @@ class Outcome:
     """What became of a node.
 
     Attributes:
-        op_type: operator of the node.
         domain: its domain, where it stays as it is because that is not the default one; else empty.
         label: what reports call it; empty where there is nothing to report.
         nodes: what stands in the node's place; None where it stays as it is.
         in_place: whether that is the node itself, changed.
-        refusal: why it cannot be made legal, if it cannot.
         added: constants and references that the nodes read, by the blanks they go by.
         released: numbers of operands that are no longer read.
         stated: types to be stated of operands, by number.
@@ -124,11 +115,7 @@ class Outcome:
         *,
         in_place: bool,
     ) -> Outcome:
-        """What became of a node, with what was brought in for it and is of use.
-
-        Raises:
-            RefusedError: a constant that the nodes read may not be held by what they stand in.
-        """
+        """What became of a node, with what was brought in for it and is read; refused where nothing may hold it."""
         for node in nodes or ():
             for attribute in node.attribute:
                 # A tensor there may be named after an operand; nobody reads that name.
