@@ -14,8 +14,8 @@ from reducelower.api import check
 from reducelower.batch.diagnosis import what_is_wrong_with_source
 from reducelower.files import LoadedModel, all_graphs, read_model
 from reducelower.legalization.refusals import fits
-from reducelower.model.inference import skeleton
 from reducelower.model.schemas import element_type_name, latest_opset, opset_of
+from reducelower.model.skeleton import skeleton
 from reducelower.model.spelled import operator_name, type_text
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan

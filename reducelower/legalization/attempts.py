@@ -17,7 +17,8 @@ from reducelower.legalization.draft import Draft
 from reducelower.legalization.run import folder_of, ground_of, run
 from reducelower.model.document import Document
 from reducelower.model.graph import HOLDING_GRAPHS, all_nodes, function_path
-from reducelower.model.inference import ContradictionError, without_values
+from reducelower.model.inference import ContradictionError
+from reducelower.model.skeleton import without_values
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.scope.dead_code import remove_named

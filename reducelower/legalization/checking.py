@@ -10,8 +10,8 @@ from onnx import ModelProto, checker
 
 from reducelower.legalization.memo import Outcome
 from reducelower.model.graph import subgraphs
-from reducelower.model.inference import skeleton
 from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.skeleton import skeleton
 from reducelower.model.text import one_line
 
 __all__ = ["contradicts_inference", "objection", "wrong_node"]

@@ -8,8 +8,8 @@ from onnx import GraphProto, ModelProto, NodeProto
 
 from reducelower.model.census import Census, Stated, graph_field, graph_from, graph_head, leading_nodes
 from reducelower.model.document import Document
-from reducelower.model.inference import weight_bytes
 from reducelower.model.nodelist import SerializedNodes
+from reducelower.model.skeleton import weight_bytes
 from reducelower.model.wire import varint
 
 __all__ = ["Draft"]

@@ -24,10 +24,11 @@ from reducelower.legalization.sequences import SINCE
 from reducelower.model.attributes import value_of
 from reducelower.model.build import copy_marks, make_node
 from reducelower.model.graph import subgraphs
-from reducelower.model.inference import infer, skeleton
+from reducelower.model.inference import infer
 from reducelower.model.names import Names
 from reducelower.model.ranks import rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import tensor_type
 
 __all__ = ["hold_as_tensors"]

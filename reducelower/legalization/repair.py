@@ -16,8 +16,9 @@ from reducelower.arguments import check_arguments
 from reducelower.legalization.checking import objection
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read
 from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgraphs, walk
-from reducelower.model.inference import infer, skeleton
+from reducelower.model.inference import infer
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
+from reducelower.model.skeleton import skeleton
 from reducelower.model.validate import what_is_wrong_with_calls
 from reducelower.model.value_info import is_known, without_made_up_symbols
 

@@ -20,10 +20,11 @@ from reducelower.model.census import Stated, graph_field
 from reducelower.model.declared import objection
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
-from reducelower.model.inference import infer_strictly, skeleton
+from reducelower.model.inference import infer_strictly
 from reducelower.model.names import Names
 from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
+from reducelower.model.skeleton import skeleton
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.validate import what_is_wrong_with_calls
 from reducelower.options import IrVersion, Settings, Target

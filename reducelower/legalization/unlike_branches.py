@@ -15,9 +15,10 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, help
 from reducelower.legalization.mended_source import Mended
 from reducelower.model.build import copy_marks, make_node
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes, subgraphs
-from reducelower.model.inference import infer, skeleton
+from reducelower.model.inference import infer
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes
 
 __all__ = ["may_be_unlike", "run_unlike_branches_in_loops"]

@@ -25,9 +25,10 @@ from reducelower.legalization.mended_source import Mended, graphs_by_path
 from reducelower.model.attributes import attribute_of, set_attribute
 from reducelower.model.build import make_node
 from reducelower.model.graph import walk
-from reducelower.model.inference import infer, skeleton
+from reducelower.model.inference import infer
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.skeleton import skeleton
 
 __all__ = ["hold_in_wider"]
 

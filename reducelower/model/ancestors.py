@@ -9,6 +9,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from reducelower.model.graph import may_hold_graphs
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.skeleton import without_values
 
 __all__ = ["Ancestors"]
 
@@ -35,7 +36,7 @@ class Ancestors:
         return {tensor.name: tensor for tensor in self._model.graph.initializer}
 
     def model_of(self, name: str, limit: int) -> ModelProto | None:
-        """A model of no more than so many nodes that computes a value, weights and all; None if there is none.
+        """A model of no more than so many nodes that computes a value, without weights; None if there is none.
 
         There is none either where a node holds graphs, which read what they like, or is not of the default domain.
         """
@@ -60,7 +61,7 @@ class Ancestors:
         for name in values:
             stated, tensor = self._stated.get(name), self._initializers.get(name)
             if tensor is not None:
-                graph.initializer.append(tensor)
+                graph.initializer.append(without_values(tensor))
             if name in self._producers:
                 graph.value_info.extend([stated] if stated is not None else [])
             elif stated is not None:

@@ -7,7 +7,8 @@ from functools import cached_property
 
 from onnx import ModelProto, TensorProto
 
-from reducelower.model.inference import Inference, skeleton, weight_bytes
+from reducelower.model.inference import Inference
+from reducelower.model.skeleton import skeleton, weight_bytes
 
 __all__ = ["Document"]
 

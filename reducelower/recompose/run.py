@@ -17,9 +17,10 @@ from reducelower.errors import ConversionError
 from reducelower.legalization.run import declared_wrongly
 from reducelower.model.census import Census, graph_from
 from reducelower.model.graph import bodies, kind_may_hold_graphs
-from reducelower.model.inference import Inference, skeleton
+from reducelower.model.inference import Inference
 from reducelower.model.names import Names
 from reducelower.model.schemas import parse_element_type
+from reducelower.model.skeleton import skeleton
 from reducelower.model.sole_type import sole_element_type
 from reducelower.options import Book, Settings, Target
 from reducelower.plan import Plan, Site

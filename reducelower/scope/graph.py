@@ -31,11 +31,12 @@ from reducelower.model.build import make_node
 from reducelower.model.census import Stated
 from reducelower.model.element_types import follow, told_by
 from reducelower.model.graph import read_by
-from reducelower.model.inference import LARGEST_KEPT, GraphKey
+from reducelower.model.inference import GraphKey
 from reducelower.model.names import Names
 from reducelower.model.nodelist import NodeList, ParsedNodes, SerializedNodes
 from reducelower.model.numbers import FIRST_FLOATS
 from reducelower.model.schemas import element_type_name, type_string
+from reducelower.model.skeleton import LARGEST_KEPT
 from reducelower.model.value_info import entry, tensor_type
 from reducelower.scope.fold import LARGEST
 from reducelower.scope.ground import Ground, KnownType

@@ -9,8 +9,8 @@ from typing import Any
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, shape_inference
 
-from reducelower.model.inference import skeleton
 from reducelower.model.onnx_inference import infer_shapes
+from reducelower.model.skeleton import skeleton
 from reducelower.numerics.tolerance import APART, Tolerance
 from reducelower.verification.compare import compare_outputs
 from reducelower.verification.result import OutputComparison, to_plain

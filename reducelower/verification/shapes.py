@@ -9,9 +9,9 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper, shape_inference
 
 from reducelower.model.graph import all_nodes, subgraphs, walk
-from reducelower.model.inference import skeleton
 from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.skeleton import skeleton
 from reducelower.verification.inputs import tensor_dims
 from reducelower.verification.pairs import SMALL_CONSTANT, FreeInput
 from reducelower.verification.places import Dims

@@ -16,7 +16,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from reducelower.files import all_graphs
 from reducelower.model.graph import all_nodes
-from reducelower.model.inference import skeleton
+from reducelower.model.skeleton import skeleton
 from reducelower.numerics.measure import Array
 
 __all__ = ["apart", "held_array", "held_by", "held_name", "is_held", "restored"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from onnx import ModelProto, parser
+from onnx import ModelProto, numpy_helper, parser
 
 from reducelower.model.ancestors import Ancestors
 from reducelower.model.inference import ContradictionError, Inference
@@ -29,6 +30,14 @@ def test_a_part_is_as_large_as_it_has_to_be() -> None:
     assert ancestors.model_of("t", 2) is None
     assert ancestors.model_of("o", 100) is None, "a graph inside reads what it likes"
     assert ancestors.model_of("x", 100) is None
+
+
+def test_weights_are_left_behind() -> None:
+    model = parser.parse_model(f"{HEADER} g (float[a,64] x) => (float[p,q] y) {{ y = MatMul(x, w) }}")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones((64, 64), np.float32), "w"))
+    part = Ancestors(model).model_of("y", 1)
+    assert part is not None
+    assert [(tensor.dims, tensor.raw_data) for tensor in part.graph.initializer] == [([64, 64], b"")]
 
 
 def test_types_are_those_of_the_whole_model() -> None:
