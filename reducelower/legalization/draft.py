@@ -6,7 +6,7 @@ from itertools import chain
 
 from onnx import GraphProto, ModelProto, NodeProto
 
-from reducelower.model.census import Census, Stated, graph_field, graph_from, graph_head, leading_nodes
+from reducelower.model.census import Census, Stated, graph_field, graph_head, leading_nodes
 from reducelower.model.document import Document
 from reducelower.model.nodelist import SerializedNodes
 from reducelower.model.skeleton import weight_bytes
@@ -47,7 +47,7 @@ class Draft:
         """
         nodes = _nodes_beside_weights(source)
         if nodes is not None:
-            model, census = source.copy(), Census(graph_from(nodes))
+            model, census = source.copy(), Census(nodes)
             if len(model.graph.node) == len(census.graph.node):  # otherwise others stand elsewhere
                 del model.graph.node[:]
                 return cls(model, census)

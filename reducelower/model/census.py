@@ -8,7 +8,7 @@ singular message, and repeated fields inside it line up one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import islice
 from typing import Any
@@ -32,6 +32,7 @@ __all__ = [
     "graph_from",
     "graph_head",
     "graph_of",
+    "inputs_of",
     "leading_nodes",
 ]
 
@@ -154,10 +155,10 @@ def _numbered_one_by_one(column: Sequence[bytes]) -> tuple[list[bytes], NDArray[
 class Columns:
     """What the nodes of a graph are, column by column, from the bytes of a graph that holds them and nothing else."""
 
-    def __init__(self, graph: Any) -> None:
-        """Look at the nodes of a graph as `graph_of` makes it."""
-        self._count = len(graph.node)
-        self.serialized: bytes = graph.SerializeToString()
+    def __init__(self, serialized: bytes, count: int) -> None:
+        """Look at so many nodes, as bytes of a graph that holds nothing else."""
+        self.serialized = serialized
+        self._count = count
 
     @cached_property
     def _columns(self) -> Any:
@@ -208,16 +209,17 @@ class Columns:
     @cached_property
     def inputs(self) -> Sequence[bytes]:
         """The inputs of all nodes, in order; what graphs inside them read is not among them."""
-        return _class("ReadersGraph").FromString(self.serialized).node.input  # type: ignore[no-any-return]
+        return inputs_of(self.serialized)
 
     @cached_property
     def outputs(self) -> Sequence[bytes]:
         """The outputs of all nodes, in order; one that is left out is empty."""
         return _class("YieldersGraph").FromString(self.serialized).node.output  # type: ignore[no-any-return]
 
-    def reading(self, names: Collection[str]) -> set[str]:
-        """Which of some names nodes read; not what graphs inside nodes do."""
-        return set(map(bytes.decode, {name.encode() for name in names}.intersection(self.inputs)))
+
+def inputs_of(nodes: bytes) -> Sequence[bytes]:
+    """As `Columns.inputs`, of nodes as bytes of a graph that holds nothing else."""
+    return _class("ReadersGraph").FromString(nodes).node.input  # type: ignore[no-any-return]
 
 
 class Census(Columns):
@@ -226,10 +228,10 @@ class Census(Columns):
     The graph is the bytes of one that holds nothing but the nodes; whoever edits the nodes edits this one.
     """
 
-    def __init__(self, graph: Any) -> None:
-        """Take the census of a graph as `graph_from` makes it; see `of_model`."""
-        super().__init__(graph)
-        self.graph = graph
+    def __init__(self, serialized: bytes, graph: Any = None) -> None:
+        """Take the census of nodes, as bytes of a graph that holds nothing else; that graph may be at hand."""
+        self.graph = graph_from(serialized) if graph is None else graph
+        super().__init__(serialized, len(self.graph.node))
 
     @classmethod
     def of_model(cls, serialized: bytes) -> Census:
@@ -240,7 +242,7 @@ class Census(Columns):
         """
         graph = _class("Apart").FromString(serialized).graph
         graph.DiscardUnknownFields()
-        return cls(graph)
+        return cls(graph.SerializeToString(), graph)
 
     def without_nodes(self, model: bytes) -> bytes:
         """The bytes of the model that the census was taken of, without its nodes."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from onnx import NodeProto
 
-from reducelower.model.census import NAME, OUTPUT, Census, Columns, field_head, graph_from, graph_of
+from reducelower.model.census import NAME, OUTPUT, Census, Columns, field_head, graph_from, graph_of, inputs_of
 from reducelower.model.schemas import DEFAULT_DOMAINS
 
 __all__ = ["NodeList", "ParsedNodes", "Replacement", "SerializedNodes", "count_of", "nodes_of"]
@@ -266,7 +266,7 @@ class SerializedNodes:
         """The nodes of some operators as they are now, each with its position."""
         self._settle()
         if self._is_spliced:
-            positions = Columns(self._graph).positions(is_wanted)
+            positions = Columns(self._graph.SerializeToString(), len(self)).positions(is_wanted)
         else:
             # Whatever was not edited is of the operator it was.
             positions = self._census.positions(is_wanted)
@@ -288,12 +288,13 @@ class SerializedNodes:
         self._settle()
         kept = graph_of(data for index, data in enumerate(self._graph.node) if index not in replaced)
         made = [nodes for nodes in replaced.values() if isinstance(nodes, bytes)]
-        return map(bytes.decode, Columns(graph_from(b"".join([kept.SerializeToString(), *made]))).inputs)
+        return map(bytes.decode, inputs_of(b"".join([kept.SerializeToString(), *made])))
 
     def reading(self, names: Collection[str]) -> set[str]:
         """Which of some names nodes read; not what graphs inside nodes do."""
         self._settle()
-        return Columns(self._graph).reading(names)
+        read = inputs_of(self._graph.SerializeToString())
+        return set(map(bytes.decode, {name.encode() for name in names}.intersection(read)))
 
     def splice(self, replaced: Mapping[int, Replacement]) -> None:
         """Put nodes in the place of others, by position; those at -1 come first."""

@@ -15,7 +15,7 @@ from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
 from reducelower.legalization.run import declared_wrongly
-from reducelower.model.census import Census, graph_from
+from reducelower.model.census import Census
 from reducelower.model.graph import bodies, kind_may_hold_graphs
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
@@ -149,7 +149,7 @@ def raise_with_plan(
 
 
 def _sole_type(model: ModelProto, opset: int) -> int | None:
-    census = Census(graph_from(GraphProto(node=model.graph.node).SerializeToString()))
+    census = Census(GraphProto(node=model.graph.node).SerializeToString())
     return sole_element_type(model.graph, census, opset)
 
 
