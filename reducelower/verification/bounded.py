@@ -63,10 +63,11 @@ _BOUNDED_BY_CONSTANTS = {"DequantizeLinear": 1}
 
 
 def moved(nodes: Sequence[NodeProto], inputs: Iterable[str]) -> set[str]:
-    """The values whose elements are those of an input that may be anything, so that what it takes, they take too."""
+    """The values whose elements are those of inputs that may be anything, so that what these take, they take too."""
     found = set(inputs)
     for node in nodes:
-        if node.op_type in MOVING and node.domain in DEFAULT_DOMAINS and node.input[0] in found:
+        read = node.input[:1] if node.op_type in MOVING else node.input if node.op_type == "SequenceConstruct" else []
+        if read and node.domain in DEFAULT_DOMAINS and found.issuperset(read):
             found.add(node.output[0])
     return found
 

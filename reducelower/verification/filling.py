@@ -167,6 +167,8 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             found[f"at {constant:g}"] = made(_scaled(constant, least=1.0))
             found[f"above {constant:g}"] = made(_scaled(constant + step))
             found[f"below {constant:g}"] = made(_scaled(constant - step))
+        if filling.has_steps and not float(constant).is_integer():
+            found[f"ties of {constant:g}"] = made(_ties(constant))
     for element_type in filling.cast_to:
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
         found[f"{_OVER}{integer.name}"] = made(_between(*lowest_and_highest(integer)))
@@ -192,6 +194,12 @@ def _between(least: float, most: float) -> Callable[[tuple[int, ...], np.random.
 def _scaled(end: float, least: float = 0.9) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
     """Values up to an end in every element, so that sums and means are on one side of a constant too."""
     return lambda shape, rng: rng.uniform(least, 1.0, shape) * end
+
+
+def _ties(step: float) -> Callable[[tuple[int, ...], np.random.Generator], Any]:
+    """A half of a step and a few times that, whose quotients by the step are exact, so that rounding breaks no ties."""
+    pool = step * np.array([0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 4.0, -4.0])
+    return lambda shape, rng: rng.choice(pool, shape, p=[0.3, 0.3, *[0.4 / 6] * 6])
 
 
 def _steps(constants: Sequence[float]) -> list[float]:

@@ -43,8 +43,12 @@ __all__ = [
 
 
 def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list[OutputComparison]:
-    """Outputs of which some show what a region was asked to lose, or what one has right and the source overflows in."""
+    """Outputs of which some show what a region was asked to lose, or what one has right and the source overflows in.
+
+    Or which are always the same, so that the region that gives them was compared on all that there is.
+    """
     sites = () if regions is None else regions.findings
+    fixed = _fixed(regions) if regions is not None and regions.hold else frozenset()
     chosen = any(site.status == "loses range" and site.is_chosen for site in sites)
     improved = any(site.status == "improved" for site in sites)
     found = []
@@ -53,8 +57,16 @@ def as_regions(outputs: list[OutputComparison], regions: Regions | None) -> list
             item = replace(item, verdict="equal", reason=f"loses range: {item.reason}")
         elif improved and item.gains_range:
             item = replace(item, verdict="equal", reason=f"right where the source is not: {item.reason}")
+        elif item.verdict == "different" and item.name in fixed:
+            item = replace(item, verdict="equal", reason=f"as the region that gives it: {item.reason}")
         found.append(item)
     return found
+
+
+def _fixed(regions: Regions) -> frozenset[str]:
+    """What regions of the main graph give that is the same in every run."""
+    main = (claim for claim in regions.alignment.claims if claim.level.left.parent is None)
+    return frozenset(name for claim in main for name, _ in claim.pairs if claim.level.left.is_fixed(name))
 
 
 def in_reference(question: Question, left: Run, reason: str) -> Run | None:

@@ -152,9 +152,12 @@ class _Reducer:
         value = self._sum(values)
         magnitude = self._sum(np.where(np.isfinite(values), np.abs(values), 0))
         # Values of one sign overflow in every order or in none; only cancellation makes the order matter.
+        sides = self._sum(np.clip(values, None, 0)), self._sum(np.clip(values, 0, None))
         order = (magnitude > self.largest) & ~np.isnan(value) & (np.isinf(value) | (np.abs(value) <= self.largest))
-        mixed = (self._sum(values < 0) > 0) & (self._sum(values > 0) > 0)
-        return value, (self.count + 1) * self.eps * magnitude, order & mixed
+        order &= (sides[0] < 0) & (sides[1] > 0)
+        # Where both signs overflow, and their sum as well, some orders give an infinity and some a NaN.
+        order |= (-sides[0] > self.largest) & (sides[1] > self.largest) & ~np.isnan(value)
+        return value, (self.count + 1) * self.eps * magnitude, order
 
     def ReduceSum(self) -> tuple[Array, Array, Mask]:  # noqa: N802  # named as the operators, which are looked up
         return self._summed(self.data)

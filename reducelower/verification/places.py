@@ -95,7 +95,7 @@ class Place:
         """Element type and sizes of a value; None when neither the model nor shape inference states them."""
         found = self._types.get(name)
         stated = None if found is None else found[1]
-        if found is not None and stated is not None and None not in stated:
+        if found is not None and stated is not None and all(isinstance(own, int) for own in stated):
             return found
         inferred = None if self.key is None else self.inference.type(self.key, name)
         if inferred is None or not inferred.tensor_type.elem_type:
@@ -104,8 +104,9 @@ class Place:
         if found is not None and stated is not None:
             if dims is None or len(dims) != len(stated):
                 return found
-            # A replacement may rest on sizes that the model leaves open, and inference finds.
-            return found[0], tuple(other if own is None else own for own, other in zip(stated, dims, strict=True))
+            # A replacement may rest on sizes that the model leaves open or names, and inference finds.
+            both = zip(stated, dims, strict=True)
+            return found[0], tuple(other if own is None or isinstance(other, int) else own for own, other in both)
         return inferred.tensor_type.elem_type, dims
 
     def is_overridable(self, name: str) -> bool:

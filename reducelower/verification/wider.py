@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, inliner, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, defs, helper, inliner, numpy_helper
 
 from reducelower.model.graph import all_nodes, subgraphs
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema
@@ -129,10 +130,19 @@ def with_bodies(model: ModelProto) -> ModelProto | None:
         stated.graph.value_info.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
     for node in all_nodes(stated):
         _state_defaults(node, default_opset(model))
-    try:
-        return inliner.inline_selected_functions(stated, _KEPT, exclude=True, inline_schema_functions=True)
-    except Exception:  # bodies that depend on types that are not known, and versions of onnx without this
-        return None
+    for kept in (_KEPT, _by_types()):
+        try:
+            return inliner.inline_selected_functions(stated, kept, exclude=True, inline_schema_functions=True)
+        except Exception:  # bodies that depend on types that are not known, and versions of onnx without this
+            continue
+    return None
+
+
+@cache
+def _by_types() -> list[tuple[str, str]]:
+    """The operators whose bodies depend on types, which within other bodies are not known."""
+    found: list[Any] = [item for item in defs.get_all_schemas() if item.domain in DEFAULT_DOMAINS]
+    return [("", item.name) for item in found if item.has_context_dependent_function]
 
 
 def _state_defaults(node: NodeProto, opset: int) -> None:

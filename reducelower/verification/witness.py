@@ -57,6 +57,11 @@ class Witness:
         return InDouble.of(self._model)
 
     @cached_property
+    def _replaced_wider(self) -> Session | None:
+        """The replacement in double."""
+        return InDouble.of(self._result)
+
+    @cached_property
     def _body(self) -> Session | None:
         """The specification's own bodies of the operators of the source, where the replacement ran."""
         body = with_bodies(self._model)
@@ -190,17 +195,20 @@ class Witness:
         except CannotRunError as error:
             return not error.unsupported
 
-    def exact(self, feeds: Mapping[str, Any], left: Array, right: Array, at: int) -> Array | None:
+    def exact(
+        self, feeds: Mapping[str, Any], left: Array, right: Array, at: int, *, of_result: bool = False
+    ) -> Array | None:
         """An output of the source, computed in double; None where it cannot be had, or is no evidence.
 
         Args:
             feeds: inputs on which the sides differ.
             left, right: what onnxruntime gave.
             at: the number of the output.
+            of_result: compute the replacement rather than the source.
         """
-        if left.shape != right.shape or left.dtype != right.dtype or not is_float(left):
+        if left.shape != right.shape or left.dtype != right.dtype or not is_float(left) or not self._are_together:
             return None
-        found = _run(self._wider, feeds) if self._are_together else None
+        found = _run(self._replaced_wider if of_result else self._wider, feeds)
         truth = None if found is None else found[at]
         fits = isinstance(truth, np.ndarray) and truth.shape == left.shape and truth.dtype == np.float64
         return truth if fits else None

@@ -280,3 +280,69 @@ def test_strings_that_a_kernel_leaves_empty_are_no_fault_of_the_conversion() -> 
 def test_strings_that_are_taken_from_another_place_differ() -> None:
     text = "g (string[4, 3] x, int64[4, 1] i) => (string[4, 1] y) {{ y = GatherElements <axis = {}> (x, i) }}"
     assert verify(model(text.format(1)), model(text.format(0))).verdict == "different"
+
+
+def test_sums_of_the_largest_numbers_of_both_signs_are_infinite_or_no_number() -> None:
+    """In some orders both signs overflow on the way, also where their sum is out of range itself."""
+    data = np.array([[3e38, 3e38, 3e38, 3e38, -3e38, -3e38, 0]], np.float32)
+    truth = evaluate(Reduction("ReduceSum", (1,), False, False), data)
+    assert truth.order.all()
+    assert not evaluate(Reduction("ReduceSum", (1,), False, False), data[:, :5]).order.any()
+    given = np.array([np.inf, np.nan], np.float32)
+    assert judge(given[:1], given[1:], truth, Tolerance()).status == "overflow"
+
+
+def test_sizes_that_the_model_names_and_inference_knows_are_known() -> None:
+    text = (
+        "g (float[3, 2, A] x) => (float[B, C, D] y) <float[1, 1, 1] k = {2}, float[M, N, K] q> "
+        "{ r = ReduceMin (x)  q = Div (k, r)  y = LogSoftmax <axis = 0> (q) }"
+    )
+    plain = text.replace("LogSoftmax <axis = 0> (q)", "LogSoftmax <axis = 1> (q)")
+    assert verify(model(text, 11), model(plain, 11)).verdict == "equivalent"
+
+
+def test_what_a_region_always_gives_is_compared_where_it_stands_alone() -> None:
+    """Beside an operator whose body depends on types that the body of another does not tell."""
+    given = model(
+        "g (float[3, 5] x, int64[3] t, float[1, 2, 3] h) => (float[5] y, float z, float[1, 2, 2, 2] w) "
+        "<int64 n = {5}, int64[4] s = {1, 1, 2, 2}> "
+        "{ y = BlackmanWindow (n)  z = NegativeLogLikelihoodLoss (x, t)  w = AffineGrid (h, s) }",
+        21,
+    )
+    assert verify(given, convert_version(given, 14)).verdict == "equivalent"
+
+
+NORMALIZED = (
+    "g (float[2, 3, 5, 5] x) => (float[2, 3, 5, 5] y) <float[3] s = {{1, 2, 3}}, float[3] b = {{0, 1, 2}}> {{ {} }}"
+)
+
+
+def test_digits_that_the_kernel_of_one_operator_loses_are_the_runtime_s() -> None:
+    """onnxruntime's GroupNormalization takes the variance of values that lie close to each other less exactly."""
+    source = model(NORMALIZED.format("y = InstanceNormalization (x, s, b)"), 21)
+    grouped = "y = GroupNormalization <num_groups = 3{}> (x, s, b)"
+    assert verify(source, model(NORMALIZED.format(grouped.format("")), 21)).verdict == "equivalent"
+    for other in (", epsilon = 0.000012", ", epsilon = 0.000008"):
+        assert verify(source, model(NORMALIZED.format(grouped.format(other)), 21)).verdict == "different"
+
+
+def test_digits_that_a_formula_loses_are_its_own() -> None:
+    text = (
+        "g (float[2, 3, 5, 5] x) => (float[2, 3, 5, 5] y) <float[3] s = {{1, 1, 1}}, float[3] b = {{0, 0, 0}}, "
+        "int64[2] a = {{2, 3}}, float e = {{0.00001}}> {{ {} }}"
+    )
+    squares = (
+        "w = ReduceMean (x, a)  q = Mul (x, x)  m = ReduceMean (q, a)  n = Mul (w, w)  v = Sub (m, n)  g = Add (v, e)  "
+        "r = Sqrt (g)  d = Sub (x, w)  y = Div (d, r)"
+    )
+    source = model(text.format("y = InstanceNormalization (x, s, b)"), 21)
+    assert verify(source, model(text.format(squares), 21)).verdict == "different"
+
+
+@pytest.mark.parametrize(("place", "verdict"), [(-2, "equivalent"), (-1, "different"), (2, "different")])
+def test_a_sequence_has_as_many_elements_as_it_is_made_of(place: int, verdict: str) -> None:
+    text = (
+        "g (float[3] x, float[3] z, float[3] w) => (float[3] y) <int64 k = {{{}}}> "
+        "{{ q = SequenceConstruct (x, z, w)  y = SequenceAt (q, k) }}"
+    )
+    assert verify(model(text.format(1)), model(text.format(place))).verdict == verdict

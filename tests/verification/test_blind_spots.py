@@ -229,3 +229,26 @@ def test_a_row_that_no_index_reaches_is_no_difference_that_shows() -> None:
         model(PLACED.format(size=3, rows=5, values=f"5, 6, 7, 8, {last}", body=READING["largest"])) for last in (8, 9)
     ]
     assert verify(*sides).verdict != "different"
+
+
+QUANTIZED = (
+    "g (float[N, 4] x) => (uint8[N, 4] y) <float s = {{{}}}, uint8 z = {{3}}, float h = {{0.5}}, float zf = {{3}}, "
+    "float lo = {{0}}, float hi = {{255}}> {{ {} }}"
+)
+SATURATED = "c = Clip (p, lo, hi)  y = Cast <to = 2> (c)"
+TIES = {
+    "up": "d = Div (x, s)  a = Add (d, h)  r = Floor (a)  p = Add (r, zf)",
+    "down": "d = Div (x, s)  a = Sub (d, h)  r = Ceil (a)  p = Add (r, zf)",
+    "away from zero": "d = Div (x, s)  g = Sign (d)  b = Abs (d)  a = Add (b, h)  f = Floor (a)  r = Mul (g, f)  "
+    "p = Add (r, zf)",
+    "to the even step beside an odd zero point": "d = Div (x, s)  a = Add (d, zf)  p = Round (a)",
+}
+
+
+@pytest.mark.parametrize("step", [0.1, 0.05, 0.3, 1.7])
+@pytest.mark.parametrize("ties", TIES)
+def test_where_ties_of_a_quotient_go_is_seen_whatever_the_step(ties: str, step: float) -> None:
+    source = model(QUANTIZED.format(step, "y = QuantizeLinear (x, s, z)"))
+    assert verify(source, model(QUANTIZED.format(step, f"{TIES[ties]}  {SATURATED}"))).verdict == "different"
+    even = f"d = Div (x, s)  r = Round (d)  p = Add (r, zf)  {SATURATED}"
+    assert verify(source, model(QUANTIZED.format(step, even))).verdict == "equivalent"
