@@ -47,7 +47,7 @@ _STATUS: Mapping[Verdict, int] = {
 
 
 def stopped(status: int) -> Verdict:
-    """The verdict on a model of which nothing came, by the exit status that goes with the reason."""
+    """The verdict on a model that was stopped, by the exit status."""
     return "refused" if status == REFUSED else "failed" if status == FAULT else "unreadable"
 
 

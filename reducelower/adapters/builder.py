@@ -178,7 +178,7 @@ class Writer:
             RefusedError: it is a number, and the data are strings.
         """
         if element_type == TensorProto.STRING and not isinstance(value, str):
-            raise RefusedError(f"{self.node.op_type} is expressed by arithmetic, which strings have none of")
+            raise RefusedError(f"{self.node.op_type} is expressed by arithmetic, and there is none of strings")
         array = np.asarray(value).astype(helper.tensor_dtype_to_np_dtype(element_type))
         return self.scope.add_constant(array, tail)
 

@@ -88,8 +88,8 @@ def _lower_noop(op: Writer) -> Outcome:
             return _lower_dynamic(op)
         if reduces_nothing:
             raise RefusedError(
-                "its axes come from the function's caller and may be empty, which noop_with_empty_axes=1 makes "
-                "a step that reduces nothing",
+                "its axes come from the function's caller and may be empty, and with noop_with_empty_axes=1 it then "
+                "reduces nothing",
                 "inline the function first",
             )
         return None

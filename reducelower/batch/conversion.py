@@ -56,7 +56,7 @@ def convert_here(
 def failed(source: str, error: Exception, model: LoadedModel | None = None) -> Outcome:
     """The outcome of a model that an exception stopped; to be called where it is handled.
 
-    What is odd about the model, as far as it was read, explains what would seem a fault of ours.
+    If the model was read and is odd, that explains what would look like a fault of reducelower.
     """
     problems, status = describe(error, source)
     if status == FAULT and model is not None and (odd := what_is_odd(model.model)):
@@ -68,7 +68,7 @@ def failed(source: str, error: Exception, model: LoadedModel | None = None) -> O
 
 
 def refused(source: str, reason: str) -> Outcome:
-    """The outcome of a model of which nothing can come."""
+    """The outcome of a model that cannot be converted."""
     return Outcome(source, "refused", problems=(f"{source}: {reason}",))
 
 
@@ -103,7 +103,7 @@ def _convert(
 
         mended = drop_stale(source.model)
         if mended.done:
-            # What it states of inner values is read by nobody, so it runs as it is.
+            # Nobody reads what it states of inner values, so the model runs as it is.
             source, notes = _repaired(source, mended, notes)
             made, plan = _legalized(source, settings)
             wrong = what_is_wrong(made, external=external, full=True)
@@ -220,13 +220,13 @@ def _legalized(source: LoadedModel, settings: Settings) -> tuple[Document, Plan]
 
 
 def _raised_for(document: Document, settings: Settings, target: Target) -> tuple[Document, Plan]:
-    """A legal model raised as far as it stays legal; what the runtime would get wrong is not raised, and noted."""
+    """A legal model, raised where it stays legal; a note names what the runtime would get wrong."""
     from reducelower.recompose import known_operators
 
     wanted = set(settings.raised or known_operators(_books(settings))) - target.without
     settings = _declared_of(document, settings)
     raised, plan = _raised(document, settings, sorted(wanted))
-    # Parts of what is not raised may look like other operators, of which there is nothing to say.
+    # Parts of what is not raised may look like other operators; nothing is said of these.
     notes, wrong = list(plan.notes), dict[str, str]()
     while target.runtime is not None:
         asked = {**_declared_of(raised, settings).for_engine(), "target": target}

@@ -100,7 +100,7 @@ def _tasks(
     if output_dir is None:
         return [Task(model.path, model.path) for model in models]
     folder = as_path(output_dir)
-    if os.path.isfile(folder):  # noqa: PTH113 (a name that is too long for Path is told when it is written)
+    if os.path.isfile(folder):  # noqa: PTH113 (writing reports a name that is too long for Path)
         raise SettingError(f"{folder} is a file, and --output-dir names a folder")
     tasks: dict[str, Task] = {}
     for model in models:
@@ -156,7 +156,7 @@ def _real(place: str) -> str:
 
 
 def _beside(output: str, location: str) -> str:
-    """Where external data comes to lie, however its location is spelled."""
+    """The place of external data beside an output, however its location is spelled."""
     if is_url(output):
         return beside(output, str(PurePosixPath(location)))
     return os.path.realpath(Path(_real(output)).parent / location)
@@ -186,7 +186,7 @@ def _matches(pattern: str) -> list[Input]:
 
 
 def folder_of(path: str) -> Path:
-    """The folder that a file is in; of a link, the one that it leads to, as far as it leads anywhere."""
+    """The folder that a file is in; for a link, the folder of the file that it leads to."""
     place = Path(path)
     # Unlike Path.is_symlink, this does not raise where the name is too long for the system.
     return Path(os.path.realpath(place) if os.path.islink(place) else place).parent  # noqa: PTH114

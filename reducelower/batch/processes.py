@@ -1,4 +1,4 @@
-"""Processes of this machine that take jobs from one list, each the next one when it is done with its last."""
+"""Processes of this machine that take jobs from one list, each the next when it is done with the one before."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run_in_processes(
     start-up once. `on_step` is called here with whatever the work hands to its argument of this name.
 
     Raises:
-        RuntimeError: processes end before they come as far as their first job.
+        RuntimeError: processes end before their first job.
     """
     waiting: dict[int, Result] = {}
     following = 0
@@ -214,7 +214,7 @@ def _ending(status: int, said: str) -> str:
     words = next((line.strip() for line in reversed(lines) if line.strip()), "")
     how = f"{status_text(status)} ({words[:_LONGEST_WORDS]})" if words else status_text(status)
     if status == -getattr(signal, "SIGKILL", 0):
-        how += ", as the system does for want of memory"
+        how += ", as the system does when memory runs out"
     return f"the process that worked on it died twice, alone the second time: {how}; please report this with the model"
 
 
@@ -234,7 +234,7 @@ def _serve(
     for reader in inherited:
         reader.close()
     if said >= 0:
-        os.dup2(said, 2)  # what C++ says when it ends a process is told in a sentence
+        os.dup2(said, 2)  # what C++ says when it ends a process becomes a sentence
 
     def send(message: object) -> None:
         # Connection.send would look for a way to pickle at every object.

@@ -1,8 +1,8 @@
 """Records of what outputs were made from, by which an interrupted run goes on where it ended.
 
 A record is a small JSON file per output, in a folder beside the outputs. On this machine it is on disk before its
-output has its name, so that no moment is left at which a run could not tell its own output from another's. Whatever
-cannot be read as a record is none.
+output has its name, so that a run can always tell its own output from another's. A file that cannot be read as a
+record counts as no record.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Origin:
 
     Attributes:
         source: SHA-256 of the model file, without its external data.
-        settings: SHA-256 of everything that the conversion was told, with the content of the files it names.
+        settings: SHA-256 of all settings that matter, with the content of the files that they name.
         tools: versions of reducelower and of what it works with.
     """
 
@@ -217,7 +217,7 @@ def _has_weights(task: Task, earlier: Record, settings: Settings) -> bool:
     if settings.external_data == "keep":
         return True
     there = external_facts(Path(os.path.realpath(task.output)).parent, locations)
-    # What was to be replaced and was not: the run ended before that.
+    # Data that was not replaced, because the run ended before that.
     old = any(facts != earlier.external[at] and facts in earlier.brought.get(at, ()) for at, facts in there.items())
     return len(there) == len(locations) and not old
 

@@ -57,7 +57,7 @@ def renamed(sentences: Iterable[str], copy: str, name: str) -> tuple[str, ...]:
 
 
 def convert_staged(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
-    """Convert one model, of which source or output or both are behind a URL; what goes wrong is in the outcome."""
+    """Convert one model whose source or output or both are behind URLs; what goes wrong is in the outcome."""
     try:
         with at_hand(task.source) as source:
             if is_url(task.output):

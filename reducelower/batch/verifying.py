@@ -37,8 +37,8 @@ def verify_models(
 ) -> Verification:
     """Compare two models as the settings say.
 
-    With a plan, every distinct rewrite is verified by itself, of which `on_progress` hears. Outputs that come with the
-    data sets are compared too.
+    With a plan, every distinct rewrite is verified by itself, and `on_progress` hears of each. Outputs that come with
+    the data sets are compared too.
     """
     from reducelower.verification import compare_models
     from reducelower.verification.providers import on_provider
@@ -75,7 +75,7 @@ def verify_models(
 
 
 def read_data_sets(settings: Settings, model: ModelProto) -> tuple[TestDataSet, ...]:
-    """Read everything that models are to be run on; one set without values when nothing is said.
+    """Read all sets of inputs that models run on; one set without values if none are given.
 
     Raises:
         UnreadableModelError: a file holds no array, or a folder no test data.
@@ -132,7 +132,7 @@ def _check_names(given: Iterable[str], names: list[str], what: str) -> None:
 
 
 def require_runtimes(settings: Settings) -> None:
-    """Make sure before any work that what models are to be verified in is there.
+    """Make sure before any work that the runtime that verifies models is installed.
 
     Raises:
         SettingError: there is no onnxruntime, or it lacks the execution provider.

@@ -15,7 +15,7 @@ __all__ = ["defaults", "find"]
 
 _OWN, _SHARED = "reducelower.toml", "pyproject.toml"
 _NEVER = frozenset({"in_place", "overwrite", "output", "backup"})
-"""Parameters that a file may not set: a run that replaces files is to be asked for each time."""
+"""Parameters that a file may not set: the user has to ask for replaced files each time."""
 
 
 def find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:

@@ -72,7 +72,7 @@ def binary_result(data: bytes) -> None:
 
 
 def width() -> int:
-    """Columns that text may take: those of the terminal, or those that are read well where there is none."""
+    """Columns that text may take: those of the terminal, or a readable number without one."""
     if not sys.stdout.isatty():
         return _WIDEST
     from shutil import get_terminal_size

@@ -75,7 +75,7 @@ def _convert_all(command: ConversionCommand, files: Staged, settings: Settings, 
 
 
 def _planned(files: Staged, settings: Settings, options: Mapping[str, Any]) -> tuple[Sequence[Task], Settings]:
-    """What there is to do, in names that whoever does it understands."""
+    """The tasks, and the settings, with paths that whoever does the work can find."""
     models = files.models
     output_dir: str | None = options["output_dir"]
     scheduler: str | None = options["scheduler"]
@@ -108,7 +108,7 @@ def _outcomes(tasks: Sequence[Task], settings: Settings, options: Mapping[str, A
 
 
 def outcomes_of(jobs: Sequence[Any], options: Mapping[str, Any], **how: Any) -> Iterator[Outcome]:
-    """What came of each job, done as `run_all` is told by whom the options name, with a bar.
+    """What came of each job, done by whom the options name, with a bar; `how` is for `run_all`.
 
     A single process, too, is one of its own, since the libraries may end it.
     """

@@ -101,7 +101,7 @@ def _by_element_type(ctx: click.Context, param: click.Parameter, pairs: Iterable
 
 
 def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, ...]) -> tuple[str, ...]:
-    """The runtimes, most of which are optional: asking for one that is not there is no verification."""
+    """The runtimes; one that is not installed is a usage error, since it verifies nothing."""
     for name in runtimes:
         if name in ("onnxruntime", "reference"):
             continue

@@ -39,7 +39,7 @@ __all__ = ["command"]
 )
 @click.option("--interpreter", metavar="PYTHON", help="The Python that has the runtime; it needs numpy.")
 @click.option("--name", help="Name of the target.  [default: that of the runtime, or of the output file]")
-@click.option("--runtime-version", "version", help="Version of the runtime, where it cannot tell itself.")
+@click.option("--runtime-version", "version", help="Version of the runtime, if the runtime does not say it.")
 @click.option("-o", "--output", required=True, metavar="FILE.toml", help="The target file to write.")
 @click.option(
     "--report", "reports", multiple=True, metavar="FILE", help="Report to write: .html, .json or .txt; repeatable."

@@ -5,8 +5,8 @@ file, as ONNX external data does (location, offset, length). Such a model is a v
 can run from the model's folder, and whatever copies, moves or drops a tensor does so with its reference. When the
 model is written, each reference becomes the bytes again (see `splice`).
 
-References are told from external data proper by their ``checksum`` entry, which holds a number drawn at random when
-the file is read, so no model can bring any along.
+The ``checksum`` entry distinguishes references from real external data: it holds a number that is drawn at random when
+the file is read, so no model can contain such a reference.
 """
 
 from __future__ import annotations

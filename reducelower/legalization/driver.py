@@ -222,7 +222,7 @@ class Legalizer:
             RefusedError: a node is not one that the target's opset version has.
         """
         if self._checks and (wrong := wrong_node(outcome, self.goal)):
-            raise RefusedError(f"what would take its place is not valid at opset {self.goal}: {wrong}")
+            raise RefusedError(f"its replacement is not valid at opset {self.goal}: {wrong}")
 
     def _walk_inside(self, edit: Edit, index: int) -> None:
         """Make the graphs inside a node legal."""
@@ -260,7 +260,7 @@ class Legalizer:
             for element_type in sorted(forbidden & used):
                 name = element_type_name(element_type)
                 raise RefusedError(
-                    f"its replacement computes in {name}, which the target does without",
+                    f"its replacement computes in {name}, which the target does not allow",
                     f"allow {name}, or choose other rules with --rules",
                 )
 

@@ -190,7 +190,7 @@ class Settler:
         known = self.target.runtime and self.target.runtime.against(f"{node.op_type} by other operators", node.op_type)
         if known:
             raise RefusedError(
-                f"on {self.target.runtime}, what can stand for it comes out no better: {known.says}",
+                f"on {self.target.runtime}, no equivalent form comes out better: {known.says}",
                 f"keep to an opset version that has {node.op_type}",
             )
         # They are written for an opset version that may not take all the types which the operator takes at its own.

@@ -330,14 +330,12 @@ def infer_function(
     return inferred
 
 
-def infer(model: ModelProto, *, lenient: bool = True) -> ModelProto:
+def infer(model: ModelProto) -> ModelProto:
     """The types in a model that is only there for them, as far as they can be known.
 
-    Raises:
-        onnx.shape_inference.InferenceError: a stated type is in the way, or a node is not valid; not where `lenient`,
-            when stated types of inner values count for nothing and nodes are passed over then.
+    Where stated types of inner values are in the way, all of these are dropped; invalid nodes are passed over.
     """
-    found, is_inferred = infer_shapes(model, lenient=lenient)
+    found, is_inferred = infer_shapes(model, lenient=True)
     _complete(found, is_inferred=is_inferred)
     return found
 

@@ -20,7 +20,7 @@ Exact = npt.NDArray[np.object_]
 
 _DIGITS = Context(prec=60, Emax=999999, Emin=-999999, traps=[])
 _ALL_DIGITS = Context(prec=1200, Emax=999999, Emin=-999999, traps=[])
-"""Enough for the mean of doubles, and for what is left of a large number less a mean that is all but as large."""
+"""Enough for the mean of doubles, and for a large number minus a mean that is nearly as large."""
 
 _LEAST = Decimal(-100000)
 """Below it the exponential is nothing in any element type."""

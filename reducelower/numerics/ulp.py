@@ -22,7 +22,7 @@ class Format:
         exponent: exponent of the largest power of two; IEEE 754 puts the smallest normal number at 1 - exponent.
         lower: exponent of the smallest power of two to scale by: above the smallest normal number by a margin, so that
             one less is not flushed to zero, and near enough to it for the square of what is left to be representable.
-        summable: exponent of a power of two of which 2**32 can be summed; 0 where the format is too narrow for that.
+        summable: exponent of a power of two, 2**32 of which can be summed; 0 where the format is too narrow for that.
     """
 
     precision: int
@@ -76,7 +76,7 @@ def distance_in_ulps(given: float, expected: Decimal, values: Sequence[float], e
     if expected.is_infinite() or math.isinf(given):
         if given == float(expected):
             return 0.0
-        # An infinity is right where the exact result is finite but beyond the type's range, or all but beyond it.
+        # An infinity is right where the exact result is finite but beyond the type's range, or nearly so.
         right = not expected.is_infinite() and abs(expected) >= beyond and (given > 0) == (expected > 0)
         return 0.0 if right else math.inf
     if abs(expected) > farthest:

@@ -25,7 +25,7 @@ HANDING_ON = frozenset({"Cast", "Identity"})
 _TOLD_BY_SHAPES = frozenset({"Shape", "Size"})
 
 _Wanted: TypeAlias = "frozenset[int] | bool"
-"""The parts of which an operand has to be one; or whether it may vary with the inputs of the model."""
+"""The parts that an operand may be, one of which it has to be; or whether it may vary with the model's inputs."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """Finding operators that one graph spells out, and deciding which of them to put together.
 
-An automaton tells what may be one; of all places that are alike one is searched.
+An automaton marks what may be one; of all places that are alike, one is searched.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Composed:
     region: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Let all nodes go, until somebody else turns out to read one."""
+        """Let all nodes go; `region` shrinks where something else turns out to read one."""
         self.region = self.spelled
 
     @property
@@ -144,7 +144,7 @@ class _Reads:
         return owners
 
     def keep(self, nodes: Collection[int]) -> Iterator[Composed]:
-        """Let nodes stay, as far as one that takes them is concerned; whom it touches."""
+        """Let nodes stay that one composed operator wanted to replace; yield those whose regions this affects."""
         for index in nodes:
             self._going[index] -= 1
             if not self._going[index]:

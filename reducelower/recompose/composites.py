@@ -35,7 +35,7 @@ class _TooOldError(NotItError):
 
 
 def replacement(place: Place) -> Answer:
-    """The nodes to put in place of what was found, or what is in the way; no sentence where it is not to be told."""
+    """The nodes that replace what was found, or what is in the way; no sentence where nothing should be said."""
     if place.is_ours and {*map(place.view.element_type, (place.data, place.output))} != {place.form.element_type}:
         return Answer()
     if not place.form.is_told:
@@ -110,7 +110,7 @@ def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
 
 
 def _node(place: Place, inputs: Sequence[str] = (), output: str = "", /, **attributes: Any) -> NodeProto:
-    """The operator's node: of the data, and of what else it reads; it yields the result unless told otherwise."""
+    """The operator's node; by default it reads the data and yields the result."""
     read = inputs or [blank(place.data)]
     return helper.make_node(place.form.op_type, read, [output or blank(place.output)], **attributes)
 

@@ -1,7 +1,7 @@
 """The forms that rules give: what the engine itself puts in the place of one node of an operator.
 
-Numbers that stand for an attribute are told by what they are: the node that is expanded has an epsilon, a number of
-groups and axes that nothing else in a body is. So the form of any of them is known from one expansion.
+Numbers that stand for an attribute are recognized by their values: the node that is expanded has an epsilon, a number
+of groups and axes that nothing else in a body has. So one expansion gives the form for any of them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _TELLING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
 
 @dataclass(frozen=True)
 class Manner:
-    """How a Reduce node reduces, and data of which element type."""
+    """How a Reduce node reduces, and the element type of its data."""
 
     element_type: int
     keepdims: int
@@ -138,7 +138,7 @@ class Expansions:
 
 
 _KNOWN_FORMS: WeakKeyDictionary[RuleBook, dict[Hashable, tuple[Form, ...]]] = WeakKeyDictionary()
-"""The forms that each book gives, as far as they were needed."""
+"""The forms of each book that were needed so far."""
 
 
 def _forms(opset: int, book: RuleBook, rule: Rule, how: Manner | _Kind, by_hand: bool) -> tuple[Form, ...]:

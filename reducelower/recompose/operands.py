@@ -88,7 +88,7 @@ def trailing(place: Place) -> int:
 
 
 def sizes_of(place: Place, axes: Sequence[int]) -> list[int]:
-    """How many elements the data has along some axes; each is to be known."""
+    """How many elements the data has along some axes; refused where one is not known."""
     shape = place.view.shape(place.data)
     sizes = [] if shape is None else [shape[axis] for axis in axes]
     if not sizes or not all(sizes):

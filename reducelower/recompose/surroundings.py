@@ -35,7 +35,7 @@ _NO_KIND = Kind("", {})
 
 
 class Rows:
-    """Rows of names, without absent ones at their ends; thousands of lists would be far more to keep track of."""
+    """Rows of names, without absent ones at their ends; thousands of lists would keep the garbage collector busy."""
 
     def __init__(self, rows: Iterable[Sequence[str]]) -> None:
         """Take the rows in order."""

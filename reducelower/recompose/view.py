@@ -22,7 +22,10 @@ OUTPUT, ABSENT = 0, 1
 """The numbers of the value that is looked at, and of an operand that is absent."""
 
 _BLANKS: list[str] = []
-"""The blanks of numbers, as far as they were needed."""
+"""The blanks of the numbers that were needed so far."""
+
+_Argument = TypeVar("_Argument")
+_Answer = TypeVar("_Answer")
 
 
 class View:
@@ -46,28 +49,29 @@ class View:
         """The position of the node that yields a value."""
         return self.surroundings.producers[self.names[value]]
 
-    def _ask(self, answer: _Answering, value: int, argument: Any = None) -> Any:
+    def _ask(self, answer: Callable[[View, int, _Argument], _Answer], value: int, argument: _Argument) -> _Answer:
         question = answer, value, argument
         if question not in self.answers:
             self.answers[question] = answer(self, value, argument)
-        return self.answers[question]
+        found: _Answer = self.answers[question]
+        return found
 
     def made(self, value: int) -> tuple[Kind, list[int]] | None:
         """What kind of node yields a value, and what it reads; None where no node of this graph does."""
-        found = self._ask(_made, value)
+        found = self._ask(_made, value, None)
         return None if found is None else (found[0], list(found[1:]))
 
     def dimensions_near(self, value: int, wanted: float) -> int:
         """How many dimensions a constant of one element has that is this number, or near it; -1 where it is none."""
-        return self._ask(_near, value, wanted)  # type: ignore[no-any-return]
+        return self._ask(_near, value, wanted)
 
     def dimensions_beyond(self, value: int, wanted: Exact) -> int:
         """How many dimensions a constant of this very value has beyond those it should; -1 where it is none."""
-        return self._ask(_same, value, wanted)  # type: ignore[no-any-return]
+        return self._ask(_same, value, wanted)
 
     def constant_number(self, value: int) -> int:
         """The number of a constant's value; 0 for what is none."""
-        return self._ask(_told, value, "constant_number")  # type: ignore[no-any-return]
+        return self._ask(_constant_number, value, None)
 
     def constant(self, value: int | None) -> Array | None:
         """The value of a constant; None for what is none, and of an operand that there is not."""
@@ -75,19 +79,18 @@ class View:
 
     def element_type(self, value: int) -> int | None:
         """The element type of a value; None where it is not known."""
-        return self._ask(_told, value, "element_type")  # type: ignore[no-any-return]
+        return self._ask(_element_type, value, None)
 
     def rank(self, value: int) -> int | None:
         """The number of dimensions of a value; None where it is not known."""
-        return self._ask(_told, value, "rank")  # type: ignore[no-any-return]
+        return self._ask(_rank, value, None)
 
     def shape(self, value: int) -> tuple[int | None, ...] | None:
         """The shape of a value, None for a size that is not known; None where even the rank is not."""
-        return self._ask(_told, value, "shape")  # type: ignore[no-any-return]
+        return self._ask(_shape, value, None)
 
 
-_Answering: TypeAlias = Callable[[View, int, Any], Any]
-_Question: TypeAlias = tuple[_Answering, int, Any]
+_Question: TypeAlias = tuple[Callable[[View, int, Any], Any], int, Any]
 
 
 # What may be asked; every answer can be compared.
@@ -107,19 +110,30 @@ def _made(view: View, value: int, _: None) -> tuple[Any, ...] | None:
     return tuple(answer)
 
 
-def _told(view: View, value: int, what: str) -> Any:
-    """What the method of the surroundings with a name tells of a value."""
-    return getattr(view.surroundings, what)(view.names[value])
+def _constant_number(view: View, value: int, _: None) -> int:
+    return view.surroundings.constant_number(view.names[value])
+
+
+def _element_type(view: View, value: int, _: None) -> int | None:
+    return view.surroundings.element_type(view.names[value])
+
+
+def _rank(view: View, value: int, _: None) -> int | None:
+    return view.surroundings.rank(view.names[value])
+
+
+def _shape(view: View, value: int, _: None) -> tuple[int | None, ...] | None:
+    return view.surroundings.shape(view.names[value])
 
 
 def _near(view: View, value: int, wanted: float) -> int:
-    found = view.surroundings.constants[_told(view, value, "constant_number")]
+    found = view.surroundings.constants[_constant_number(view, value, None)]
     is_it = found is not None and found.size == 1 and is_near(float(found.reshape(-1)[0]), wanted, found.dtype)
     return found.ndim if found is not None and is_it else -1
 
 
 def _same(view: View, value: int, wanted: Exact) -> int:
-    found, known = view.surroundings.constants[_told(view, value, "constant_number")], wanted.value
+    found, known = view.surroundings.constants[_constant_number(view, value, None)], wanted.value
     if found is None or found.dtype != known.dtype or found.tobytes() != known.tobytes():
         return -1
     return 0 if found.shape == known.shape else found.ndim if found.size == 1 and not known.ndim else -1

@@ -110,7 +110,7 @@ def _headline(report: Report) -> str:
 
 
 def _warnings(report: Report) -> list[str]:
-    """What is to be said beside the headline, worst things of many models first; not more than fits there."""
+    """The remarks below the headline, the worst of many models first, no more than fit there."""
     alone = len(report.models) == 1
     found = [warning if alone else f"{model.source}: {warning}" for model in report.models for warning in model.remarks]
     more = [f"and {len(found) - _MOST_WARNINGS} more"] if len(found) > _MOST_WARNINGS else []

@@ -29,7 +29,7 @@ _FEW = 10
 
 @dataclass(frozen=True)
 class Cell:
-    """The cases of an operator at an opset version; all zero where there is none."""
+    """How many cases of an operator at an opset version came out how."""
 
     right: int = 0
     wrong: int = 0
@@ -104,7 +104,7 @@ def as_text(probed: Probed, distilled: Distilled) -> str:
 
 
 def _table(title: str, opsets: Sequence[int], rows: Sequence[Row]) -> list[str]:
-    """Columns for the opset versions of which more than the plain form was tried, one for the others together."""
+    """A column for each opset version at which more than the plain form was tried, and one for all others."""
     wide = [at for at in range(len(opsets)) if max(row.cells[at].total for row in rows) > 1]
     rest = [at for at in range(len(opsets)) if at not in wide]
     head = [title, *(str(opsets[at]) for at in wide), *(["others"] if rest else [])]
@@ -201,7 +201,7 @@ def as_html(probed: Probed, distilled: Distilled) -> str:
     )
 
 
-def _shade(cell: Any) -> str:
+def _shade(cell: Cell) -> str:
     """The class of a cell by how much of it is right, in five steps."""
     if not cell.total:
         return "none"

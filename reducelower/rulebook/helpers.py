@@ -18,7 +18,7 @@ from reducelower.rulebook.validation import rule_types
 __all__ = ["Helpers", "given_by_name", "read_out"]
 
 Helpers = Mapping[str, Sequence[Source]]
-"""Helper functions by name. A rule's has one definition for an element type; a form's several, any of which will do."""
+"""Helper functions by name. For an element type, a rule has one definition of each; a form may have several."""
 
 
 def read_out(source: Source, helpers: Helpers) -> Iterator[Source]:

@@ -1,4 +1,4 @@
-"""What a body comes down to at one node: constants computed, operands that are absent left out, dead nodes gone."""
+"""A body simplified for one node: constants computed, absent operands left out, dead nodes removed."""
 
 from __future__ import annotations
 

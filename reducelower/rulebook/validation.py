@@ -48,7 +48,7 @@ def check_helper(source: Source, helpers: Iterable[str]) -> None:
     function = source.function
     check_overload(source)
     if defs.has(function.name, domain=""):
-        raise source.error(f"a helper may not be called {function.name}, as an operator of ONNX is", function.name)
+        raise source.error(f"a helper may not be called {function.name}, the name of an ONNX operator", function.name)
     for node in function.node:
         if not defs.has(node.op_type, domain=node.domain) and node.op_type not in helpers:
             raise source.error(f"{node.op_type} is neither an operator nor a helper", _first(node))

@@ -62,7 +62,7 @@ def _lower(op: Writer) -> Outcome:
         op.set("broadcast", 1)
         return None
     raise RefusedError(
-        f"it broadcasts shapes {list(left)} and {list(right)}, of which neither is the end of the other",
+        f"it broadcasts shapes {list(left)} and {list(right)}, and neither is the end of the other",
         "opset 7 is the oldest that does",
     )
 

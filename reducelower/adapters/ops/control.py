@@ -199,7 +199,7 @@ def _is_optional(op: Writer) -> bool:
     found = op.scope.type(name)
     if found is None:
         raise RefusedError(
-            f"whether {name!r} is an optional is not known, and only those are taken before opset 18",
+            f"it is not known whether {name!r} is an optional, and before opset 18 only optionals are taken",
             "opset 18 is the oldest that takes others",
         )
     return bool(found.WhichOneof("value") == "optional_type")

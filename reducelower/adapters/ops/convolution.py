@@ -158,7 +158,7 @@ def _sizes(op: Writer) -> _Sizes:
     assert weights is not None
     assert offset is not None
     if len(data) != 4 or weights[0] is None:
-        raise RefusedError(f"its data has {len(data) - 2} spatial axes, and only two are written out by others")
+        raise RefusedError(f"its data has {len(data) - 2} spatial axes, and other operators can express only two")
     known = [size or 0 for size in (*data[1:], weights[0], *weights[2:], *offset[2:])]
     channels, height, width, results, tall, wide, down, across = known
     groups, offset_groups = int(op.attribute("group", 1)), int(op.attribute("offset_group", 1))

@@ -90,7 +90,7 @@ def interpolate(op: Writer, axes: list[Axis]) -> list[NodeProto]:
     for axis in axes:
         if not axis.before:
             if axis.after:
-                raise RefusedError(f"axis {axis.place} has no elements to make {axis.after} of", "feed it some")
+                raise RefusedError(f"axis {axis.place} has no elements, its result has {axis.after}", "feed it some")
             continue  # none of none: no coordinate is asked for
         places = coordinates(np.arange(axis.after, dtype=np.float32), axis)
         if mode == "nearest":
@@ -113,8 +113,8 @@ def _gather(op: Writer, data: str, axis: Axis, places: Floats, exact: Floats) ->
     indices = nearest(places)
     if not np.array_equal(nearest(places - slack), nearest(places + slack)):
         raise RefusedError(
-            f"between which elements of axis {axis.place} it chooses depends on the last bit of a coordinate",
-            "choose sizes of which one divides the other",
+            f"the last bit of a coordinate decides which element of axis {axis.place} it takes",
+            "choose sizes that are multiples of each other",
         )
     return op.add("Gather", data, op.integers(indices, "nearest"), tail="resized", axis=axis.place)
 

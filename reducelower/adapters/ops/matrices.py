@@ -90,7 +90,7 @@ def _parsed(equation: str, ranks: Sequence[Callable[[], int]]) -> tuple[list[str
         counts = Counter(left.replace(",", "").replace(".", ""))
         result = "..." + "".join(sorted(letter for letter, times in counts.items() if times == 1))
     if _ELLIPSIS in left and _ELLIPSIS not in result:
-        raise RefusedError(f"its equation {equation!r} sums over an ellipsis, of which the page does not speak", _HINT)
+        raise RefusedError(f"its equation {equation!r} sums over an ellipsis, which has no defined meaning", _HINT)
     free = "".join(letter for letter in ascii_letters if letter not in equation)
     counts_open = [
         rank() - len(letters) + len(_ELLIPSIS) if _ELLIPSIS in letters else 0
