@@ -78,12 +78,7 @@ def _told(value: tuple[GraphScope, str]) -> int | list[tuple[GraphScope, str]]:
 
 
 class Described(NamedTuple):
-    """What inference is told of a value.
-
-    Attributes:
-        type: its type, serialized.
-        number: the number of its value (see `Values`), if that is known; else 0.
-    """
+    """What inference is told of a value: its type, serialized, and its number (see `Values`), 0 if not known."""
 
     type: bytes
     number: int
@@ -116,7 +111,6 @@ class GraphScope:
 
         Args:
             ground: what all scopes of the run share.
-            holder: the graph or function body.
             opset: opset version its nodes are written for.
             path: graph path shown to people, such as ``graph/If_3.then_branch``.
             parent: scope around a subgraph.
@@ -599,10 +593,9 @@ class GraphScope:
         return name
 
     def refuse_reference(self, attribute: AttributeProto) -> None:
-        """Find out whether a Constant node may yield an attribute of the function around.
+        """Refuse a Constant node that yields an attribute of the function around, where it cannot.
 
-        Raises:
-            RefusedError: Constant has no such attribute below opset 12, or would have no value for some call.
+        Constant has no such attribute below opset 12, and would have no value for a call that leaves it out.
         """
         if self.ground.opset < 12:
             raise RefusedError(

@@ -28,8 +28,8 @@ class KnownType(NamedTuple):
         proto: the type, without symbols that inference made up.
         data: its bytes.
         is_whole: whether it leaves nothing to be inferred: neither what it is nor, of a tensor, the shape.
-        element_type: the element type of a tensor; None if it does not say, or is not of a tensor.
-        shape: the shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown.
+        element_type: None if it does not say, or is not of a tensor.
+        shape: None standing for a size that is not a number; None if even the rank is unknown.
         leaves_sizes_open: whether some size has neither a number nor a name, so that inference may know more.
     """
 

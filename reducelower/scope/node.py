@@ -306,11 +306,7 @@ class NodeScope(Scope):
             self.adopted.append((self._number(name), kept))
 
     def check_constant(self, tensor: TensorProto) -> None:
-        """Find out whether a constant can be added.
-
-        Raises:
-            RefusedError: neither an initializer nor Constant nodes may hold it here.
-        """
+        """Refuse a constant that neither an initializer nor Constant nodes may hold here."""
         is_held = self._ask_of_place(_may_hold(tensor.data_type))
         if not is_held and as_doubles(tensor, self.target_opset) is None:
             raise RefusedError(

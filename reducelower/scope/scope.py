@@ -126,22 +126,14 @@ class Scope(ABC):
         work()
 
     def needed_element_type(self, name: str) -> int:
-        """The element type of a tensor that cannot be done without.
-
-        Raises:
-            RefusedError: nothing tells it; the hint says how to declare it.
-        """
+        """The element type of a tensor; refused where nothing tells it, with a hint on how to declare it."""
         found = self.element_type(name)
         if found is None:
             raise RefusedError(f"the element type of {name!r} is not known", self.how_to_declare(name, "type"))
         return found
 
     def needed_rank(self, name: str) -> int:
-        """The rank of a tensor that cannot be done without.
-
-        Raises:
-            RefusedError: nothing tells it; the hint says how to declare it.
-        """
+        """The rank of a tensor; refused where nothing tells it, with a hint on how to declare it."""
         found = self.rank(name)
         if found is None:
             raise RefusedError(f"the rank of {name!r} is not known", self.how_to_declare(name, "rank"))

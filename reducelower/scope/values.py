@@ -38,11 +38,7 @@ def tensor_of(node: NodeProto) -> TensorProto | None:
 
 
 def dense(sparse: SparseTensorProto) -> Array:
-    """The value of a sparse tensor: zero, or an empty string, wherever it states nothing.
-
-    Raises:
-        RefusedError: it cannot be read.
-    """
+    """The value of a sparse tensor: zero, or an empty string, wherever it states nothing."""
     values, places = read_tensor(sparse.values), read_tensor(sparse.indices)
     try:
         whole: Array = np.full(tuple(sparse.dims), "" if values.dtype.hasobject else 0, values.dtype)
@@ -63,11 +59,7 @@ def value_key(value: Array) -> Hashable:
 
 
 class Values:
-    """Numbers for values: the same number for the same value, and 0 for what is no constant.
-
-    Attributes:
-        size: bytes of all values.
-    """
+    """Numbers for values: the same number for the same value, and 0 for what is no constant; `size` is their bytes."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -90,11 +82,7 @@ class Values:
         return self._numbers[key]
 
     def number_of_tensor(self, tensor: TensorProto, dims: tuple[int, ...]) -> int:
-        """The number of the value of a tensor with these dimensions, whose data is not external.
-
-        Raises:
-            RefusedError: the tensor cannot be read.
-        """
+        """The number of the value of a tensor with these dimensions, whose data is not external."""
         # As bits: two floats may be equal and yet not the same.
         content = tensor.raw_data or tuple(tensor.int64_data) or tuple(tensor.int32_data)
         if not content:
@@ -106,11 +94,7 @@ class Values:
         return number
 
     def number_of_attribute(self, attribute: AttributeProto) -> int:
-        """The number of the value that an attribute of a Constant node holds; 0 where that is strings or elsewhere.
-
-        Raises:
-            RefusedError: the tensor cannot be read.
-        """
+        """The number of the value that an attribute of a Constant node holds; 0 where that is strings or elsewhere."""
         if attribute.ref_attr_name or attribute.name not in ("value", "sparse_value", *_READ):
             return 0
         if attribute.name == "value" and attribute.t.data_location == TensorProto.EXTERNAL:
@@ -128,11 +112,7 @@ class Values:
 
 
 def read_tensor(tensor: TensorProto, folder: str = "") -> Array:
-    """The value of a tensor, whose data may lie in a file in a folder.
-
-    Raises:
-        RefusedError: it cannot be read.
-    """
+    """The value of a tensor, whose data may lie in a file in a folder; refused if it cannot be read."""
     try:
         return numpy_helper.to_array(tensor, folder)
     except Exception as error:  # numpy and onnx have several kinds of their own

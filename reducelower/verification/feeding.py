@@ -52,9 +52,6 @@ def fed(
     """Sets of inputs for a region.
 
     Args:
-        specs: its inputs.
-        limits: what may not be fed.
-        seed: for the random values.
         accepts: whether the source runs on a set of inputs; asked where sizes or indices have to fit.
         suits: whether both sides run on it; asked where inputs that are declared large may be small, so that few kinds
             of values are left for large ones. None where sizes are to be those that are declared.
@@ -161,14 +158,7 @@ class _Feeder:
     seed: tuple[int, ...]
 
     def feeds(self, where: Mapping[str, Values], kinds: Mapping[str, str], kind: str, *seed: int) -> dict[str, Any]:
-        """One array per input.
-
-        Args:
-            where: how to fill the inputs that are indices and sizes.
-            kinds: the kind of values of some inputs.
-            kind: the kind of values of the others.
-            seed: tells sets of inputs apart.
-        """
+        """One array per input: `where` fills those that are indices and sizes, and kinds of values fill the others."""
         found: dict[str, Any] = {}
         for at, spec in enumerate(self.specs):
             own = (*self.seed, *seed, at)

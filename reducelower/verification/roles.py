@@ -69,15 +69,12 @@ _DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 
 @dataclass(frozen=True)
 class Role:
-    """What an input says of another value.
+    """What an input says of another value, the data, along one of its axes.
 
-    Attributes:
-        kind: ``index``, ``index of elements``, ``class`` (an index that does not count from the back), ``count``,
-            ``pad``, ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``,
-            ``diagonal``, ``step``, ``whole number`` (which floats may be too), or what Resize takes: ``scales``,
-            ``sizes`` or ``part`` (from where to where).
-        data: the name of the other value.
-        axis: along which of its axes.
+    The kind is ``index``, ``index of elements``, ``class`` (an index that does not count from the back), ``count``,
+    ``pad``, ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``, ``diagonal``,
+    ``step``, ``whole number`` (which floats may be too), or what Resize takes: ``scales``, ``sizes`` or ``part`` (from
+    where to where).
     """
 
     kind: str
@@ -89,13 +86,7 @@ class Role:
         return shape[self.axis] if -len(shape) <= self.axis < len(shape) else 0
 
     def values(self, of: tuple[int, ...] | None, shape: tuple[int, ...], rng: np.random.Generator) -> Array | None:
-        """Possible values, as int64 or double; None where nothing is known.
-
-        Args:
-            of: the shape of the other value; None where it is not known.
-            shape: that of the values.
-            rng: for what is drawn.
-        """
+        """Possible values of a shape, as int64 or double, for data of a shape; None where nothing is known."""
         if self.kind == "pad":
             return _pads(of, shape, rng)
         if self.kind == "whole number":
@@ -156,11 +147,7 @@ def vectors(nodes: Iterable[NodeProto]) -> set[str]:
 
 
 def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
-    """By name, what the inputs of nodes say, also through what hands them on.
-
-    Args:
-        nodes: from the last to the first.
-    """
+    """By name, what the inputs of nodes say, also through what hands them on; the nodes from last to first."""
     found: dict[str, Role] = {}
     for node in nodes:
         if node.domain not in _DOMAINS:

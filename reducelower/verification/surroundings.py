@@ -83,12 +83,8 @@ def _in_surroundings(
 ) -> SiteVerification:
     """Say what a region rests on that holds only for what its surroundings give it.
 
-    Args:
-        found: what it gave with its surroundings.
-        alone: what it gave by itself.
-        inner: the region with as much of its surroundings as it still differs with, and with the weights that it has.
-        region: the region with its surroundings.
-        in_range: tells whether the region by itself holds where some inputs are never below zero.
+    It was found with its surroundings, and alone without; `inner` has as much of them as it still differs with, and its
+    weights. `in_range` says whether the region by itself holds where some inputs are never below zero.
     """
     if region.pair is inner:
         return replace(found, rule=alone.rule, op_type=alone.op_type, is_chosen=alone.is_chosen)

@@ -145,14 +145,8 @@ def compare_models(
 ) -> Verification:
     """Run the regions of two models, then both on each set of inputs in each runtime, and give one verdict.
 
-    Args:
-        source, result: the models.
-        data_sets: what the whole models are run on; what an input is not given is made.
-        plan, seed, dims, runtimes, tolerances, budget, overrides, on_progress: as of `verify`.
-        protos: the models as messages, where they are at hand already.
-
-    Raises:
-        ValueError: as `verify`.
+    What an input is not given by the data sets is made; the other arguments are those of `verify`. `protos` are the
+    models as messages, where they are at hand already.
     """
     for name in runtimes:
         runtime_named(name)
@@ -184,12 +178,7 @@ def compare_models(
 
 
 def _combined(found: Sequence[Verification], regions: Regions | None) -> Verification:
-    """One verdict from several runs of whole models and from their regions.
-
-    Args:
-        found: what running the whole models gave, in each runtime.
-        regions: what the regions gave by themselves; None where the models cannot be compared at all.
-    """
+    """One verdict from what the whole models gave in each runtime, and from their regions, if they can be compared."""
     sites = () if regions is None else regions.findings
     outputs = tuple(output for item in found for output in item.outputs)
     unseen = dict.fromkeys(note for item in found for note in item.unseen)
