@@ -19,7 +19,7 @@ from reducelower.conformance.case import Array, Case, Features
 from reducelower.conformance.reduce_forms import FORMS, RANKS, TYPED_FORMS, Form, brief
 from reducelower.model.schemas import parse_element_type, schema
 from reducelower.numerics.truth import reduce_floats, reduce_integers
-from reducelower.rulebook.specimens import Specimen
+from reducelower.rulebook.reduction_trial import Specimen
 
 __all__ = ["NEGATIVE_FROM", "Depth", "reduce_cases"]
 

@@ -1,4 +1,4 @@
-"""Try rules for normalizations out against exact arithmetic: on shapes, attributes, rows at the ends of the range."""
+"""Try rules for normalizations against exact arithmetic: on shapes, attributes, rows at the ends of the range."""
 
 from __future__ import annotations
 

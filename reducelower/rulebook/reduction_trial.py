@@ -1,20 +1,22 @@
-"""The inputs that rules are tried on: forms of the call, and values at the edges of each element type."""
+"""Try rules for Reduce operators against exact arithmetic: on forms of the call, values at the edges of each type."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 
-from reducelower.numerics.ulp import smallest_subnormal
+from reducelower.numerics.truth import reduce_floats, reduce_integers
+from reducelower.numerics.ulp import LIMITS, distance_in_ulps, distance_in_units, smallest_subnormal, ulp
 from reducelower.rulebook.bindings import BINDINGS, CLASSES
 
-__all__ = ["Specimen", "specimens"]
+__all__ = ["Specimen", "compare_specimen", "specimens"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,3 +122,80 @@ def _edges(element_type: int) -> list[Any]:
     positive = [0, 1, 2, 100, math.isqrt(int(largest)), int(largest) // 2, int(largest) - 1, int(largest)]
     lowest = int(BINDINGS["lowest"][element_type])
     return [*positive, *([-1, -7, lowest // 2, lowest + 1, lowest] if lowest else [])]
+
+
+def compare_specimen(
+    op_type: str, element_type: int, specimen: Specimen, output: np.ndarray[Any, Any]
+) -> tuple[int, float, list[str]]:
+    """How many elements were compared, their largest error, and a sentence for each that is wrong."""
+    shape = specimen.result_shape()
+    if output.shape != shape:
+        return 0, 0.0, [f"{specimen}: shape {output.shape}, expected {shape}"]
+    largest, wrong, count = 0.0, [], 0
+    limit = LIMITS.get(element_type, 0.0 if op_type in _EXACT else 1.0)
+    for values, given in zip(specimen.groups(), _numbers(output), strict=True):
+        error = _error(op_type, element_type, values, given)
+        if error is None:
+            continue
+        count += 1
+        if error > limit:
+            wrong.append(f"{specimen}: {given} of {_short(values)} ({error:.3g} ULP)")
+        else:
+            largest = max(largest, error)
+    return count, largest, wrong
+
+
+def _error(op_type: str, element_type: int, values: Sequence[Any], given: Any) -> float | None:
+    """How far a result is off; None where the specification, or rounding, leaves the result open."""
+    lowest, largest = (BINDINGS[name][element_type] for name in ("lowest", "largest"))
+    if op_type == "ReduceMean" and element_type not in _WIDENED and not lowest <= _total(values) <= largest:
+        return None
+    if element_type in LIMITS:
+        expected = reduce_floats(op_type, values)
+        if expected is None:
+            return None
+        if op_type == "ReduceLogSum":
+            total = _total(values)
+            if _cancels(values, total, element_type):
+                return None
+            # The logarithm of a sum near 1 is as far off as the sum was rounded, in any form.
+            if expected.is_finite() and abs(expected) < 1:
+                values = [*values, float(total)]
+        return distance_in_ulps(given, expected, values, element_type)
+    exact = reduce_integers(op_type, values, int(lowest), int(largest))
+    if exact is None:
+        return None
+    if op_type in _EXACT:
+        return float(abs(given - exact))
+    # The double nearest to an integer just below the largest one may be above it, and has no integer to become.
+    return None if float(exact) > largest else distance_in_units(given, exact, values)
+
+
+_EXACT = frozenset({"ReduceMax", "ReduceMin"})
+"""Operators that give one of their inputs, and so are exact on integers of any size."""
+
+_WIDENED = frozenset({TensorProto.FLOAT16, *CLASSES["narrow"]})
+"""Element types whose mean is right even where their sum overflows, as in onnxruntime 1.31.1; others' may not be."""
+
+
+def _total(values: Sequence[Any]) -> Fraction:
+    """The exact sum; 0 where some value is not finite."""
+    return sum(map(Fraction, values), Fraction(0)) if all(map(math.isfinite, values)) else Fraction(0)
+
+
+def _cancels(values: Sequence[float], total: Fraction, element_type: int) -> bool:
+    """Whether a sum is not zero but no larger than the rounding errors of adding up, so that its logarithm is noise."""
+    magnitude = sum((abs(Fraction(value)) for value in values if math.isfinite(value)), Fraction(0))
+    return 0 < abs(total) <= magnitude * len(values) * Fraction(ulp(1.0, element_type))
+
+
+def _numbers(output: np.ndarray[Any, Any]) -> list[Any]:
+    """A tensor's elements as Python numbers, in row-major order."""
+    exact = output.dtype.kind in "iub"
+    numbers: list[Any] = (output if exact else output.astype(np.float64)).ravel().tolist()
+    return numbers
+
+
+def _short(values: Sequence[Any]) -> str:
+    shown = ", ".join(f"{value:.9g}" if isinstance(value, float) else str(value) for value in values[:4])
+    return f"[{shown}{', ...' if len(values) > 4 else ''}]"
