@@ -79,8 +79,8 @@ def _convert(
     on_step: OnStep,
     on_complete: Callable[[int, LoadedModel], object] | None,
 ) -> Outcome:
-    rights: dict[str, Any] = {name: getattr(settings, name) for name in ("overwrite", "in_place")}
-    rights |= {"source": source, "make_folder": task.make_folder}
+    rights: dict[str, Any] = {"source": source, "overwrite": settings.overwrite, "in_place": settings.in_place}
+    rights["make_folder"] = task.make_folder
     resolve_destination(task.output, **rights)
     data_sets: Sequence[TestDataSet] = ()
     if settings.verify:
