@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
     op_average_pool,
+    op_center_crop_pad,
     op_conv,
     op_gather_elements,
     op_log_softmax,
@@ -19,6 +20,7 @@ from onnx.reference.ops import (
     op_lp_pool,
     op_max_pool,
     op_pow,
+    op_unsqueeze,
 )
 
 from reducelower.numerics.measure import Array
@@ -33,6 +35,24 @@ class Pow(op_pow.Pow):
         with np.errstate(all="ignore"):
             found = np.where((a == -np.inf) & (b == 0.5), np.inf, np.power(a, b))
         return (found.astype(a.dtype),)
+
+
+class CenterCropPad(op_center_crop_pad.CenterCropPad):
+    """It takes fewer sizes than there are axes, and leaves the others as they are."""
+
+    def _run(self, data: Array, shape: Array, axes: Any = None) -> tuple[Array]:
+        axes = axes or range(data.ndim)
+        if len(shape) != len(axes):
+            raise ValueError(f"{len(shape)} sizes are not those of {len(axes)} axes")
+        found: tuple[Array] = super()._run(data, shape, list(axes))  # type: ignore[no-untyped-call]
+        return found
+
+
+class Unsqueeze(op_unsqueeze.Unsqueeze_13):
+    """Before opset 13 it adds one axis after the other, though negative ones count from the back of the result."""
+
+    def _run(self, data: Array, axes: Any = None) -> tuple[Array]:
+        return (np.expand_dims(data, tuple(np.atleast_1d(axes).tolist())),)
 
 
 class GatherElements(op_gather_elements.GatherElements):
@@ -168,4 +188,15 @@ class Evaluator(ReferenceEvaluator):
         super().__init__(proto, new_ops=new_ops or _RIGHT, **given)
 
 
-_RIGHT: list[type[OpRun]] = [AveragePool, Conv, GatherElements, LogSoftmax, Loop, LpPool, MaxPool, Pow]
+_RIGHT: list[type[OpRun]] = [
+    AveragePool,
+    CenterCropPad,
+    Conv,
+    GatherElements,
+    LogSoftmax,
+    Loop,
+    LpPool,
+    MaxPool,
+    Pow,
+    Unsqueeze,
+]

@@ -104,3 +104,21 @@ def test_what_the_turns_of_a_loop_give_lies_along_an_axis_of_its_own() -> None:
     np.testing.assert_array_equal(last, 8 * x)
     np.testing.assert_array_equal(all_of_them, np.stack([x, 2 * x, 4 * x]))
     np.testing.assert_array_equal(numbers, [0, -1, -2])
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+def test_negative_axes_count_from_the_back_of_what_unsqueeze_gives(opset: int) -> None:
+    given = "y = Unsqueeze <axes = [-3, -2]> (x)" if opset < 13 else "y = Unsqueeze (x, a)"
+    shapes = "(complex64[3, 5, 1] x) => (complex64[A, B, C, D, E] y)"
+    side = model(f"g {shapes} <int64[2] a = {{-3, -2}}> {{ {given} }}", opset)
+    (found,) = Evaluator(side).run(None, {"x": np.zeros((3, 5, 1), np.complex64)})
+    assert found.shape == (3, 5, 1, 1, 1)
+
+
+def test_a_crop_wants_a_size_for_each_axis() -> None:
+    text = "g (float[A, B, C] x, int64[K] s) => (float[D, E, F] y) { y = CenterCropPad <axes = [2, 0]> (x, s) }"
+    evaluator, x = Evaluator(model(text)), np.zeros((3, 4, 5), np.float32)
+    (found,) = evaluator.run(None, {"x": x, "s": np.array([2, 6])})
+    assert found.shape == (6, 4, 2)
+    with pytest.raises(ValueError, match="sizes"):
+        evaluator.run(None, {"x": x, "s": np.array([2])})
