@@ -20,6 +20,7 @@ from onnx.reference.ops import (
     op_lp_pool,
     op_max_pool,
     op_pow,
+    op_quantize_linear,
     op_unsqueeze,
 )
 
@@ -45,6 +46,18 @@ class CenterCropPad(op_center_crop_pad.CenterCropPad):
         if len(shape) != len(axes):
             raise ValueError(f"{len(shape)} sizes are not those of {len(axes)} axes")
         found: tuple[Array] = super()._run(data, shape, list(axes))  # type: ignore[no-untyped-call]
+        return found
+
+
+class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
+    """It divides in the type of the data where nothing is said, and its page (23) says that of the scale."""
+
+    def _run(  # type: ignore[override]
+        self, x: Array, scale: Array, *point: Array, precision: int | None = None, **said: Any
+    ) -> tuple[Array]:
+        if x.dtype != scale.dtype and not precision:
+            raise NotImplementedError("onnx.reference does not divide in the type of the scale")
+        found: tuple[Array] = super()._run(x, scale, *point, precision=precision, **said)
         return found
 
 
@@ -198,5 +211,6 @@ _RIGHT: list[type[OpRun]] = [
     LpPool,
     MaxPool,
     Pow,
+    QuantizeLinear,
     Unsqueeze,
 ]

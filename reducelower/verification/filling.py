@@ -171,7 +171,10 @@ def _floats(dtype: np.dtype[Any], filling: Filling) -> dict[str, Maker]:
             found[f"ties of {constant:g}"] = made(_ties(constant))
     for element_type in filling.cast_to:
         integer = np.dtype(helper.tensor_dtype_to_np_dtype(element_type))
-        found[f"{_OVER}{integer.name}"] = made(_between(*lowest_and_highest(integer)))
+        bounds = np.array(lowest_and_highest(integer), np.float64)
+        if not filling.takes_special:
+            bounds = np.clip(bounds, -largest, largest)  # float16 has infinities for most of them
+        found[f"{_OVER}{integer.name}"] = made(_between(*bounds))
     if not filling.rounds_to_integers:
         decades = float(np.log10(largest)) * 0.45
         found |= {

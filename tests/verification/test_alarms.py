@@ -346,3 +346,9 @@ def test_a_sequence_has_as_many_elements_as_it_is_made_of(place: int, verdict: s
         "{{ q = SequenceConstruct (x, z, w)  y = SequenceAt (q, k) }}"
     )
     assert verify(model(text.format(1)), model(text.format(place))).verdict == verdict
+
+
+def test_numbers_that_casts_have_no_integer_for_are_finite_where_infinities_are_not_fed() -> None:
+    spec = InputSpec("x", TensorProto.FLOAT16, ("N",))
+    filling = Filling.of(spec, Limits(cast_to={TensorProto.INT64}, open_to_special="GridSample"))
+    assert np.isfinite(filling.values("over int64", (50,), (1,))).all()

@@ -122,3 +122,12 @@ def test_a_crop_wants_a_size_for_each_axis() -> None:
     assert found.shape == (6, 4, 2)
     with pytest.raises(ValueError, match="sizes"):
         evaluator.run(None, {"x": x, "s": np.array([2])})
+
+
+def test_a_quotient_is_not_taken_in_another_type_than_that_of_the_scale() -> None:
+    text = "g (float[N] x, %s s) => (uint8[N] y) { y = QuantizeLinear <output_dtype = 2> (x, s) }"
+    x = np.array([12.254294, 2.5], np.float32)
+    (found,) = Evaluator(model(text % "float", 23)).run(None, {"x": x, "s": np.float32(0.5)})
+    np.testing.assert_array_equal(found, [25, 5])
+    with pytest.raises(NotImplementedError, match="scale"):
+        Evaluator(model(text % "float16", 23)).run(None, {"x": x, "s": np.float16(0.5)})
