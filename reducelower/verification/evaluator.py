@@ -19,6 +19,7 @@ from onnx.reference.ops import (
     op_loop,
     op_lp_pool,
     op_max_pool,
+    op_one_hot,
     op_pow,
     op_quantize_linear,
     op_unsqueeze,
@@ -47,6 +48,14 @@ class CenterCropPad(op_center_crop_pad.CenterCropPad):
             raise ValueError(f"{len(shape)} sizes are not those of {len(axes)} axes")
         found: tuple[Array] = super()._run(data, shape, list(axes))  # type: ignore[no-untyped-call]
         return found
+
+
+class OneHot(op_one_hot.OneHot):
+    """It adds a multiple of the difference of the two values, which makes NaN and infinities of others."""
+
+    def _run(self, indices: Array, depth: Array, values: Array, axis: int = -1) -> tuple[Array]:
+        (hot,) = super()._run(indices, depth, np.array([0, 1]), axis=axis)  # type: ignore[no-untyped-call]
+        return (np.where(hot == 1, values[1], values[0]),)
 
 
 class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
@@ -210,6 +219,7 @@ _RIGHT: list[type[OpRun]] = [
     Loop,
     LpPool,
     MaxPool,
+    OneHot,
     Pow,
     QuantizeLinear,
     Unsqueeze,

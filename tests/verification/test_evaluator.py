@@ -131,3 +131,13 @@ def test_a_quotient_is_not_taken_in_another_type_than_that_of_the_scale() -> Non
     np.testing.assert_array_equal(found, [25, 5])
     with pytest.raises(NotImplementedError, match="scale"):
         Evaluator(model(text % "float16", 23)).run(None, {"x": x, "s": np.float16(0.5)})
+
+
+@pytest.mark.parametrize("other", [np.nan, np.inf])
+def test_where_no_index_is_the_other_value_stands(other: float) -> None:
+    side = model("g (int64[N] i, int64 d, float[2] v) => (float[N, K] y) { y = OneHot (i, d, v) }")
+    values = np.array([2.5, other], np.float32)
+    (found,) = Evaluator(side).run(None, {"i": np.array([1, -1, 7]), "d": np.int64(3), "v": values})
+    expected = np.array([[2.5, other, 2.5], [2.5, 2.5, other], [2.5, 2.5, 2.5]], np.float32)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == np.float32
