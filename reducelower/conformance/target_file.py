@@ -27,6 +27,8 @@ def target_text(runtime: Runtime, remarks: Iterable[str] = ()) -> str:
     lines += ["", "[opsets]", f'reads = "{runtime.reads}"', f"prefer = {runtime.prefer}"]
     if runtime.ir_version is not None:
         lines.append(f"ir_version = {runtime.ir_version}")
+    if runtime.ml is not None:
+        lines.append(f"ml = {runtime.ml}")
     for fact in runtime.facts:
         lines += ["", *_fact(fact)]
     return "\n".join(lines) + "\n"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from onnx import ModelProto, OperatorSetIdProto
+from onnx import FunctionProto, ModelProto, OperatorSetIdProto
 
 from reducelower.errors import Refusal
 from reducelower.legalization.checking import contradicts_inference
@@ -23,7 +23,7 @@ from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inference import infer_strictly
 from reducelower.model.names import Names
 from reducelower.model.onnx_inference import infer_shapes
-from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, versions
+from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema_in_force, versions
 from reducelower.model.skeleton import skeleton
 from reducelower.model.sole_type import sole_element_type
 from reducelower.model.validate import what_is_wrong_with_calls
@@ -36,6 +36,8 @@ from reducelower.scope.values import Values
 __all__ = ["declared_wrongly", "folder_of", "ground_of", "run"]
 
 _CASTS_TELL_TYPES = 6
+
+_ML = "ai.onnx.ml"
 
 
 def run(
@@ -99,7 +101,7 @@ def run(
         problem = _untyped_function(draft)
     if not problem:
         model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset)
-        problem = _too_new_an_ir(draft, goal)
+        problem = _too_new_an_ir(draft, goal) or _too_new_an_ml(draft, goal)
     if problem:
         return replace(plan, refusals=(problem,))
     ir_version = old_ir, model.ir_version
@@ -274,6 +276,32 @@ def _too_new_an_ir(draft: Draft, target: Target) -> Refusal | None:
         return None
     reason = f"{target.runtime} reads IR versions up to {newest}, and the model uses what came with IR version {needed}"
     return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
+
+
+def _too_new_an_ml(draft: Draft, target: Target) -> Refusal | None:
+    """Bring imports of ai.onnx.ml down to the newest version that the runtime reads, where its operators are the same.
+
+    Exporters import the newest that they know, whichever operators of it they write, if any.
+    """
+    newest = None if target.runtime is None else target.runtime.ml
+    holders: list[ModelProto | FunctionProto] = [draft.model, *draft.model.functions]
+    imports = [entry for holder in holders for entry in holder.opset_import if entry.domain == _ML]
+    if newest is None or all(entry.version <= newest for entry in imports):
+        return None
+    used = max(entry.version for entry in imports)
+    for node in all_nodes(draft.document().message):
+        if node.domain == _ML and _ml_since(node.op_type, used) != _ml_since(node.op_type, newest):
+            reason = f"{target.runtime} reads {_ML} up to version {newest}, and this is of version {used}"
+            return Refusal("graph", node.name, node.op_type, reason, "choose a newer version of the runtime")
+    for entry in imports:
+        entry.version = min(entry.version, newest)
+    return None
+
+
+def _ml_since(op_type: str, version: int) -> int:
+    """The version that brought an operator of ai.onnx.ml as it is in another version; 0 where there is none."""
+    found = schema_in_force(op_type, version, _ML)
+    return 0 if found is None else int(found.since_version)
 
 
 def _new_ir_at_most(asked: IrVersion, old: int) -> int:

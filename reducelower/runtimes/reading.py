@@ -39,6 +39,7 @@ class _Opsets:
     reads: Ranges | None = None
     prefer: int | None = None
     ir_version: int | None = None
+    ml: int | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class _Version:
     reads: Ranges = field(metadata={HINT: 'write the opset versions it reads, such as "7-21"'})
     prefer: int | None = None
     ir_version: int | None = None
+    ml: int | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,7 @@ def _runtime(file: _File, base: Runtime | None, source: str) -> Runtime:
         found,
         prefer=found.prefer if opsets.prefer is None else opsets.prefer,
         ir_version=found.ir_version if opsets.ir_version is None else opsets.ir_version,
+        ml=found.ml if opsets.ml is None else opsets.ml,
         rules=about.rules or found.rules,
     )
 
@@ -207,7 +210,8 @@ def _of_version(runtime: Runtime, file: _File, version: str | None, source: str)
             known = ", ".join(file.versions) or "none other than its own"
             raise TargetError(f"has no entry for version {version!r}; it has {known}", source)
         prefer = _newest(entry.reads) if entry.prefer is None else entry.prefer
-        runtime = replace(runtime, version=version, reads=entry.reads, prefer=prefer, ir_version=entry.ir_version)
+        runtime = replace(runtime, version=version, reads=entry.reads, prefer=prefer)
+        runtime = replace(runtime, ir_version=entry.ir_version, ml=entry.ml)
     if not runtime.version:
         return runtime
     facts = tuple(fact for fact in runtime.facts if fact.versions is None or runtime.version in fact.versions)

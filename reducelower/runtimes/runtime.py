@@ -27,6 +27,7 @@ class Runtime:
         facts: what it gets wrong or does not take.
         rules: rule book tried before the others there; empty for none in particular.
         ir_version: newest IR version it reads; None where that is no matter.
+        ml: newest version of the domain ``ai.onnx.ml`` it reads; None where that is no matter.
         members: the runtimes that it stands for, where it is several at once; see `combined`.
     """
 
@@ -37,6 +38,7 @@ class Runtime:
     prefer: int
     facts: tuple[Fact, ...]
     ir_version: int | None = None
+    ml: int | None = None
     rules: str = ""
     members: tuple[Runtime, ...] = ()
 
@@ -88,7 +90,6 @@ def combined(runtimes: Sequence[Runtime]) -> Runtime:
         known = "; ".join(f"{each} reads opsets {each.reads}" for each in members)
         raise TargetError(f"no opset version suits all of them: {known}", " and ".join(each.name for each in members))
     wanted = min(each.prefer for each in members)
-    limits = [each.ir_version for each in members if each.ir_version is not None]
     return Runtime(
         name="+".join(each.name for each in members),
         version="",
@@ -96,7 +97,8 @@ def combined(runtimes: Sequence[Runtime]) -> Runtime:
         reads=reads,
         prefer=min(common, key=lambda opset: (abs(opset - wanted), opset)),
         facts=tuple(replace(fact, says=f"({each}) {fact.says}") for each in members for fact in each.facts),
-        ir_version=min(limits, default=None),
+        ir_version=min((each.ir_version for each in members if each.ir_version is not None), default=None),
+        ml=min((each.ml for each in members if each.ml is not None), default=None),
         rules=next((each.rules for each in members if each.rules), ""),
         members=tuple(members),
     )

@@ -490,6 +490,27 @@ def test_the_newest_ir_version_a_runtime_reads_is_kept_to() -> None:
         legalize(source, Target(runtime=old))
 
 
+ML_MODEL = """
+    <ir_version: 8, opset_import: ["" : 13, "ai.onnx.ml" : {version}]>
+    g (float[2,3] x) => (float[2,3] y) {{ y = {node} (x) }}
+"""
+
+
+@pytest.mark.parametrize("node", ["Relu", "ai.onnx.ml.Normalizer"])
+def test_ai_onnx_ml_is_imported_at_what_the_runtime_reads(node: str) -> None:
+    source = parser.parse_model(ML_MODEL.format(version=5, node=node))
+    old = runtime(head=HEAD + "ml = 3\n")
+    made = legalize(source, Target(runtime=old)).model
+    assert {entry.domain: entry.version for entry in made.opset_import} == {"": 13, "ai.onnx.ml": 3}
+
+
+def test_a_newer_operator_of_ai_onnx_ml_is_refused() -> None:
+    source = parser.parse_model(ML_MODEL.format(version=4, node="ai.onnx.ml.LabelEncoder"))
+    old = runtime(head=HEAD + "ml = 3\n")
+    with pytest.raises(ConversionError, match=r"LabelEncoder.*reads ai\.onnx\.ml up to version 3"):
+        legalize(source, Target(runtime=old))
+
+
 WITHOUT_UINT32 = "operators = ['Reduce*']\nis = 'refused'\nwhen = { element_types = ['uint32'] }"
 CAST_TO_UINT32 = "operators = ['Cast']\nis = 'wrong'\nwhen = { output_types = ['uint32'] }"
 NO_AXES = "operators = ['Reduce*']\nis = 'refused'\nwhen = { axes = ['dynamic', 'attribute'] }"

@@ -285,6 +285,8 @@ def test_for_tensorrt_axes_are_constant() -> None:
         ("coreml", "y = ReduceSum(x)", "double", "not in double"),
         ("rknn", "y = Div(x, x)", "int32", "Integers are not divided"),
         ("qnn", "y = Abs(x)", "double", "Nothing is computed in double"),
+        ("onnxruntime@1.16", "y = Add(x, x)", "uint8", "no kernel for unsigned integers"),
+        ("onnxruntime@1.20", "y = Sub(x, x)", "int8", "those of 8 and 16 bits"),
     ],
 )
 def test_a_refusal_says_which_fact_is_in_the_way(target: str, body: str, element: str, reason: str) -> None:
