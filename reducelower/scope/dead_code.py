@@ -69,7 +69,7 @@ def _remove(names: set[str], home: GraphScope, edit: Edited) -> None:
     if isinstance(home.holder, GraphProto):
         remove_named(home.holder.initializer, names, home.initializers)
     remove_named(home.holder.value_info, names, home.stated_places)
-    home.note_removed()
+    home.note_removed(names)
 
 
 def _remove_node(edit: Edited, index: int) -> None:

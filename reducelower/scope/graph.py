@@ -636,9 +636,10 @@ class GraphScope:
         stated = None if self._stated is None else self._stated.element_types
         return set(map(_ELEMENT_TYPE, self.holder.value_info)) if stated is None else stated
 
-    def note_removed(self) -> None:
+    def note_removed(self, names: Collection[str]) -> None:
         """Note that constants, and types that were stated, have gone, so that others stand where they stood."""
         self._has_removed = True
+        self._added = {key: name for key, name in self._added.items() if name not in names}
         for places in ("initializers", "stated_places"):
             self.__dict__.pop(places, None)
 
