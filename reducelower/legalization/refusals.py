@@ -21,7 +21,7 @@ from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference import ContradictionError
 from reducelower.model.schemas import opset_of, since_version
-from reducelower.model.validate import what_is_odd
+from reducelower.model.validate import what_is_not_imported, what_is_odd
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import Rules
@@ -60,7 +60,7 @@ def suspecting(source: Document) -> Iterator[None]:
     except ConversionError:
         raise
     except ContradictionError as error:
-        reason = f"the types it states contradict what its nodes yield: {error}"
+        reason = what_is_not_imported(source.bare) or f"the types it states contradict what its nodes yield: {error}"
         raise ConversionError([Refusal("graph", "", "", reason, "repair it first, with reducelower.repair")]) from error
     except Exception as error:
         reason = what_is_odd(_readable(source))

@@ -18,7 +18,7 @@ from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, schema
 from reducelower.model.text import one_line
 
-__all__ = ["what_is_odd", "what_is_wrong_with_calls"]
+__all__ = ["what_is_not_imported", "what_is_odd", "what_is_wrong_with_calls"]
 
 _ELEMENT_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
 
@@ -38,6 +38,16 @@ def what_is_odd(model: ModelProto) -> str:
     This walks through every field, so it is for finding out why something failed, not for every run.
     """
     return _odd_nesting(model) or _odd_field(model) or what_is_wrong_with_calls(model) or _odd_node(model)
+
+
+def what_is_not_imported(model: ModelProto) -> str:
+    """Say which node of the main graph is of a domain that the model does not import; empty if none."""
+    imported = {"" if entry.domain in DEFAULT_DOMAINS else entry.domain for entry in model.opset_import}
+    for node in walk(model.graph.node):
+        if node.domain not in DEFAULT_DOMAINS and node.domain not in imported:
+            named = repr(node.name) if node.name else "without a name"
+            return f"its {node.op_type} {named} is of the domain {node.domain!r}, which the model does not import"
+    return ""
 
 
 def _odd_field(model: ModelProto) -> str:

@@ -175,6 +175,15 @@ def test_what_dropping_does_not_mend_is_refused_with_what_would() -> None:
         reducelower.convert_version(wrong, 9)
 
 
+def test_a_domain_that_is_not_imported_is_named_with_the_node() -> None:
+    text = """g (float[2,3] x, float[3,3] w) => (float[2,3] y) {
+        a = com.microsoft.FusedMatMul(x, w) y = Softmax<axis = 0>(a) }"""
+    reason = r"its FusedMatMul without a name is of the domain 'com\.microsoft', .* \(repair it first"
+    with pytest.raises(ConversionError, match=reason):
+        reducelower.convert_version(model(text), 9)
+    checker.check_model(reducelower.convert_version(reducelower.repair(model(text)).model, 9))
+
+
 @pytest.mark.parametrize("target", [9, 13, 17, 21])
 def test_what_needs_no_opset_version_comes_to_any(target: int) -> None:
     text = "g (float[2,3] x) => (float[2,3] y) { y = ai.onnx.ml.Scaler<offset = [1.0], scale = [2.0]>(x) }"
