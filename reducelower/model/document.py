@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
+from weakref import ref
 
 from onnx import ModelProto, TensorProto
 
@@ -53,6 +54,7 @@ class Document:
             return self
         trials = Document(skeleton(self.message))
         trials._whole = self
+        trials._inferences = self._inferences
         return trials
 
     def with_message(self, message: ModelProto) -> Document:
@@ -79,13 +81,13 @@ class Document:
     ) -> Inference:
         """The types of the model, for one attempt; the arguments are those of `Inference`."""
         key = frozenset(element_types.items()), frozenset(ranks.items()), lenient
-        found = self._inferences.get(key)
-        if found is None and self._whole is not None:
-            message = self.message  # what is kept here must not hold on to this
-            found = self._inferences[key] = Inference(lambda: message, sole_type, element_types, ranks, lenient=lenient)
-        elif found is None:
-            found = Inference(lambda: self.bare, sole_type, element_types, ranks, lenient=lenient)
-        return found
+        if self._whole is None:
+            here = ref(self)  # what is kept here must not hold on to this, and with it to the weights
+            self._inferences[key] = Inference(lambda: _bare(here), sole_type, element_types, ranks, lenient=lenient)
+        elif key not in self._inferences:
+            message = self.message
+            self._inferences[key] = Inference(lambda: message, sole_type, element_types, ranks, lenient=lenient)
+        return self._inferences[key]
 
     @property
     def message(self) -> ModelProto:
@@ -136,3 +138,9 @@ class Document:
         """The bytes; None where the model is too large for them to be searched again and again."""
         size = weight_bytes(self.message) if self._data is None else len(self._data)
         return self.data if size <= _SEARCHABLE else None
+
+
+def _bare(document: ref[Document]) -> ModelProto:
+    found = document()
+    assert found is not None
+    return found.bare

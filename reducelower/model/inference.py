@@ -87,6 +87,8 @@ class Inference:
         self._contradiction = ""
         self._omitted: frozenset[tuple[str, str, str, str]] | None = None
         self._by_ancestors: dict[str, TypeProto | None] = {}
+        self.followed: dict[GraphKey, dict[tuple[str, bool], int | None]] = {}
+        """Ranks and lengths that were followed back through operators, by graph; see `reducelower.scope.ranks`."""
 
     @cached_property
     def sole_element_type(self) -> int | None:

@@ -27,7 +27,7 @@ from reducelower.model.value_info import sizes, without_made_up_symbols
 from reducelower.scope.fold import Folding
 from reducelower.scope.graph import LARGEST_SHAPE, as_vector
 from reducelower.scope.node import NodeScope
-from reducelower.scope.ranks import Ranks
+from reducelower.scope.ranks import Followed, Ranks
 from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ class BodyScope(_Inside):
         self._folding = Folding()
         self._told_types: dict[str, int] = {}
         self._ranks: dict[str, int | None] = {}
+        self.followed: Followed = {}
 
     def defines(self, name: str) -> bool:
         """Whether one of the nodes yields a value."""
@@ -243,6 +244,7 @@ class BodyScope(_Inside):
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor."""
         if self.defines(name) and name not in self._ranks:
+            self.followed = {}  # each that is asked for asks what is around anew, so that the memo sees it
             self._ranks[name] = Ranks().rank(name, self)
         found = self._ranks.get(name)
         return super().rank(name) if found is None else found

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reducelower.model.numbers import Array
+    from reducelower.scope.ranks import Followed
 
 __all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "as_vector", "constant_nodes"]
 
@@ -437,6 +438,13 @@ class GraphScope:
         """Whether the type of a value is to be had without inferring the types of the whole model."""
         return self.ground.source.has_run or self.states_type(name)
 
+    @cached_property
+    def followed(self) -> Followed:
+        """What was followed back of the ranks of values, in this run or, where it is the same, an earlier one."""
+        if self.key is None or self.ground.freeze_defaults:  # which defaults were taken is noted in each run
+            return {}
+        return self.ground.source.followed.setdefault(self.key, {})
+
     def given_vector(self, name: str) -> list[int] | None:
         """The value of a constant of this very graph that is a vector of integers; None for any other value."""
         return as_vector(self.whole(name))
@@ -576,6 +584,8 @@ class GraphScope:
         kept.name = name
         self._adopted[name] = kept
         self._constants.pop(name, None)
+        for is_length in (False, True):
+            self.followed.pop((name, is_length), None)
         self._defined.add(name)
         if isinstance(self.holder, GraphProto) and self.writes_initializers:
             self.holder.initializer.append(kept)

@@ -129,7 +129,6 @@ class Ground:
         Otherwise the model, weights and all, would wait for the garbage collector.
         """
         self.folding = Folding()
-        self.followed_ranks = Ranks()
         self.trusted_ranks = []
         self.told = {}
 

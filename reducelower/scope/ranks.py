@@ -16,13 +16,17 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-__all__ = ["Followable", "Ranks"]
+__all__ = ["Followable", "Followed", "Ranks"]
 
 _Graph = TypeVar("_Graph", bound="Followable")
 
 
 class Followable(Protocol):
     """A graph whose ranks can be followed back."""
+
+    @property
+    def followed(self) -> Followed:
+        """What was followed back of the values of this very graph, to be added to."""
 
     def home(self: _Graph, name: str) -> _Graph:
         """The graph that defines a value: this one or one around it."""
@@ -42,6 +46,9 @@ class Followable(Protocol):
     def stated_rank(self, name: str) -> int | None:
         """The rank that this very graph states of a value; None if none."""
 
+
+Followed: TypeAlias = "dict[tuple[str, bool], int | None]"
+"""The rank of each value by name, or its length where that was asked for; None where it is not told."""
 
 _Place: TypeAlias = "tuple[Followable, str, bool]"
 """A value by name, with the graph that defines it, and whether its length is asked for rather than its rank."""
@@ -63,15 +70,11 @@ class Ranks:
     """Ranks of values, and the lengths of vectors that decide ranks; each is found once."""
 
     def __init__(self, *, objects: bool = False) -> None:
-        """Begin with nothing; whether to raise where a graph states another rank than operators tell."""
-        self._known: dict[_Place, int | None] = {}
+        """Begin; whether to raise where a graph states another rank than operators tell."""
+        self.were_followed = False
+        """Whether any was asked for."""
         self._objects = objects
         self._depth = 0
-
-    @property
-    def were_followed(self) -> bool:
-        """Whether any was asked for."""
-        return bool(self._known)
 
     def rank(self, name: str, graph: Followable) -> int | None:
         """The rank of a value; None where operators, inputs and constants do not tell it.
@@ -90,8 +93,9 @@ class Ranks:
         return None if length is None else (length,)
 
     def _find(self, wanted: _Place) -> int | None:
+        self.were_followed = True
         # A stack of our own: what one value is made of may be deeper than Python calls may be.
-        waiting = [] if wanted in self._known else [wanted]
+        waiting = [] if wanted[1:] in wanted[0].followed else [wanted]
         begun: set[_Place] = set()
         while waiting:
             place = waiting[-1]
@@ -103,9 +107,9 @@ class Ranks:
                     waiting.append(first.place)
                     continue
                 found = None  # a value that is made of itself has no rank
-            self._known[place] = found
+            place[0].followed[place[1:]] = found
             waiting.pop()
-        return self._known[wanted]
+        return wanted[0].followed[wanted[1:]]
 
     def _look(self, place: _Place) -> int | None:
         home, name, is_length = place
@@ -133,17 +137,18 @@ class Ranks:
         return found
 
     def _of(self, graph: Followable, name: str, *, is_length: bool) -> int | None:
-        place: _Place = (graph.home(name), name, is_length)
-        if place not in self._known:
+        home, value = graph.home(name), (name, is_length)
+        known = home.followed
+        if value not in known:
             if self._depth == _DEEPEST:
-                raise _FirstError(place)
-            self._known[place] = None  # of a value that is made of itself
+                raise _FirstError((home, *value))
+            known[value] = None  # of a value that is made of itself
             self._depth += 1
             try:
-                self._known[place] = self._look(place)
-            except _FirstError:
-                del self._known[place]
+                known[value] = self._look((home, *value))
+            except Exception:
+                del known[value]
                 raise
             finally:
                 self._depth -= 1
-        return self._known[place]
+        return known[value]
