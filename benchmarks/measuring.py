@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -118,7 +119,9 @@ def peak_memory(command: Sequence[str]) -> int:
 
 
 def _output_of(command: Sequence[str]) -> str:
-    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    # Installed packages are compiled to bytecode; a checkout has to be let.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, check=False)
     output = ran.stdout.decode(errors="replace")
     if ran.returncode:
         raise RuntimeError(f"{' '.join(command)} failed: {output}")

@@ -129,7 +129,7 @@ def _wrong_beforehand(
         return Refusal("graph", "", "", "the model holds no graph", "export it again")
     if model.functions and (wrong := what_is_wrong_with_calls(source.bare)):
         return Refusal("graph", "", "", wrong, "inline the functions first")
-    return _left_behind(model, opset, goal) or declared_wrongly(source.bare, settings)
+    return _left_behind(model, opset, goal) or declared_wrongly(source, settings)
 
 
 def _holds_graph(source: Document) -> bool:
@@ -168,11 +168,11 @@ def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
     return None
 
 
-def declared_wrongly(model: ModelProto, settings: Settings) -> Refusal | None:
+def declared_wrongly(source: Document, settings: Settings) -> Refusal | None:
     """Types and ranks declared of what is no value of the model, or of values that have others."""
     if not settings.element_types and not settings.ranks:
         return None
-    reason = objection(infer_strictly(skeleton(model))[0], _parsed(settings.element_types), settings.ranks or {})
+    reason = objection(infer_strictly(skeleton(source.bare))[0], _parsed(settings.element_types), settings.ranks or {})
     hint = "declare only what the model does not state, by the names of its values"
     return Refusal("graph", "", "", reason, hint) if reason else None
 

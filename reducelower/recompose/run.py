@@ -16,6 +16,7 @@ from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
 from reducelower.legalization.run import declared_wrongly
 from reducelower.model.census import Census
+from reducelower.model.document import Document
 from reducelower.model.graph import bodies, kind_may_hold_graphs
 from reducelower.model.inference import Inference
 from reducelower.model.names import Names
@@ -114,7 +115,7 @@ def raise_with_plan(
     as_it_is = _as_it_is(model)
     if as_it_is.refusals:
         raise ConversionError(as_it_is.refusals)
-    if wrong := declared_wrongly(model, settings):
+    if wrong := declared_wrongly(Document.of_message(model), settings):
         raise ConversionError([wrong])
     result, before = model, model
     if in_place:
