@@ -8,6 +8,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 
 from reducelower.model.census import Census, Stated, graph_field, graph_head, leading_nodes
 from reducelower.model.document import Document
+from reducelower.model.names import Searchable
 from reducelower.model.nodelist import SerializedNodes
 from reducelower.model.skeleton import weight_bytes
 from reducelower.model.wire import varint
@@ -55,20 +56,21 @@ class Draft:
         rest = census.without_nodes(source.data)
         return cls(ModelProto.FromString(rest), census, source.data, Stated(rest))
 
-    def searchable(self) -> bytes:
-        """Bytes in which every name of the model stands, its length in front of it, as long as nothing was edited.
+    def searchable(self) -> Searchable:
+        """What tells which names are free, as long as nothing was edited.
 
-        Weights, where they are most of a model, are not among them.
+        Weights, where they are most of a model, are not in it.
         """
         nodes, model = self.census.serialized, self.model
         if self._whole is not None and len(self._whole) <= 2 * len(nodes):
-            return self._whole
+            return Searchable(self._whole, len(self.nodes))
         graph = model.graph
         names = [value.name for value in chain(graph.input, graph.output, graph.value_info)]
         names += [tensor.name for tensor in graph.initializer]
         names += [tensor.values.name for tensor in graph.sparse_initializer]
         spelled = [varint(len(name)) + name for name in map(str.encode, names)]
-        return b"".join([nodes, *spelled, *(function.SerializeToString() for function in model.functions)])
+        functions = (function.SerializeToString() for function in model.functions)
+        return Searchable(b"".join([nodes, *spelled, *functions]), len(self.nodes))
 
     def may_hold(self, op_type: str) -> bool:
         """Whether nodes of an operator stand anywhere in the model; told from bytes, so that there may also be none."""

@@ -21,7 +21,7 @@ from reducelower.model.declared import objection
 from reducelower.model.document import Document
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes
 from reducelower.model.inference import infer_strictly
-from reducelower.model.names import Names
+from reducelower.model.names import Names, Searchable
 from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema_in_force, versions
 from reducelower.model.skeleton import skeleton
@@ -205,7 +205,7 @@ def ground_of(
     settings: Settings,
     sole_type: Callable[[], int | None] = lambda: None,
     values: Values | None = None,
-    searchable: bytes | None = None,
+    searchable: Searchable | None = None,
     stated: Stated | None = None,
     *,
     is_last_attempt: bool = False,

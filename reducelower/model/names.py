@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 from onnx import FunctionProto, GraphProto, ModelProto
 
 from reducelower.model.graph import subgraphs
 from reducelower.model.wire import varint
 
-__all__ = ["Names"]
+__all__ = ["Names", "Searchable"]
 
 _BYTES_PER_NODE = 12_000
 """As many bytes are searched in the time it takes to collect the names of a node."""
@@ -18,17 +19,24 @@ _COMMONEST = "/Reduce"
 """What the tails of most names begin with."""
 
 
+class Searchable(NamedTuple):
+    """Bytes in which every name of a model stands, its length in front of it, and how many nodes it has."""
+
+    text: bytes
+    nodes: int
+
+
 class Names:
     """Gives out names that no value of the model bears, in any graph or function, nor any name given before.
 
-    Collecting every name of a large model takes longer than converting it. So where the model's serialized bytes are
-    at hand they are searched instead, once per kind of name: a tail that occurs nowhere in them is part of no name.
+    Collecting every name of a large model takes longer than converting it. So where bytes with all names are at
+    hand they are searched instead, once per kind of name: a tail that occurs nowhere in them is part of no name.
     """
 
-    def __init__(self, source: Callable[[], ModelProto], serialized: bytes | None) -> None:
+    def __init__(self, source: Callable[[], ModelProto], searchable: Searchable | None) -> None:
         """Prepare to name what comes into a model."""
         self._source = source
-        self._serialized = serialized
+        self._searchable = searchable
         self._searched = 0
         self._free_tails: dict[str, bool] = {}
         self._taken: set[str] | None = None
@@ -108,7 +116,9 @@ class Names:
 
     def _stands_in_model(self, name: str, tail: str) -> bool:
         """As `_is_taken`: protobuf writes the length in front of every name, so a search tells it from longer ones."""
-        if self._taken is None and self._searched > _BYTES_PER_NODE * len(self._source().graph.node):
+        if self._taken is None and (
+            self._searchable is None or self._searched > _BYTES_PER_NODE * self._searchable.nodes
+        ):
             self._taken = _names_of(self._source())
         if self._taken is not None:
             return self._is_taken(name, tail)
@@ -125,11 +135,11 @@ class Names:
         return self._free_tails[tail]
 
     def _occurs_nowhere(self, text: bytes) -> bool:
-        if self._serialized is None:
+        if self._searchable is None:
             return False
-        self._searched += len(self._serialized)
+        self._searched += len(self._searchable.text)
         # Python searches backwards in less than half the time.
-        return self._serialized.rfind(text) < 0
+        return self._searchable.text.rfind(text) < 0
 
 
 def _family(tail: str) -> str:

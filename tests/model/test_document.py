@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import ModelProto, parser
 
+from reducelower import convert_bytes, convert_version
 from reducelower.batch import conversion, convert_file, verifying
 from reducelower.batch.task import Task
 from reducelower.files import read_model
@@ -34,6 +35,16 @@ def test_a_message_stays_the_message_and_is_serialized_once() -> None:
     assert document.message is MODEL
     assert document.data is document.data
     assert ModelProto.FromString(document.data) == MODEL
+
+
+@pytest.mark.parametrize("target", [11, 18])
+def test_bytes_are_converted_without_parsing_the_whole_model(target: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(document: Document) -> ModelProto:
+        raise AssertionError("the nodes of the whole model were parsed")
+
+    expected = convert_version(MODEL, target)
+    monkeypatch.setattr(Document, "message", property(never))
+    assert ModelProto.FromString(convert_bytes(MODEL.SerializeToString(), target)) == expected
 
 
 def test_a_file_is_at_hand_as_both(tmp_path: Path) -> None:
