@@ -124,11 +124,11 @@ class _Specializer:
             copy.ClearField("overload")
             del copy.attribute[:]
             del copy.attribute_proto[:]
-            self.copies[key] = copy
             bind(copy.node, given)
             _leave_out(copy, [name for name, there in zip_longest(function.input, call.input) if not there])
             self._write_constants(copy, {name: tensor.SerializeToString() for name, tensor in constants.items()})
             self._calls(GraphScope(self.ground, copy, 0, "function"), copy.node)
+            self.copies[key] = copy  # behind those that it calls, as the reference evaluator wants functions
         return self.copies[key]
 
     def _free_name(self, function: FunctionProto) -> str:

@@ -55,6 +55,8 @@ def _check(place: Place) -> None:
         raise NotItError(place.form.why_not)
     if place.found.doubts:
         raise NotItError(place.found.doubts[0])
+    if place.found.axes is not None and place.found.axes.stated is None:
+        raise NotItError("its axes are known at run time only")
     if view.element_type(data) is None:
         named = blank(data)
         raise NotItError(f"the element type of {named!r} is not known; declare it with --type {named}=float32")
@@ -127,7 +129,8 @@ def _by_layer(place: Place) -> list[NodeProto]:
     vectors = [vector(place, names[0], sizes, around, 1.0, kind)]
     if len(names) > 1 and names[1] in place.values:
         vectors.append(vector(place, names[1], sizes, around, 0.0, kind))
-    if place.form.op_type == "LayerNormalization" and kind != view.element_type(place.data):
+    # RMSNormalization gives the type of its scale, but shape inference takes that for the type of the data.
+    if kind != view.element_type(place.data):
         raise NotItError("its result is of another type than its data")
     epsilon = epsilon_of(place)
     if kept:
@@ -242,7 +245,10 @@ def _mean_variance(place: Place) -> list[NodeProto]:
     if place.form.element_type != TensorProto.FLOAT:
         raise NotItError("shape inference, which takes its body for one of floats, refuses it for other types")
     assert place.found.axes is not None
-    return [_node(place, axes=place.found.axes.stated)]
+    axes = place.found.axes.stated or place.axes
+    if not axes:
+        raise NotItError(f"the rank of {blank(place.data)!r} is not known")
+    return [_node(place, axes=axes)]
 
 
 def _gelu(place: Place) -> list[NodeProto]:

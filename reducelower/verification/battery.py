@@ -71,14 +71,14 @@ def _plain(element_type: int, values: Values) -> Maker:
 
 
 def sprinkled(*specials: float) -> Maker:
-    """Ordinary doubles with special values at a fifth of the places, and at one at least."""
+    """Ordinary doubles with special values at a fifth of the places, and each of them once where there is room."""
 
     def draw(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-        values = rng.standard_normal(shape)
-        where = np.asarray(rng.random(shape) < 0.2)
-        if where.size and not where.any():
-            where.flat[0] = True
-        return np.where(where, rng.choice(np.array(specials), shape), values)
+        count = int(np.prod(shape))
+        values = np.where(rng.random(count) < 0.2, rng.choice(np.array(specials), count), rng.standard_normal(count))
+        places = rng.permutation(count)[: len(specials)]
+        values[places] = rng.permutation(specials)[: len(places)]
+        return values.reshape(shape)
 
     return draw
 

@@ -130,3 +130,18 @@ def test_functions_that_nothing_rewrites_stay_where_a_call_leaves_out_an_input()
     newer = reducelower.convert_version(model, 18)
     assert [function.name for function in newer.functions] == ["F"]
     assert newer.functions[0].node == model.functions[0].node
+
+
+def test_copies_stand_behind_those_that_they_call() -> None:
+    """The reference evaluator runs no other order."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18, "f": 1]> g (float[2, 3] x) => (float[2, 1] y) '
+        "{ y = f.Outer <axis = 1> (x) } "
+        '<opset_import: ["": 18], domain: "f"> Inner <axis> (x) => (y) '
+        "{ a = Constant <value_int: int = @axis> ()  d = Constant <value_ints = [0]> ()  b = Unsqueeze (a, d)  "
+        "y = ReduceL1 (x, b) } "
+        '<opset_import: ["": 18, "f": 1], domain: "f"> Outer <axis> (x) => (y) { y = f.Inner <axis: int = @axis> (x) }'
+    )
+    converted = reducelower.convert_version(model, 11)
+    x = np.array([[1, -2, 3], [-4, 5, 6]], np.float32)
+    np.testing.assert_array_equal(ReferenceEvaluator(converted).run(None, {"x": x})[0], [[6], [15]])

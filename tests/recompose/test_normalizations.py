@@ -69,6 +69,48 @@ def test_a_normalization_comes_back(name: str, kind: str, book: str, without: tu
     assert not raised.plan.notes
 
 
+@pytest.mark.parametrize("book", ["spec", "stable"])
+@pytest.mark.parametrize("name", ["LayerNormalization", "MeanVarianceNormalization", "LpNormalization"])
+def test_over_axes_that_a_run_tells_nothing_is_raised(name: str, book: str) -> None:
+    """Not even where the data has as many dimensions as the operator goes over."""
+    given = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> '
+        f"g (float[4] x{', float[4] s' if name.startswith('Layer') else ''}) => (float[4] y) "
+        f"{{ y = {name} {'<axes = [0]>' if name.startswith('Mean') else ''} "
+        f"(x{', s' if name.startswith('Layer') else ''}) }}"
+    )
+    expanded = reducelower.expand(given, ops=[name], rules=book)
+    axes = next(value for value in expanded.graph.initializer if value.data_type == TensorProto.INT64)
+    expanded.graph.input.append(helper.make_tensor_value_info(axes.name, TensorProto.INT64, [None]))
+    expanded.graph.initializer.remove(axes)
+    assert name not in {node.op_type for node in reducelower.raise_reductions(expanded, ops=[name]).graph.node}
+
+
+def test_axes_that_a_function_is_called_with_are_not_taken_for_the_default() -> None:
+    given = parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21, "f": 1]> g (float[2, 2, 3, 3] x) => (float[2, 2, 3, 3] y) '
+        "{ y = f.Scaled <axes = [0, 1, 2, 3]> (x) } "
+        '<opset_import: ["": 21], domain: "f"> Scaled <axes> (x) => (y) '
+        "{ y = MeanVarianceNormalization <axes: ints = @axes> (x) }"
+    )
+    expanded = reducelower.expand(given, ops=["MeanVarianceNormalization"])
+    raised = reducelower.raise_reductions(expanded)
+    checker.check_model(raised, full_check=True)
+    x = np.random.default_rng(0).normal(size=(2, 2, 3, 3)).astype(np.float32)
+    x[:, 1] += 5
+    np.testing.assert_allclose(run(raised, x), (x - x.mean()) / x.std(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_result_of_another_type_than_the_data_is_not_raised() -> None:
+    """Shape inference gives the result of RMSNormalization the type of the data, and its page that of the scale."""
+    given = parser.parse_model(
+        '<ir_version: 11, opset_import: ["": 23]> g (float16[1, 2, 2] x, float16[2] s) => (float16[1, 2, 2] y) '
+        "{ y = RMSNormalization <axis = 1> (x, s) }"
+    )
+    raised = reducelower.raise_reductions(reducelower.expand(given, ops=["RMSNormalization"]))
+    checker.check_model(raised, full_check=True)
+
+
 def run(given: ModelProto, x: np.ndarray) -> np.ndarray:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4

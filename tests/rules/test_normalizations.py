@@ -151,6 +151,33 @@ def test_a_large_mean_costs_no_digits_of_the_deviation() -> None:
     assert not np.abs(spec - right).max() < 1e-2
 
 
+@pytest.mark.parametrize("rules", ["spec", "stable"])
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+@pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax"])
+def test_beside_an_infinite_maximum_there_are_no_numbers(op_type: str, kind: Any, rules: str) -> None:
+    """The page subtracts the maximum, and infinity less infinity is no number, nor is a sum with that in it."""
+    rows = [[1, np.inf, 2], [np.inf, np.inf, -np.inf], [-np.inf] * 3, [-np.inf, 0, 1], [np.nan, 0, 1]]
+    data = np.array(rows, kind)
+    model = single(op_type, 13, [data], kind=helper.np_dtype_to_tensor_dtype(data.dtype))
+    found = run(reducelower.expand(model, ops=[op_type], rules=rules), [data])[0]
+    with np.errstate(all="ignore"):
+        difference = data.astype(np.float64) - data.astype(np.float64).max(axis=1, keepdims=True)
+        right = difference - np.log(np.exp(difference).sum(axis=1, keepdims=True))
+        right = np.exp(right) if op_type == "Softmax" else right
+    np.testing.assert_allclose(found.astype(np.float64), right, rtol=4 * np.finfo(kind).eps)
+
+
+@pytest.mark.parametrize("rules", ["spec", "stable"])
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_the_smallest_magnitudes_have_a_norm(kind: Any, rules: str) -> None:
+    least = np.finfo(kind).smallest_subnormal
+    data = np.array([[least, 0, -least, 0], [3 * least, least, 0, 0], [0, 0, 0, 0]], kind)
+    model = single("LpNormalization", 22, [data], kind=helper.np_dtype_to_tensor_dtype(data.dtype))
+    model.graph.node[0].attribute[1].i = 1  # p
+    found = run(reducelower.expand(model, ops=["LpNormalization"], rules=rules), [data])[0]
+    np.testing.assert_array_equal(found, np.array([[0.5, 0, -0.5, 0], [0.75, 0.25, 0, 0], [0] * 4], kind))
+
+
 def test_the_operators_known_are_those_with_rules() -> None:
     for name in ("spec", "stable"):
         assert {op for op in load_book(name).operators if not op.startswith("Reduce")} == NORMALIZATIONS

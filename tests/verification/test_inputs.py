@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from reducelower.verification.battery import reduction_cases
+from reducelower.verification.battery import reduction_cases, sprinkled
 from reducelower.verification.inputs import InputSpec, bindings, input_specs, make_feeds, random_array
 from reducelower.verification.oracle import Reduction
 
@@ -80,3 +80,13 @@ def test_inputs_with_an_initializer_are_left_to_it() -> None:
     specs, skipped = input_specs(model(body))
     assert [spec.name for spec in specs] == ["x"]
     assert not skipped
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 3), (2, 4)])
+def test_infinities_of_both_signs_stand_among_a_few_elements(shape: tuple[int, ...]) -> None:
+    for seed in range(20):
+        drawn = sprinkled(np.inf, -np.inf)(shape, np.random.default_rng(seed))
+        assert drawn.shape == shape
+        assert {np.inf, -np.inf} <= set(drawn.flat)
+    assert sprinkled(np.nan)((0, 3), np.random.default_rng(0)).shape == (0, 3)
+    assert np.isinf(sprinkled(np.inf, -np.inf)((), np.random.default_rng(0)))
