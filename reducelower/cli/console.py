@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+import click
+
 from reducelower.model.text import shown
 
 __all__ = [
@@ -26,12 +28,13 @@ __all__ = [
 
 _WIDEST = 100
 _is_free = False
+_is_closed = False
 
 
 def prepare() -> None:
     """Let nothing stop the output: no character that the terminal lacks, no stream that was closed before the start."""
-    global _is_free
-    _is_free = False
+    global _is_free, _is_closed
+    _is_free, _is_closed = False, sys.stdout is None
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
@@ -43,8 +46,14 @@ def _nowhere() -> TextIO:
 
 
 def keep_standard_output_free() -> None:
-    """From now on results for people go to standard error: a model, a report or JSON goes to standard output."""
+    """From now on results for people go to standard error: a model, a report or JSON goes to standard output.
+
+    Raises:
+        click.UsageError: standard output was closed before the start, so that it would be lost.
+    """
     global _is_free
+    if _is_closed:
+        raise click.UsageError("standard output is closed, so nothing can be written to it")
     _is_free = True
 
 

@@ -56,6 +56,8 @@ def staged(models: Sequence[str], output: str | None) -> Iterator[Staged]:
     with TemporaryDirectory(prefix="reducelower-") as folder:
         source, result = Path(folder) / "stdin.onnx", Path(folder) / "stdout.onnx"
         if STREAM in models:
+            if sys.stdin is None:
+                raise click.UsageError("standard input is closed, so no model can be read from it")
             source.write_bytes(sys.stdin.buffer.read())
         yield Staged(
             [str(source) if model == STREAM else model for model in models],

@@ -125,10 +125,16 @@ def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:
     """Write a file whole or not at all, where a link leads; what UTF-8 does not hold is escaped.
 
     Without `overwrite`, a file of that name is a FileExistsError.
+
+    Raises:
+        OSError: it could not be written; the exception names it, and not what stands in for it on the way.
     """
-    with PendingFile(Path(os.path.realpath(path))) as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
-        file.publish(overwrite=overwrite)
+    try:
+        with PendingFile(Path(os.path.realpath(path))) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+            file.publish(overwrite=overwrite)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def sync_folder(folder: Path) -> None:

@@ -15,7 +15,7 @@ from reducelower.model.graph import all_nodes
 from reducelower.model.text import counted
 from reducelower.numerics.measure import Array, is_float
 from reducelower.verification.feeding import without_elements
-from reducelower.verification.inputs import STRATEGIES, InputSpec, bindings, input_specs, make_feeds
+from reducelower.verification.inputs import STRATEGIES, InputSpec, beyond_making, bindings, input_specs, make_feeds
 from reducelower.verification.limits import takes_any
 from reducelower.verification.runtimes import Session, runtime_named
 from reducelower.verification.shapes import is_ruled_out, leaves_nothing
@@ -78,6 +78,9 @@ def run_source(source: Source, names: Sequence[str], request: Request, clock: Cl
     left_out = [reason for name, reason in skipped.items() if name not in request.given]
     if left_out:
         raise CannotRunError("; ".join(left_out) + "; give its value as an input")
+    too_many = beyond_making([spec for spec in specs if spec.name not in request.given], request.dims)
+    if too_many:
+        raise CannotRunError(too_many)
     reasons: list[str] = []
     for name in names:
         clock.check()

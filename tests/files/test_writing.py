@@ -473,3 +473,14 @@ def test_an_error_of_the_disk_while_more_is_copied_is_not_lost(
         write_model(heavy.document, tmp_path / "other" / "out.onnx", source=heavy)
     assert len(synced) >= 1
     assert names(tmp_path / "other") == set()
+
+
+def test_a_text_that_could_not_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as writing says it, without a name
+
+    monkeypatch.setattr(pending.PendingFile, "write", full)
+    with pytest.raises(OSError, match=r"report\.html") as caught:
+        pending.write_whole(tmp_path / "report.html", "text")
+    assert caught.value.filename == str(tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []

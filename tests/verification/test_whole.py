@@ -404,3 +404,11 @@ def test_a_symbol_that_no_input_has_is_refused() -> None:
     with pytest.raises(ValueError, match="no symbolic dimension called 'bach'"):
         verify(given, given, dims={"bach": 4})
     assert verify(given, given, dims={"batch": 4}).equivalent
+
+
+@pytest.mark.parametrize("size", [4_000_000_000, 2**62])
+def test_values_for_more_elements_than_memory_holds_are_not_made(size: int) -> None:
+    text = f"g (float[{size}, 3] x) => (float[{size}, 1] y) <int64[1] a = {{1}}> {{ y = ReduceSum (x, a) }}"
+    found = verify(model(text), model(text))
+    assert found.verdict == "not shown"
+    assert f"input 'x' of shape [{size}, 3] has too many elements" in found.reason
