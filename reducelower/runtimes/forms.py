@@ -256,6 +256,7 @@ FORMS: Mapping[str, Mapping[str, Remedy]] = {
     },
     "Cast": {"Identity before it": _set_apart, "comparison with zero in place of it": _compare_to_zero},
     "Concat": {"Identity before its inputs": _set_inputs_apart},
+    "Erf": {"Identity before it": _set_apart},
     "Expand": {"Mul by ones in place of it": _times_ones},
     **RECURRENCES,
     "Gather": {"Slice and Concat in place of it": _slice_each},

@@ -7,7 +7,7 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, checker, numpy_helper, parser
 
-from reducelower import ConversionError, Target, check, legalize
+from reducelower import ConversionError, Target, check, legalize, load_runtime
 from tests.runtimes.toaster import runtime
 
 X = np.array([[1.5, -2.25, np.inf, -0.5], [2.0, np.nan, -1.0, -0.0], [0.25, -3.5, -np.inf, 1.25]], np.float32)
@@ -152,6 +152,23 @@ def test_a_cast_of_a_product_is_set_apart_from_it() -> None:
     np.testing.assert_array_equal(run(made, x=values), np.trunc(values * 2).astype(np.int64))
     alone = model("{ a = Abs (x) z = Cast <to = 7> (a) }", "int64[3,4] z")
     assert operators(fitted(alone, fact("Cast", AFTER_MUL))) == ["Abs", "Cast"]
+
+
+@pytest.mark.parametrize(("first", "expected"), [("Div", ["Div", "Identity", "Erf"]), ("Mul", ["Mul", "Erf"])])
+def test_for_opencv_no_gelu_is_put_together_that_crashes(first: str, expected: list[str]) -> None:
+    body = f"{{ a = {first} (x, root) b = Erf (a) c = Add (b, one) d = Mul (half, c) y = Mul (x, d) }}"
+    constants = "<float root = {1.4142135}, float one = {1}, float half = {0.5}>"
+    source = model(f"{constants} {body}", "float[3,4] y", "float[3,4] x", 18)
+    made = legalize(source, Target(runtime=load_runtime("opencv"))).model
+    assert operators(made) == [*expected, "Add", "Mul", "Mul"]
+    np.testing.assert_array_equal(run(made, x=X), run(source, x=X))
+
+
+@pytest.mark.parametrize(("constant", "is_refused"), [("float[4] w = {1, 2, 3, 4}", False), ("", True)])
+def test_for_opencv_4_a_constant_vector_is_spread(constant: str, is_refused: bool) -> None:
+    inputs = "float[3,4] x" if constant else "float[3,4] x, float[4] w"
+    source = model(f"{f'<{constant}>' if constant else ''} {{ y = Sub (w, x) }}", "float[3,4] y", inputs, 18)
+    assert bool(check(source, Target(runtime=load_runtime("opencv@4.14"))).refusals) == is_refused
 
 
 def test_a_cast_to_bool_is_a_comparison_with_zero() -> None:
