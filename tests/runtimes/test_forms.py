@@ -168,7 +168,7 @@ def test_for_opencv_no_gelu_is_put_together_that_crashes(first: str, expected: l
 def test_for_opencv_4_a_constant_vector_is_spread(constant: str, is_refused: bool) -> None:
     inputs = "float[3,4] x" if constant else "float[3,4] x, float[4] w"
     source = model(f"{f'<{constant}>' if constant else ''} {{ y = Sub (w, x) }}", "float[3,4] y", inputs, 18)
-    assert bool(check(source, Target(runtime=load_runtime("opencv@4.14"))).refusals) == is_refused
+    assert bool(check(source, target=Target(runtime=load_runtime("opencv@4.14"))).refusals) == is_refused
 
 
 def test_a_cast_to_bool_is_a_comparison_with_zero() -> None:
