@@ -50,6 +50,7 @@ class Found:
         values, attributes: what each variable of the form is.
         axes: what it reduces over; None where it does not.
         seen: what value each part of the form is, by the part's id.
+        ways: which of its alternatives each part is, by the part's id: the same wherever the form names the part.
         doubts: what differs from the operator's form, as sentences.
         most_dimensions: the most dimensions that a constant of one element has.
     """
@@ -59,6 +60,7 @@ class Found:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     axes: Axes | None = None
     seen: Mapping[int, int] = field(default_factory=dict)
+    ways: Mapping[int, int] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
     most_dimensions: int = 0
 
@@ -82,8 +84,12 @@ class _Search:
         elif isinstance(wanted, Exact):
             yield from self._constant(self.view.dimensions_beyond(value, wanted), state)
         elif isinstance(wanted, AnyOf):
-            for way in wanted.alternatives:
-                yield from self.value(way, value, state)
+            taken = state.ways.get(id(wanted))
+            for number, way in enumerate(wanted.alternatives):
+                if taken is None:
+                    yield from self.value(way, value, replace(state, ways={**state.ways, id(wanted): number}))
+                elif taken == number:
+                    yield from self.value(way, value, state)
         elif state.seen.get(id(wanted)) == value:
             yield state
         else:

@@ -212,6 +212,17 @@ def test_another_power_does_not_even_look_like_it() -> None:
     assert not raised.plan.notes
 
 
+@pytest.mark.parametrize("shifted_above", [True, False])
+def test_exponentials_of_two_kinds_are_no_softmax(shifted_above: bool) -> None:
+    """Less their maximum above the line and as they are below it, or the other way round."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3] x) => (float[2, 3] y) <int64[1] a = {-1}> '
+        "{ m = ReduceMax (x, a)  d = Sub (x, m)  e = Exp (d)  f = Exp (x)  "
+        + ("s = ReduceSum (f, a)  y = Div (e, s) }" if shifted_above else "s = ReduceSum (e, a)  y = Div (f, s) }")
+    )
+    assert reducelower.raise_reductions(model, ops=["Softmax"]) == model
+
+
 def test_over_channels_it_goes_between_transpositions() -> None:
     model = layer(shape=(2, 4, 5, 3), axes=(1,), scale=(4, 1, 1), bias=(4, 1, 1))
     raised = reducelower.raise_reductions(model)
