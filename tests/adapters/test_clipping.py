@@ -26,6 +26,14 @@ def test_since_11_infinity_is_clipped_to_the_largest_number_of_the_type(dtype: t
     np.testing.assert_array_equal(result, np.array([LARGEST[dtype], -LARGEST[dtype], 1], dtype))
 
 
+@pytest.mark.parametrize("names", [["x", "bound"], ["x", "", "bound"]])
+def test_infinity_is_clipped_where_one_bound_is_computed(names: list[str]) -> None:
+    feeds = {"x": np.array([np.inf, -np.inf, 1, 5], np.float32), "bound": np.array(2, np.float32)}
+    made = one("Clip", feeds, 13, inputs=names)
+    low, high = (2, LARGEST[np.float32]) if len(names) == 2 else (-LARGEST[np.float32], 2)
+    assert_same(made, feeds, 10, np.clip(feeds["x"], np.float32(low), np.float32(high)))
+
+
 @pytest.mark.parametrize(("dtype", "bound"), [(np.float16, np.inf), (np.float64, LARGEST[np.float32])])
 def test_up_to_10_a_bound_left_out_is_the_largest_float32(dtype: type, bound: float) -> None:
     data = np.array([np.inf, LARGEST[dtype], 1, -1], dtype)

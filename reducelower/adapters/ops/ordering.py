@@ -45,14 +45,14 @@ def _lower_bounds(op: Writer) -> Outcome:
     names = [op.input(1), op.input(2)]
     values = [op.scope.constant(name) if name else None for name in names]
     known = all(value is not None for name, value in zip(names, values, strict=True) if name)
-    left_out = {} if all(names) else _left_out(names, op.element_type(0))
+    element_type = TensorProto.FLOAT if all(names) else op.element_type(0)
+    left_out = {} if all(names) else _left_out(names, element_type)
     if known and all(_holds(value) for value in (*values, *left_out.values()) if value is not None):
         low, high = values
         if low is None or high is None or low.reshape(-1)[0] <= high.reshape(-1)[0]:
-            for attribute, bound in left_out.items():
-                op.set(attribute, float(bound))
+            for attribute, bound in left_out.items() if element_type != TensorProto.FLOAT else ():
+                op.set(attribute, float(bound))  # of float it is the default
             return None
-    element_type = op.element_type(0)
     bounds = [
         op.constant(left_out[attribute], element_type, attribute) if attribute in left_out else name
         for attribute, name in zip(_BOUNDS, names, strict=True)
@@ -64,8 +64,8 @@ _BOUNDS = ("min", "max")
 
 
 def _left_out(names: Sequence[str], element_type: int) -> dict[str, np.ndarray]:
-    """What the bounds that are left out stand for since opset 11, where that is not what they stood for before."""
-    if element_type in (TensorProto.FLOAT, *_INTEGERS):
+    """What the bounds that are left out stand for since opset 11, where data can lie beyond it."""
+    if element_type in _INTEGERS:
         return {}
     largest = largest_finite(element_type)
     return {
