@@ -44,7 +44,7 @@ class Difference:
         max_absolute, max_relative: largest errors over the same pairs; relative to the largest expected magnitude.
         outside: how many values are outside the tolerance.
         lost: how many of those are finite on the left and infinite, NaN or underflown to zero on the right.
-        gained: how many of those are infinite or NaN on the left and finite on the right.
+        gained: how many of those are infinite or NaN on the left and finite on the right, or NaN and infinite.
         elements: where they stand, as a mask of the arrays' shape; None where nothing is outside.
     """
 
@@ -201,7 +201,7 @@ def measure(
     if not outside.any():
         return Difference("", *distances)
     lost = outside & np.isfinite(left) & (~np.isfinite(right) | _underflown(left, right, before.dtype))
-    gained = outside & ~np.isfinite(left) & np.isfinite(right)
+    gained = outside & np.where(np.isnan(left), ~np.isnan(right), np.isinf(left) & np.isfinite(right))
     sentence = _special_sentence(before, after, special) if special.any() else _error_sentence(before, after, outside)
     return Difference(sentence, *distances, int(outside.sum()), int(lost.sum()), int(gained.sum()), np.asarray(outside))
 

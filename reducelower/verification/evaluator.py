@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import (
@@ -28,6 +29,8 @@ from onnx.reference.ops import (
 from reducelower.numerics.measure import Array
 
 __all__ = ["Evaluator"]
+
+_FAR = 2.0**30  # beyond what integers that are quantized to hold, with any zero point, and an int32
 
 
 class Pow(op_pow.Pow):
@@ -59,14 +62,34 @@ class OneHot(op_one_hot.OneHot):
 
 
 class QuantizeLinear(op_quantize_linear.QuantizeLinear_25):
-    """It divides in the type of the data where nothing is said, and its page (23) says that of the scale."""
+    """It divides in the type of the data where nothing is said, and its page (23) says that of the scale.
+
+    It also casts quotients to int32 before it saturates, which wraps those beyond, and has no integer for infinities.
+    """
 
     def _run(  # type: ignore[override]
-        self, x: Array, scale: Array, *point: Array, precision: int | None = None, **said: Any
+        self,
+        x: Array,
+        scale: Array,
+        point: Array | None = None,
+        precision: int | None = None,
+        output_dtype: int | None = None,
+        **said: Any,
     ) -> tuple[Array]:
         if x.dtype != scale.dtype and not precision:
             raise NotImplementedError("onnx.reference does not divide in the type of the scale")
-        found: tuple[Array] = super()._run(x, scale, *point, precision=precision, **said)
+        kind = (
+            np.dtype(helper.tensor_dtype_to_np_dtype(output_dtype or TensorProto.UINT8))
+            if point is None
+            else point.dtype
+        )
+        if kind.name.startswith(("int", "uint")):
+            divisor = _along(scale, x.shape, said.get("axis", 1), said.get("block_size"))
+            wide = x.astype(helper.tensor_dtype_to_np_dtype(precision)) if precision else x
+            with np.errstate(all="ignore"):
+                quotient = (wide / divisor.astype(wide.dtype)).astype(np.float64)
+            x, scale, precision = np.clip(quotient, -_FAR, _FAR), np.ones(scale.shape), None
+        found: tuple[Array] = super()._run(x, scale, point, precision=precision, output_dtype=output_dtype, **said)
         return found
 
 
@@ -158,6 +181,17 @@ class Loop(op_loop.Loop):
         if self.K and not turns:
             raise ValueError("of no turn, the shape of what a turn gives is not known")
         return (*handed, *(np.stack(values) for values in zip(*turns, strict=True)))
+
+
+def _along(scale: Array, shape: tuple[int, ...], axis: int, block_size: int | None) -> Array:
+    """One scale for all, one for each place on an axis, or one for each block of places on it."""
+    if scale.size == 1:
+        return scale.reshape(())
+    if block_size:
+        return np.repeat(scale, block_size, axis).take(range(shape[axis]), axis)
+    sizes = [1] * len(shape)
+    sizes[axis] = -1
+    return scale.reshape(sizes)
 
 
 def _summed(x: Array, kernel_shape: Any = None, **said: Any) -> Array:

@@ -38,6 +38,7 @@ __all__ = [
     "refuses",
     "searched",
     "with_sensitivity",
+    "without_nan",
     "without_slight",
 ]
 
@@ -140,6 +141,30 @@ def without_slight(
         else item
         for item in outputs
     ]
+
+
+def without_nan(
+    question: Question, left: Run, right: Run, outputs: Sequence[OutputComparison]
+) -> list[OutputComparison]:
+    """Withdraw what differs where NaN was given alone, if an operator's page leaves open what that does."""
+    kind = open_to_special(all_nodes(question.before.proto))
+    rest = [at for at, feeds in enumerate(left.cases[: len(right.results)]) if not any(map(_has_nan, feeds.values()))]
+    if not kind or len(rest) == len(right.results):
+        return list(outputs)
+    known = {
+        item.name for at in rest for item in compared_at(question, left, right, at, {}) if item.verdict == "different"
+    }
+    reason = f"NaN was given, of which the page of {kind} does not say what it does"
+    return [
+        replace(item, verdict="not compared", reason=f"{reason}: {item.reason}")
+        if item.verdict == "different" and item.name not in known
+        else item
+        for item in outputs
+    ]
+
+
+def _has_nan(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and is_float(value) and bool(np.isnan(value.astype(np.float64)).any())
 
 
 def _is_special(value: Any) -> bool:

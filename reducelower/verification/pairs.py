@@ -113,9 +113,17 @@ class Pair:
 
     @property
     def is_reduction(self) -> bool:
-        """Whether the node is one of the ten Reduce operators."""
-        alone = len(self.nodes) == 1 and self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
-        return alone and any(item.name == self.node.input[0] for item in self.inputs)
+        """Whether the node is one of the ten Reduce operators, of data that is fed."""
+        return self._is_reduce and any(item.name == self.node.input[0] for item in self.inputs)
+
+    @property
+    def has_formula(self) -> bool:
+        """Whether it is known what the node gives: a Reduce operator of data that is fed, or of constants alone."""
+        return self.is_reduction or (self._is_reduce and not self.inputs)
+
+    @property
+    def _is_reduce(self) -> bool:
+        return len(self.nodes) == 1 and self.node.op_type in REDUCTIONS and self.node.domain in DEFAULT_DOMAINS
 
 
 def cut(site: Site, before: Place, after: Place) -> Pair:

@@ -49,7 +49,7 @@ class OutputComparison:
         max_absolute, max_relative: largest errors; relative to the largest magnitude of the expected tensor.
         tells: whether anything was there to compare: a value that is neither NaN nor infinite.
         loses_range: whether all that differs is finite before, and infinite, NaN or zero after.
-        gains_range: whether all that differs is infinite or NaN before, and finite after.
+        gains_range: whether all that differs is infinite or NaN before, and finite after, or NaN and infinite.
         limit: what counts as equal, in words; rounding that the source amplifies is allowed for besides.
     """
 

@@ -43,7 +43,7 @@ def run_both(
 ) -> Tally:
     """Run the battery on both sides, each in the first of its runtimes that takes it, and judge every case."""
     pair = setup.pair
-    reduction = reduction_of(pair, after if pair.is_raised else before) if pair.is_reduction else None
+    reduction = reduction_of(pair, after if pair.is_raised else before) if pair.has_formula else None
     try:
         if runtimes[0] == (Definition.name,) and reduction is not None:
             left = _Side(before, Definition.name, Definition(pair, reduction))

@@ -26,6 +26,7 @@ from reducelower.verification.looks import (
     refuses,
     searched,
     with_sensitivity,
+    without_nan,
     without_slight,
 )
 from reducelower.verification.providers import on_provider, require_onnxruntime
@@ -272,6 +273,8 @@ def _judge(question: Question, left: Run, right: Run) -> Verification:
         outputs = both_in_reference(question, right, outputs)
     if differ(outputs) and question.holds and right.runtime == "onnxruntime":
         outputs = departing(question, left, right, outputs)
+    if differ(outputs) and question.holds:
+        outputs = without_nan(question, left, right, outputs)
     doubt = no_evidence([(left.runtime, question.before.proto), (right.runtime, question.after.proto)])
     if doubt:
         outputs = [

@@ -19,7 +19,7 @@ from reducelower.verification.source import CannotRunError, Source, as_declared,
 
 __all__ = ["InDouble", "float_types", "with_bodies"]
 
-_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE})
 _KEPT = [("", "Clip"), ("", "Range")]  # whose bodies depend on types that are not known within another
 _TYPES_IN_ATTRIBUTES = frozenset({"to", "dtype", "output_dtype", "stash_type"})
 
@@ -35,7 +35,8 @@ class InDouble:
     @staticmethod
     def of(model: ModelProto, *, rounded: bool = False) -> InDouble | None:
         """The model in double, its results too unless `rounded` to the declared types; None where it cannot be had."""
-        if wrong_in_reference(model) or len(float_types(model)) != 1:
+        kinds = float_types(model)
+        if wrong_in_reference(model) or len(kinds) != 1 or TensorProto.DOUBLE in kinds:
             return None
         if any(node.domain not in DEFAULT_DOMAINS for node in all_nodes(model)):
             return None
@@ -62,7 +63,7 @@ class InDouble:
 
 
 def float_types(model: ModelProto) -> set[int]:
-    """The float types that a model mentions, double among them; casts between types round on purpose."""
+    """The float types that a model mentions; casts between types round on purpose."""
     found = {value.type.tensor_type.elem_type for value in model.graph.input}
     found |= {tensor.data_type for tensor in _tensors(model.graph)}
     for node in all_nodes(model):
@@ -71,7 +72,7 @@ def float_types(model: ModelProto) -> set[int]:
                 found |= {attribute.i} if attribute.name != "stash_type" else set()
             if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS) and node.op_type == "Constant":
                 found.add(TensorProto.FLOAT)
-    return found & (_FLOATS | {TensorProto.DOUBLE}) if TensorProto.DOUBLE not in found else set()
+    return found & _FLOATS
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:

@@ -352,3 +352,26 @@ def test_numbers_that_casts_have_no_integer_for_are_finite_where_infinities_are_
     spec = InputSpec("x", TensorProto.FLOAT16, ("N",))
     filling = Filling.of(spec, Limits(cast_to={TensorProto.INT64}, open_to_special="GridSample"))
     assert np.isfinite(filling.values("over int64", (50,), (1,))).all()
+
+
+@pytest.mark.opset(28)
+def test_what_is_infinite_where_the_source_has_no_number_is_right_as_its_region_is() -> None:
+    """The body of ReduceLogSumExp 28, which onnxruntime runs, takes infinity from infinity."""
+    text = "g (float[2, 3] x) => (float[2, 1] y) { y = ReduceLogSumExp (x, axes) }"
+    older = "g (float[2, 3] x) => (float[2, 1] y) { y = ReduceLogSumExp <axes = [1]> (x) }"
+    axes = "<int64[1] axes = {1}>"
+    feeds = {"x": np.array([[1, np.inf, 2], [0, 1, 2]], np.float32)}
+    sides = model(text.replace("{", f"{axes} {{", 1), 28), model(older, 13)
+    assert verify(*sides, inputs=feeds).verdict == "equivalent"
+    other = model(older.replace("y = ", "z = ").replace("}", "y = Neg (z) }"), 13)
+    assert verify(sides[0], other, inputs=feeds).verdict == "different"
+
+
+def test_what_a_page_leaves_open_of_a_nan_that_is_given_is_not_shown() -> None:
+    text = "g (float[2, 1, 2] x) => (float[2, 1, 1] y) {{ y = {} (x) }}"
+    source = model(text.format('MaxPool <kernel_shape = [2], auto_pad = "VALID">'), 13)
+    feeds = {"x": np.array([[[np.nan, 1]], [[2, 3]]], np.float32)}
+    found = verify(source, model(text.format("ReduceMax <axes = [2]>"), 13), inputs=feeds)
+    assert found.verdict == "not shown"
+    assert "MaxPool" in found.unseen[0]
+    assert verify(source, model(text.format("ReduceMin <axes = [2]>"), 13), inputs=feeds).verdict == "different"

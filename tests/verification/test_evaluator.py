@@ -133,6 +133,16 @@ def test_a_quotient_is_not_taken_in_another_type_than_that_of_the_scale() -> Non
         Evaluator(model(text % "float16", 23)).run(None, {"x": x, "s": np.float16(0.5)})
 
 
+@pytest.mark.parametrize("said", ["axis = 0", "axis = 0, block_size = 2", ""])
+def test_quotients_beyond_an_int32_are_saturated(said: str) -> None:
+    text = "g (float[A] x, float[B] s, int8[C] p) => (int8[A] y) {{ y = QuantizeLinear <{}> (x, s, p) }}"
+    x = np.array([3e9, -3e38, np.inf, -np.inf, 2.5, -0.5], np.float32)
+    scales = {"axis = 0": [0.5, 1, 2, 4, 1, 1], "axis = 0, block_size = 2": [0.5, 2, 1], "": [1]}[said]
+    feeds = {"x": x, "s": np.array(scales, np.float32), "p": np.full(len(scales), 1, np.int8)}
+    (found,) = Evaluator(model(text.format(said).replace("<>", ""), 21)).run(None, feeds)
+    np.testing.assert_array_equal(found, [127, -128, 127, -128, 3, 1])
+
+
 @pytest.mark.parametrize("other", [np.nan, np.inf])
 def test_where_no_index_is_the_other_value_stands(other: float) -> None:
     side = model("g (int64[N] i, int64 d, float[2] v) => (float[N, K] y) { y = OneHot (i, d, v) }")

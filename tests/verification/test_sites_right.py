@@ -164,6 +164,15 @@ def test_the_definitions_detour_over_float_loses_range() -> None:
     assert (found.status, found.ok) == ("loses range", False), found
 
 
+@pytest.mark.parametrize(("rounded", "verdict"), [(1, "equivalent"), (10, "different")])
+def test_of_constants_the_definition_loses_the_same_digits(rounded: int, verdict: str) -> None:
+    """Below 18, where the operator is no function, they are known by the formula."""
+    text = "g (float[2] a) => (double[1, 1] y, float[2] b) <double[1, 3] x = {-1.25, 0.375, 1.625}> "
+    source = model(text + "{ y = ReduceL2 (x)  b = Neg (a) }", 13)
+    detour = f"q = Mul (x, x)  t = ReduceSum (q)  f = Cast <to = {rounded}> (t)  r = Sqrt (f)  y = Cast <to = 11> (r)"
+    assert verify(source, model(text + f"{{ {detour}  b = Neg (a) }}", 13)).verdict == verdict
+
+
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_a_form_that_scales_is_better_than_a_source_that_overflows(kind: str) -> None:
     largest = {"float": "3.4028234e38", "double": "1.7976931348623157e308"}[kind]
