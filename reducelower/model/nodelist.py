@@ -6,15 +6,17 @@ parsed when a rule asks for it, and what comes of it takes its place as bytes.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, count
 from typing import Any, TypeAlias
 
+import numpy as np
 from onnx import NodeProto
 
 from reducelower.model.census import NAME, OUTPUT, Census, Columns, field_head, graph_from, graph_of, inputs_of
-from reducelower.model.schemas import DEFAULT_DOMAINS
+from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, schema
 
 __all__ = ["NodeList", "ParsedNodes", "Replacement", "SerializedNodes", "count_of", "nodes_of"]
 
@@ -41,6 +43,11 @@ def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
 def count_of(replacement: Replacement) -> int:
     """How many nodes a replacement has."""
     return len(graph_from(replacement).node if isinstance(replacement, bytes) else replacement)
+
+
+def _yields_one(op_type: str) -> bool:
+    found = schema(op_type, latest_opset())
+    return found is not None and found.max_output == 1
 
 
 def _only_output(data: bytes) -> tuple[bytes, bytes]:
@@ -229,18 +236,22 @@ class SerializedNodes:
         place = self._places.get(name.encode())
         if place is None or not name:
             return None
-        further = len(self._census.outputs) - len(self._sources)
-        first, last = max(place - further, 0), min(place, len(self._sources) - 1)
-        while first < last:
-            middle = (first + last + 1) // 2
-            outputs = self.source(middle).output
-            begins = self._places.get(outputs[0].encode(), -1) if outputs and outputs[0] else -1
-            if begins < 0:
-                break  # outputs that are left out, or nodes without any, do not tell where they stand
-            first, last = (middle, last) if begins <= place else (first, middle - 1)
-        if first == last and name in self.source(first).output:
-            return first
+        index = bisect_right(self._ends, place)
+        if index < len(self._sources) and name in self.source(index).output:
+            return index
         return self._positions.get(name)
+
+    @cached_property
+    def _ends(self) -> Sequence[int]:
+        """Of each node, how many values it and those before it yield; right where nodes yield what their schemas say.
+
+        To look at every node would take several times as long.
+        """
+        each = np.ones(len(self._sources), np.int64)
+        for index in self._census.positions(lambda op_type: not _yields_one(op_type)):
+            each[index] = len(self.source(index).output)
+        ends: list[int] = each.cumsum().tolist()
+        return ends
 
     def source(self, index: int) -> NodeProto:
         """The node at a position as it was, whatever has become of it."""
