@@ -85,6 +85,8 @@ def _set(
         given = _value(value, option)
         if isinstance(given, list) and not option.multiple:
             raise SettingError(f"{path}: {place} takes one value, not several")
+        if option.is_flag and not isinstance(given, bool | str):
+            raise SettingError(f"{path}: {place} is either true or false, and not {given}")
         assert option.name is not None
         found[name][option.name] = given
     # Some commands are called like an option, which is what is meant then.

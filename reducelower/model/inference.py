@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from onnx import (
     FunctionProto,
@@ -410,8 +410,8 @@ def infer_shapes(model: ModelProto, *, lenient: bool) -> tuple[ModelProto, bool]
 
 def _with_data(model: ModelProto, inferred: ModelProto) -> ModelProto:
     """The types that inference finds once it follows the values of shapes, given those that it found without."""
-    # Data propagation keeps a record for every element of a vector of integers, however many there are.
-    if _has_long_vector(inferred.graph):
+    # Data propagation keeps a record for every element of a vector, however many there are.
+    if _has_long_vector(inferred.graph) or (model.functions and _has_long_dimension(inferred.graph)):
         return inferred
     from reducelower.model.infer_ranks import state_ranks
 
@@ -429,14 +429,27 @@ def drop_value_info(graph: GraphProto) -> None:
         drop_value_info(inner)
 
 
+_LONGEST_OF_OTHERS = 1_000_000
+
+
 def _has_long_vector(graph: GraphProto) -> bool:
     for value in (*graph.input, *graph.value_info, *graph.output):
         tensor = value.type.tensor_type
-        if tensor.elem_type in (TensorProto.INT32, TensorProto.INT64):
-            dims = tensor.shape.dim
-            if len(dims) == 1 and dims[0].dim_value > LARGEST_KEPT:
-                return True
+        # Values of floats tell no shape, but they are recorded as well: a million take 40 ms.
+        longest = LARGEST_KEPT if tensor.elem_type in (TensorProto.INT32, TensorProto.INT64) else _LONGEST_OF_OTHERS
+        dims = tensor.shape.dim
+        if len(dims) == 1 and dims[0].dim_value > longest:
+            return True
     return any(map(_has_long_vector, _inner_graphs(graph)))
+
+
+def _has_long_dimension(graph: GraphProto) -> bool:
+    """Whether a function may make a long vector of what a graph hands it: inside of functions no types are told."""
+    values = chain(graph.input, graph.value_info, graph.output)
+    dims = chain.from_iterable(value.type.tensor_type.shape.dim for value in values)
+    return any(dim.dim_value > _LONGEST_OF_OTHERS for dim in dims) or any(
+        map(_has_long_dimension, _inner_graphs(graph))
+    )
 
 
 def _inner_graphs(graph: GraphProto) -> Iterator[GraphProto]:

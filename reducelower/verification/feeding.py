@@ -16,7 +16,7 @@ from reducelower.numerics.measure import Array
 from reducelower.verification.battery import Case
 from reducelower.verification.elementwise import any_size
 from reducelower.verification.filling import Filling
-from reducelower.verification.inputs import STRATEGIES, InputSpec, Values, bindings, random_array
+from reducelower.verification.inputs import STRATEGIES, TOO_MANY, InputSpec, Values, bindings, random_array
 from reducelower.verification.limits import FED, Limits
 
 __all__ = ["Accepts", "fed", "is_large", "reads_every_row", "without_elements"]
@@ -93,7 +93,7 @@ def _fed(
 ) -> Iterator[Case]:
     tried, first = 0, 0
     fillings = {spec.name: Filling.of(spec, limits) for spec in specs}
-    most = max(_MAXIMUM, _count(specs, defaultdict(lambda: 2)))  # of what was not asked for
+    most = min(max(_MAXIMUM, _count(specs, defaultdict(lambda: 2))), TOO_MANY)  # of what was not asked for
     ordinary = list(_sizes(specs, limits))
     around = [*ordinary, *_around(specs, ordinary[0], limits)]
     for position, given in enumerate(chain(around, _held(specs, ordinary[0], limits))):

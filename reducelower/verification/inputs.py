@@ -15,6 +15,7 @@ from reducelower.numerics.measure import Array
 
 __all__ = [
     "STRATEGIES",
+    "TOO_MANY",
     "InputSpec",
     "Values",
     "beyond_making",
@@ -39,7 +40,7 @@ _LADDER: tuple[tuple[int, int] | None, ...] = (None, (1, 1), (2, 2), (2, 16), (6
 _DISTINCT = (3, 2, 5, 4, 7, 6, 9, 8)
 _MOST = 20_000_000
 """Elements of one input of free sizes; 10 times those of the sizes that are declared, where that is more."""
-_TOO_MANY = 2**28
+TOO_MANY = 2**28
 """More elements of one input are not made: drawn as doubles they are 2 GiB, and are copied on the way."""
 
 
@@ -122,7 +123,7 @@ def bindings(specs: Sequence[InputSpec], dims: Mapping[str, int] | None = None) 
         yield fixed
         return
     smallest = fixed | dict.fromkeys(free, 1)
-    most = min(max(_MOST, 10 * _elements(specs, smallest)), _TOO_MANY)
+    most = min(max(_MOST, 10 * _elements(specs, smallest)), TOO_MANY)
     for step in _LADDER:
         if step is None:
             sizes = dict(smallest)
@@ -147,11 +148,13 @@ def _shape(spec: InputSpec, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def beyond_making(specs: Sequence[InputSpec], dims: Mapping[str, int]) -> str:
-    """Which input has so many elements that none are made, as a clause; empty where none has."""
+    """Which input has so many elements, or so few, that none are made, as a clause; empty where none has."""
     sizes = dict.fromkeys(_symbols(specs), 1) | dict(dims)
     for spec in specs:
         shape = _shape(spec, sizes)
-        if prod(shape) > _TOO_MANY:
+        if any(size < 0 for size in shape):
+            return f"input {spec.name!r} states the shape {list(shape)}"
+        if prod(shape) > TOO_MANY:
             return f"input {spec.name!r} of shape {list(shape)} has too many elements for values to be made"
     return ""
 

@@ -41,3 +41,9 @@ def test_matrices_of_unknown_size_are_refused() -> None:
     made = one("Det", {"x": np.eye(2, dtype=np.float32)}, 11, ranked=["x"])
     with pytest.raises(reducelower.ConversionError, match="the size of its matrices is not known"):
         reducelower.convert_version(made, 9)
+
+
+def test_large_matrices_are_refused() -> None:
+    made = one("Det", {"x": np.eye(300, dtype=np.float32)}, 11)
+    with pytest.raises(reducelower.ConversionError, match="its matrices have 300 rows, of at most 256"):
+        reducelower.convert_version(made, 9)

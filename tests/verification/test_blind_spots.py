@@ -139,6 +139,12 @@ def test_sizes_that_the_region_holds_are_tried_where_no_other_fits() -> None:
     assert any(case.feeds["a"].size == 5 for case in cases)
 
 
+@pytest.mark.parametrize("accepts", [True, False])
+def test_no_input_of_a_region_is_made_of_more_elements_than_memory_holds(accepts: bool) -> None:
+    specs = [InputSpec("a", TensorProto.FLOAT, (4_000_000_000,)), InputSpec("b", TensorProto.FLOAT, ("N",))]
+    assert not list(fed(specs, Limits(), 0, lambda feeds: accepts))
+
+
 MODELS = Path(__file__).parents[1] / "data" / "models"
 
 

@@ -24,6 +24,9 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
 
+_MOST_ROWS = 256
+"""Rows of a matrix whose elimination is written out, in some twenty nodes for each."""
+
 
 @expresses("Det", opset=10)
 def _determinant(op: Writer) -> list[NodeProto]:
@@ -35,6 +38,11 @@ def _determinant(op: Writer) -> list[NodeProto]:
         raise RefusedError(
             "it is an elimination, a step per row, and the size of its matrices is not known",
             "give them a fixed size; opset 11 is the oldest that has Det",
+        )
+    if size > _MOST_ROWS:
+        raise RefusedError(
+            f"it is an elimination, a step per row, and its matrices have {size:,} rows, of at most {_MOST_ROWS}",
+            "opset 11 is the oldest that has Det",
         )
     element_type = op.scope.needed_element_type(matrix)
     zero, one = (op.constant(value, element_type, tail) for value, tail in ((0, "zero"), (1, "one")))

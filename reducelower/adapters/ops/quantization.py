@@ -26,10 +26,6 @@ __all__ = ["by_row", "saturated"]
 
 _BYTES = (TensorProto.INT8, TensorProto.UINT8)
 _SHORTS = (TensorProto.INT16, TensorProto.UINT16)
-# Their zero point is zero.
-_FLOATS8 = (
-    TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ
-)  # fmt: skip
 
 
 @lowers("QuantizeLinear", 23)
@@ -221,7 +217,8 @@ def _dequantized(op: Writer, beside: Callable[[Writer, str], str]) -> list[NodeP
     """(x - zero point) * scale in float32, cast to the element type of the scale."""
     scale_type = op.element_type(1)
     data = op.input(0)
-    if op.input(2) and op.scope.needed_element_type(data) not in _FLOATS8:
+    # The zero point of floats of 8 bits and fewer is zero.
+    if op.input(2) and not element_type_name(op.scope.needed_element_type(data)).startswith("float"):
         data = op.add("Cast", data, tail="integers", to=TensorProto.INT32)
         zero = op.add("Cast", beside(op, op.input(2)), tail="zero", to=TensorProto.INT32)
         data = op.add("Sub", data, zero, tail="difference")
