@@ -15,6 +15,7 @@ from reducelower.verification.inputs import InputSpec
 from reducelower.verification.judge import judge
 from reducelower.verification.limits import Limits
 from reducelower.verification.oracle import Reduction, evaluate
+from reducelower.verification.source import Source, computing
 
 from .models import model
 
@@ -375,3 +376,19 @@ def test_what_a_page_leaves_open_of_a_nan_that_is_given_is_not_shown() -> None:
     assert found.verdict == "not shown"
     assert "MaxPool" in found.unseen[0]
     assert verify(source, model(text.format("ReduceMin <axes = [2]>"), 13), inputs=feeds).verdict == "different"
+
+
+def test_the_reference_is_asked_of_what_differs_alone() -> None:
+    """There may be operators beside that it does not have, of which whole models then had no second witness."""
+    function = '<opset_import: ["": 18], domain: "local"> {} (x) => (y) {{ y = Neg (x) }}'
+    text = (
+        "g (float[2] x, bool c) => (float[2] y, float[2] z) { a = local.f (x)  z = local.h (a) "
+        "y = If (c) <then_branch = t () => (float[2] r) { r = Abs (a) }, else_branch = e () => (float[2] r) "
+        "{ r = Identity (a) }> }"
+    )
+    whole = Source(model(text, functions="\n".join(map(function.format, "fh"))))
+    part = computing(whole, {"y"}).proto
+    assert [node.op_type for node in part.graph.node] == ["f", "If"]
+    assert [value.name for value in part.graph.output] == ["y"]
+    assert [item.name for item in part.functions] == ["f"]
+    assert computing(whole, {"y", "z"}) is whole
