@@ -187,9 +187,10 @@ class _Feeder:
         role = self.limits.roles.get(spec.name)
         if role is not None and values == "random":
             of = self.shapes.get(role.data, self.limits.held.get(role.data))
-            found = role.values(of, shape, rng)
+            found = role.values(of, shape, rng, self.limits.constants)
             if found is not None:
-                return found.astype(helper.tensor_dtype_to_np_dtype(spec.element_type))
+                # numpy gives numbers of rank 0
+                return np.asarray(found, helper.tensor_dtype_to_np_dtype(spec.element_type))
         return random_array(spec.element_type, shape, values, rng)
 
 

@@ -216,7 +216,9 @@ def limits_of(pair: Pair) -> Limits:
         both += called
         limits.where |= becoming(flat, WHERE) & free
         limits.divisors |= becoming(flat, _DIVISORS) & integers
-        limits.roles |= roles_of(reversed(flat))
+        roles = roles_of(reversed(flat)).items()
+        # The class that is ignored is the source's.
+        limits.roles |= {name: role for name, role in roles if limits.roles.get(name, role).ignored == role.ignored}
         limits.vectors |= vectors(flat)
         for node in reversed(called):
             _note(node, limits)

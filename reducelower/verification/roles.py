@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -45,6 +45,7 @@ _ROLES: Mapping[str, Mapping[int, tuple[str, str, int]]] = {
     "OneHot": {0: ("whole number", "", 0)},
     "Pad": {1: ("pad", "", 0), 3: ("axes", "", 0)},
     "RNN": _LENGTHS,
+    "Range": {0: ("start", "", 0)},
     "Reshape": {1: ("new shape", "", 0)},
     "Resize": {1: ("part", "", 0), 2: ("scales", "", 0), 3: ("sizes", "", 0)},
     "ReverseSequence": {1: ("count", "time_axis", 0)},
@@ -64,6 +65,8 @@ _OF_CHANNELS: Mapping[str, slice] = {
 }
 _RESIZED = {"part": 2, "scales": 1, "sizes": 1}  # numbers for each axis
 _ENDS = (0.0, (0.0, 0.4)), (1.0, (0.6, 1.2))
+_FAR = 10_000
+_IGNORED = 0.2  # of the classes
 _DOMAINS = DEFAULT_DOMAINS | {"ai.onnx.ml"}
 
 
@@ -73,20 +76,29 @@ class Role:
 
     The kind is ``index``, ``index of elements``, ``class`` (an index that does not count from the back), ``count``,
     ``pad``, ``shape``, ``new shape`` (one size of which may be left to be inferred), ``axes``, ``end``, ``diagonal``,
-    ``step``, ``whole number`` (which floats may be too), or what Resize takes: ``scales``, ``sizes`` or ``part`` (from
-    where to where).
+    ``step``, ``start`` (of a range), ``whole number`` (which floats may be too), or what Resize takes: ``scales``,
+    ``sizes`` or ``part`` (from where to where). A class may be the one that the operator is told to ignore, too.
     """
 
     kind: str
     data: str
     axis: int = 0
+    ignored: int | None = None
 
     def length(self, shape: tuple[int, ...]) -> int:
         """The size of the other value along the axis; 0 where it has no such axis."""
         return shape[self.axis] if -len(shape) <= self.axis < len(shape) else 0
 
-    def values(self, of: tuple[int, ...] | None, shape: tuple[int, ...], rng: np.random.Generator) -> Array | None:
-        """Possible values of a shape, as int64 or double, for data of a shape; None where nothing is known."""
+    def values(
+        self, of: tuple[int, ...] | None, shape: tuple[int, ...], rng: np.random.Generator, held: Sequence[float] = ()
+    ) -> Array | None:
+        """Possible values of a shape, as int64 or double, for data of a shape; None where nothing is known.
+
+        A range starts on either side of what is `held`.
+        """
+        if self.kind == "start":
+            near = [0.0, *(number for number in held if abs(number) < _FAR)]
+            return rng.choice(np.array(near), shape) + rng.integers(-9, 10, shape) / 2
         if self.kind == "pad":
             return _pads(of, shape, rng)
         if self.kind == "whole number":
@@ -106,7 +118,10 @@ class Role:
             return rng.integers(-max(of, default=0) - 1, max(of, default=0) + 2, shape)
         length = self.length(of)
         ends = {"count": (1, length + 1), "class": (0, length), "diagonal": (-length, length + 1)}
-        return rng.integers(*ends.get(self.kind, (-length, length)), shape) if length else None
+        found = rng.integers(*ends.get(self.kind, (-length, length)), shape) if length else None
+        if found is not None and self.ignored is not None:
+            found = np.where(rng.random(shape) < _IGNORED, self.ignored, found)
+        return found
 
 
 def _resized(kind: str, of: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -155,13 +170,15 @@ def roles_of(nodes: Iterable[NodeProto]) -> dict[str, Role]:
         known = _ROLES.get("Upsample" if node.op_type == "Resize" and len(node.input) == 2 else node.op_type, {})
         for place, (kind, attribute, default) in known.items():
             axis = next((item.i for item in node.attribute if item.name == attribute), default)
-            found.update((name, Role(kind, node.input[0], axis)) for name in node.input[place : place + 1] if name)
-        role = next((found[name] for name in node.output if name in found), None)
-        if role is not None and (node.op_type in HANDING_ON or (node.op_type in _TAKING and _is_of_elements(role))):
-            found.setdefault(node.input[0], role)
-        elif role is not None and node.op_type in _JOINING and _is_of_elements(role):
+            ignored = next((item.i for item in node.attribute if item.name == "ignore_index"), None)
+            role = Role(kind, node.input[0], axis, ignored)
+            found.update((name, role) for name in node.input[place : place + 1] if name)
+        told = next((found[name] for name in node.output if name in found), None)
+        if told is not None and (node.op_type in HANDING_ON or (node.op_type in _TAKING and _is_of_elements(told))):
+            found.setdefault(node.input[0], told)
+        elif told is not None and node.op_type in _JOINING and _is_of_elements(told):
             for name in node.input:
-                found.setdefault(name, role)
+                found.setdefault(name, told)
     return found
 
 

@@ -258,3 +258,22 @@ def test_where_ties_of_a_quotient_go_is_seen_whatever_the_step(ties: str, step: 
     assert verify(source, model(QUANTIZED.format(step, f"{TIES[ties]}  {SATURATED}"))).verdict == "different"
     even = f"d = Div (x, s)  r = Round (d)  p = Add (r, zf)  {SATURATED}"
     assert verify(source, model(QUANTIZED.format(step, even))).verdict == "equivalent"
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "steps"), [("int32", 6, (-3, -4)), ("float", 100, (-2.5, -2)), ("int64", -5, (2, 3))]
+)
+def test_a_range_starts_on_either_side_of_what_it_holds(kind: str, limit: int, steps: tuple[float, float]) -> None:
+    """No start beside zero gives any element where the way leads away from the other end."""
+    text = "g ({0} s) => ({0}[N] y) <{0} e = {{{1}}}, {0} d = {{{2}}}> {{ y = Range (s, e, d) }}"
+    source, other = (model(text.format(kind, limit, step)) for step in steps)
+    assert verify(source, other).verdict == "different"
+
+
+@pytest.mark.parametrize("said", [", ignore_index = 10", ", ignore_index = -5", ""])
+def test_the_class_that_a_loss_ignores_is_fed(said: str) -> None:
+    text = (
+        "g (float[3, 5, 6] x, int64[3, 6] t) => (float y) <float[5] w = {{0.3, 0.4, 0.7, 0.4, 0.9}}> "
+        '{{ y = NegativeLogLikelihoodLoss <reduction = "mean"{}> (x, t, w) }}'
+    )
+    assert verify(model(text.format(", ignore_index = -1")), model(text.format(said))).verdict == "different"
