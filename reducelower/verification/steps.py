@@ -41,7 +41,10 @@ def beside_steps(source: Session, cases: Sequence[Case]) -> Iterator[Case]:
         high = {name: value if name in moving else low[name] for name, value in high.items()}
         for count in range(1, _HALVED + 1):
             middle = {name: _middle(value, high[name]) for name, value in low.items()}
-            same = source.run(middle)[at] == start
+            found = source.run(middle)[at]
+            if found.shape != start.shape:
+                return  # as many elements as there were by chance, such as different ones among all
+            same = found == start
             low = {name: _where(same, middle[name], value) for name, value in low.items()}
             high = {name: _where(same, value, middle[name]) for name, value in high.items()}
             if count in _TRIED:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
@@ -9,6 +12,7 @@ from onnx import ModelProto, TensorProto, helper
 from reducelower import convert_version
 from reducelower.numerics.tolerance import Tolerance
 from reducelower.verification import verify
+from reducelower.verification.battery import Case
 from reducelower.verification.doubts import is_slight
 from reducelower.verification.filling import Filling
 from reducelower.verification.inputs import InputSpec
@@ -16,6 +20,7 @@ from reducelower.verification.judge import judge
 from reducelower.verification.limits import Limits
 from reducelower.verification.oracle import Reduction, evaluate
 from reducelower.verification.source import Source, computing
+from reducelower.verification.steps import beside_steps
 
 from .models import model
 
@@ -392,3 +397,14 @@ def test_the_reference_is_asked_of_what_differs_alone() -> None:
     assert [value.name for value in part.graph.output] == ["y"]
     assert [item.name for item in part.functions] == ["f"]
     assert computing(whole, {"y", "z"}) is whole
+
+
+def test_what_has_as_many_elements_as_its_data_by_chance_has_none_in_their_places() -> None:
+    """Of all values that are unlike, Unique gives as many, and fewer halfway to others."""
+
+    class Unlike:
+        def run(self, feeds: Mapping[str, Any], timeout: float | None = None) -> list[Any]:
+            return [np.unique(feeds["x"])]
+
+    ends = [np.array(values, np.float32) for values in ([0, 1, 2, 3], [4, 3, 0, 0])]
+    assert not list(beside_steps(Unlike(), [Case("random values", {"x": end}) for end in ends]))
