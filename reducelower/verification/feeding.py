@@ -112,7 +112,7 @@ def _fed(
             continue
         feeder = _Feeder(specs, limits, fillings, shapes, (seed, position))
         fitting = feeder.fitting(accepts)
-        if fitting is None:
+        if fitting is None or (0 in sizes.values() and not _are_sizes(feeder, sizes, accepts)):
             if once:
                 return
             continue
@@ -141,6 +141,12 @@ def _fed(
             yield from _every_row(feeder, given, accepts)
         if once or (limits.is_carried and tried == _OF_CARRIED):
             return
+
+
+def _are_sizes(feeder: _Feeder, sizes: Mapping[str, int], accepts: Accepts) -> bool:
+    """Whether the source takes as many dimensions with elements: kernels do not compare sizes where there are none."""
+    full = {name: max(size, feeder.limits.least) for name, size in sizes.items()}
+    return replace(feeder, shapes={spec.name: _shape(spec, full) for spec in feeder.specs}).fitting(accepts) is not None
 
 
 def _case(kind: str, of: str, feeds: dict[str, Any]) -> Case:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from reducelower import Target
+from reducelower import Target, convert_version
 from reducelower.api import legalize
 from reducelower.verification import verify
 
@@ -77,3 +78,14 @@ def test_a_transform_that_a_runtime_rounds_coarsely_is_no_fault_of_its_replaceme
     found = verify(given, made.model, plan=made.plan)
     assert found.verdict == "equivalent"
     assert found.sites[0].status in ("departs", "overflow", "equal")
+
+
+def test_sizes_that_the_source_refuses_with_elements_are_not_fed_without() -> None:
+    """onnxruntime's GroupNormalization compares channels with scales only where there are elements."""
+    text = (
+        "g (float[2, C, H, W] x) => (float[2, A, B, D] y) "
+        "<float[6] s = {1, 2, 3, 4, 5, 6}, float[6] b = {1, 1, 1, 1, 1, 1}> "
+    )
+    source = model(text + "{ y = GroupNormalization <num_groups = 2> (x, s, b) }", 21)
+    found = verify(source, convert_version(source, 16), inputs={"x": np.ones((2, 6, 2, 2), np.float32)})
+    assert found.verdict == "equivalent"
