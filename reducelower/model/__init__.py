@@ -1,5 +1,5 @@
-"""What a model holds, and how it is read; nothing here knows of targets.
+"""Reading ONNX models: messages, graphs, names, schemas and types. Nothing here knows about targets.
 
-Begin with `document` (bytes and message), `graph` (walks and paths), `schemas` (what onnx knows of operators) and
-`inference` (types that nothing states). `census`, `nodelist` and `wire` are there for the speed of large models.
+Start with `document` (bytes and message), `graph` (walks and graph paths), `schemas` (what onnx knows about operators)
+and `inference` (types that the model does not state). `census`, `nodelist` and `wire` make large models fast.
 """

@@ -1,4 +1,4 @@
-"""A value and what it is computed from, as a model of its own: enough to infer its type by, where that is little."""
+"""Extract the nodes that a value is computed from as a small model, so that its type can be inferred cheaply."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Ancestors"]
 
 
 class Ancestors:
-    """What the values of the main graph of a model are computed from."""
+    """Finds the ancestors of values of a model's main graph."""
 
     def __init__(self, model: ModelProto) -> None:
-        """Take a model, which stays as it is."""
+        """Take the model, which is not changed."""
         self._model = model
 
     @cached_property
@@ -36,9 +36,9 @@ class Ancestors:
         return {tensor.name: tensor for tensor in self._model.graph.initializer}
 
     def model_of(self, name: str, limit: int) -> ModelProto | None:
-        """A model of no more than so many nodes that computes a value, without weights; None if there is none.
+        """Return a model without weights that computes a value, or None if that needs more than `limit` nodes.
 
-        There is none either where a node holds graphs, which read what they like, or is not of the default domain.
+        It is also None if an ancestor has subgraphs, which may read any value, or is outside the default domain.
         """
         indices: set[int] = set()
         read: dict[str, None] = {}

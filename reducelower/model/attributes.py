@@ -1,4 +1,4 @@
-"""Reading and writing the attributes of a node."""
+"""Read and write the attributes of a node."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ HELD_AS: Mapping[int, str] = {
     AttributeProto.FLOAT: "value_float",
     AttributeProto.FLOATS: "value_floats",
 }
-"""The attribute of a Constant that holds what an attribute of some type does."""
+"""The attribute of a Constant node that holds a value of an attribute type."""
 
 
 NAMING_TYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype"})
-"""Attributes that hold the number of an element type."""
+"""Attributes whose integer is an element type (`TensorProto.DataType`)."""
 
 
 def attribute_of(node: NodeProto, name: str) -> AttributeProto | None:
-    """The attribute of that name, None if the node has none."""
+    """Return the attribute of that name, or None."""
     return next((attribute for attribute in node.attribute if attribute.name == name), None)
 
 
 def value_of(node: NodeProto, name: str, default: Any = None) -> Any:
-    """The value of an attribute, or the default where it is absent; strings come as str.
+    """Return the value of an attribute, or the default if the node lacks it; strings come as str.
 
     Raises:
-        RefusedError: the attribute refers to one of the function around, so its value is not known here.
+        RefusedError: the attribute refers to an attribute of the enclosing function, so its value is unknown.
     """
     attribute = attribute_of(node, name)
     if attribute is None:
@@ -58,7 +58,7 @@ def value_of(node: NodeProto, name: str, default: Any = None) -> Any:
 
 
 def drop_attribute(node: NodeProto, name: str) -> None:
-    """Remove an attribute, if there is one of that name."""
+    """Remove the attribute of that name, if there is one."""
     for index, attribute in enumerate(node.attribute):
         if attribute.name == name:
             del node.attribute[index]
@@ -66,19 +66,19 @@ def drop_attribute(node: NodeProto, name: str) -> None:
 
 
 def set_attribute(node: NodeProto, name: str, value: Any) -> None:
-    """Give an attribute a value, in place of the one it had."""
+    """Set an attribute, replacing its earlier value."""
     drop_attribute(node, name)
     node.attribute.append(make_attribute(name, value))
 
 
 def add_named(node: NodeProto, attribute: AttributeProto, name: str) -> None:
-    """Add an attribute of another node, or function, to a node under a name."""
+    """Add a copy of an attribute to a node, under another name."""
     added = node.attribute.add()
     added.CopyFrom(attribute)
     added.name = name
 
 
 def make_attribute(name: str, value: Any) -> AttributeProto:
-    """An attribute of the type that its value tells; an empty list is one of integers."""
+    """Make an attribute whose type follows from its value; an empty list becomes INTS."""
     empty = isinstance(value, (list, tuple)) and not value
     return helper.make_attribute(name, value, attr_type=AttributeProto.INTS if empty else None)

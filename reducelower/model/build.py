@@ -1,4 +1,4 @@
-"""Making nodes."""
+"""Make nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["copy_marks", "make_node"]
 
 
 def make_node(op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> NodeProto:
-    """A node named after its first output, as every node the tool adds is."""
+    """Make a node named after its first output, like every node that the tool adds."""
     node = NodeProto(op_type=op_type, name=outputs[0], input=inputs, output=outputs)
     for name, value in attributes.items():
         node.attribute.append(make_attribute(name, value))
@@ -21,7 +21,7 @@ def make_node(op_type: str, inputs: Sequence[str], outputs: Sequence[str], **att
 
 
 def copy_marks(source: NodeProto, node: NodeProto) -> None:
-    """Give a node the name, doc string and metadata of the node whose output it yields now."""
+    """Copy name, doc string and metadata from the node that used to compute this node's output."""
     node.name = source.name
     node.doc_string = source.doc_string
     del node.metadata_props[:]

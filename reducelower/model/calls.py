@@ -1,4 +1,4 @@
-"""What calls of model-local functions tell of their attributes: those written in, and those left out."""
+"""Calls of model-local functions: which functions are called, and with which attributes."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ FunctionId: TypeAlias = tuple[str, str, str]
 
 
 def called_function(node: NodeProto) -> FunctionId:
-    """The function that a node calls, if it calls one."""
+    """The id of the function that a node would call; it need not exist."""
     return node.domain, node.op_type, node.overload
 
 
 def function_id(function: FunctionProto) -> FunctionId:
-    """What calls of a function name."""
+    """The id by which calls name a function."""
     return function.domain, function.name, function.overload
 
 
 def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
-    """The functions of a model, by what calls of them name."""
+    """The functions of a model by their ids."""
     return {function_id(function): function for function in model.functions}
 
 
 def reached(
     nodes: Iterable[NodeProto], functions: Mapping[FunctionId, FunctionProto]
 ) -> dict[FunctionId, FunctionProto]:
-    """The functions that nodes call, and those that these call: few of the thousands that a model may have."""
+    """The functions that nodes call, directly or through other functions."""
     found: dict[FunctionId, FunctionProto] = {}
     pending = [nodes]
-    for calling in pending:  # with what is added on the way
+    for calling in pending:  # grows while it is iterated
         for called in map(called_function, walk(calling)):
             if called in functions and called not in found:
                 found[called] = functions[called]
@@ -54,12 +54,12 @@ def reached(
 
 
 def attributes_of_call(function: FunctionProto, call: NodeProto) -> dict[str, AttributeProto]:
-    """The attributes that a function has in a call, with the defaults of those that the call leaves out."""
+    """The attributes of a function in one call: those of the call, and defaults for the ones it omits."""
     return {attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)}
 
 
 def bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> None:
-    """Put attributes in the place of references to them; a reference to one not given goes."""
+    """Replace references to function attributes by the attributes given; a reference to one not given is removed."""
     for node in walk(nodes):
         for index in reversed(range(len(node.attribute))):
             attribute = node.attribute[index]
@@ -74,10 +74,10 @@ def bind(nodes: Iterable[NodeProto], given: Mapping[str, AttributeProto]) -> Non
 
 
 def omitted_attributes(model: ModelProto) -> frozenset[tuple[str, str, str, str]]:
-    """Attributes without a default that some call leaves out: domain, name and overload of the function, attribute."""
+    """Attributes without a default that some call omits, as (domain, name and overload of the function, attribute)."""
     functions = functions_of(model)
     omitted: set[tuple[str, str, str, str]] = set()
-    # A call inside a function hands on what that function was itself called without.
+    # A call inside a function may pass on an attribute that the function itself was called without.
     grown = True
     while grown:
         before = len(omitted)

@@ -1,9 +1,9 @@
-"""What the nodes of a graph are, and what types it states, read straight from its bytes.
+"""Operator types, inputs, outputs and stated types of a graph, read straight from its bytes.
 
-Asking 50,000 node messages for their operator types one by one takes longer than parsing the whole model. So the bytes
-are parsed with message types that have the field numbers of onnx.proto but not its depth. One leaves every node as the
-bytes it is. The others take all nodes of the graph as one and give columns: protobuf merges repeated occurrences of a
-singular message, and repeated fields inside it line up one by one.
+Asking 50,000 node messages for their operator types takes longer than parsing the whole model. So the bytes are parsed
+with other message types that have the field numbers of onnx.proto but less depth. One keeps every node as bytes. The
+others treat all nodes as one message and give columns: protobuf merges repeated occurrences of a singular message, and
+the repeated fields inside it are concatenated.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ __all__ = [
 _Field = descriptor_pb2.FieldDescriptorProto
 
 INPUT, OUTPUT, NAME = 0x0A, 0x12, 0x1A
-"""What stands in front of the first fields of a NodeProto, as protobuf writes it."""
+"""The tags of the first fields of NodeProto, as protobuf writes them."""
 
 _MANY = 2048
-"""Nodes from which on it pays to number the operator types of all of them at once."""
+"""From this many nodes on, it pays to number the operator types of all nodes at once."""
 
 _GRAPH, _NODE, _OP_TYPE = 7, 1, 4
 
 _LAST_OF_VARINT, _LONGEST_VARINT = 127, 63
-"""The largest byte that ends an integer of variable length, and how many bits stand before the last byte at most."""
+"""The largest value of a varint's last byte, and the most bits that precede that byte."""
 
 _BEFORE_GRAPH = 64
-"""Fields of a model among which its graph is looked for; protobuf writes six before it at most."""
+"""How many fields of a ModelProto are searched for the graph; protobuf writes at most six before it."""
 
-# Field numbers of NodeProto in onnx.proto.
+# Field numbers of NodeProto in onnx.proto, per group of columns.
 _COLUMNS: Mapping[str, Mapping[str, int]] = {
     "Nodes": {"op_type": _OP_TYPE, "domain": 7, "overload": 8, "metadata_props": 9},
     "Readers": {"input": 1},
@@ -61,13 +61,13 @@ _COLUMNS: Mapping[str, Mapping[str, int]] = {
 
 _OTHER = "other_"
 _OTHERS = (1, 2, 3, 5, 6)
-"""The other fields that nodes often have. Declared as singular they overwrite each other, which takes less time than
-to keep all of them, as happens to fields that are not known."""
+"""Other common fields of NodeProto. They are declared as singular, so that each overwrites the one before. That is
+faster than keeping all of them, which protobuf does with unknown fields."""
 
 
 @cache
 def _class(name: str) -> Any:
-    """A message type: ``Apart`` for a model; ``ApartGraph``, and one for every group of columns, for a graph."""
+    """A message type: ``Apart`` for a model, ``ApartGraph`` for a graph, and one graph type per group of columns."""
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"reducelower.{name}"))
 
 
@@ -101,7 +101,7 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 
 def _add_singular(file: Any, message: str, field: str, number: int, kind: str) -> Any:
-    """Add a message type with one field, and return the fields."""
+    """Add a message type with one singular field, and return its fields."""
     fields = file.message_type.add(name=message).field
     fields.add(
         name=field,
@@ -114,49 +114,49 @@ def _add_singular(file: Any, message: str, field: str, number: int, kind: str) -
 
 
 def graph_of(nodes: Iterable[bytes]) -> Any:
-    """A graph that holds serialized nodes, in its field ``node``, and nothing else."""
+    """A graph message with serialized nodes in its field ``node`` and nothing else."""
     graph = _class("ApartGraph")()
     graph.node.extend(nodes)
     return graph
 
 
 def graph_from(serialized: bytes) -> Any:
-    """A graph from its bytes, nodes left as they are, in its field ``node``."""
+    """A graph message parsed from bytes, with its nodes left serialized in the field ``node``."""
     return _class("ApartGraph").FromString(serialized)
 
 
 @cache
 def field_head(length: int) -> bytes:
-    """What stands in front of a node of so many bytes in a GraphProto: field 1, and the length."""
+    """Tag and length that precede a node of `length` bytes in a GraphProto."""
     return b"\x0a" + varint(length)
 
 
 def graph_head(length: int) -> bytes:
-    """What stands in front of a graph of so many bytes in a ModelProto."""
+    """Tag and length that precede a graph of `length` bytes in a ModelProto."""
     return varint(_GRAPH << 3 | LENGTH) + varint(length)
 
 
 def graph_field(model: bytes) -> Field | None:
-    """Where the graph lies in a serialized model; None where it does not come early, or not as protobuf writes it."""
+    """Where the graph lies in a serialized model; None if it does not come early or is not written as protobuf does."""
     fields = islice(Window(model).fields(0, len(model)), _BEFORE_GRAPH)
     try:
         return next((field for field in fields if (field.number, field.kind) == (_GRAPH, LENGTH)), None)
-    except MalformedError:  # protobuf reads more than the window does
+    except MalformedError:  # protobuf accepts more than Window
         return None
 
 
 def _numbered_one_by_one(column: Sequence[bytes]) -> tuple[list[bytes], NDArray[np.int32]]:
-    """What `numbered` gives, for whatever strings."""
+    """The same result as `numbered`, for any strings."""
     codes: dict[bytes, int] = {}
     stated = np.fromiter((codes.setdefault(name, len(codes)) for name in column), np.int32, len(column))
     return list(codes), stated
 
 
 class Columns:
-    """What the nodes of a graph are, column by column, from the bytes of a graph that holds them and nothing else."""
+    """The fields of all nodes, column by column, from the bytes of a graph that holds only nodes."""
 
     def __init__(self, serialized: bytes, count: int) -> None:
-        """Look at so many nodes, as bytes of a graph that holds nothing else."""
+        """Take the bytes of a graph of `count` nodes and nothing else."""
         self.serialized = serialized
         self._count = count
 
@@ -169,7 +169,7 @@ class Columns:
 
     @cached_property
     def operator_of_each(self) -> tuple[list[str], NDArray[np.int32]]:
-        """The operator types there are, and for each node that states one its place among them."""
+        """The distinct operator types, and for each node that states one its index among them."""
         column = self._columns.op_type
         found = None
         if len(column) >= _MANY:
@@ -179,21 +179,21 @@ class Columns:
 
     @cached_property
     def is_even(self) -> bool:
-        """Whether every node has one operator type, so that the n-th is that of the n-th node."""
+        """Whether every node has exactly one operator type, so that entry n belongs to node n."""
         return len(self._columns.op_type) == self._count
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether no node states a domain either, so that operator types tell what nodes are."""
+        """Whether also no node states a domain, so that the operator type alone identifies the operator."""
         return self.is_even and not any(self._columns.domain)
 
     @property
     def operators(self) -> Sequence[str]:
-        """The operator types there are."""
+        """The distinct operator types."""
         return self.operator_of_each[0]
 
     def positions(self, is_wanted: Callable[[str], bool]) -> list[int]:
-        """Positions of the nodes of some operators; of all nodes where the columns are not even."""
+        """Positions of the nodes whose operator is wanted, or of all nodes if the columns are not even."""
         if not self.is_even:
             return list(range(self._count))
         operators, codes = self.operator_of_each
@@ -208,28 +208,28 @@ class Columns:
 
     @cached_property
     def inputs(self) -> Sequence[bytes]:
-        """The inputs of all nodes, in order; what graphs inside them read is not among them."""
+        """The inputs of all nodes in order, without those of nodes in subgraphs."""
         return inputs_of(self.serialized)
 
     @cached_property
     def outputs(self) -> Sequence[bytes]:
-        """The outputs of all nodes, in order; one that is left out is empty."""
+        """The outputs of all nodes in order; an omitted output is empty."""
         return _class("YieldersGraph").FromString(self.serialized).node.output  # type: ignore[no-any-return]
 
 
 def inputs_of(nodes: bytes) -> Sequence[bytes]:
-    """As `Columns.inputs`, of nodes as bytes of a graph that holds nothing else."""
+    """As `Columns.inputs`, for the bytes of a graph that holds only nodes."""
     return _class("ReadersGraph").FromString(nodes).node.input  # type: ignore[no-any-return]
 
 
 class Census(Columns):
-    """The nodes of the main graph of a model; those of subgraphs and functions are not in it.
+    """The nodes of a model's main graph, without those of subgraphs and functions.
 
-    The graph is the bytes of one that holds nothing but the nodes; whoever edits the nodes edits this one.
+    `graph` holds the serialized nodes only. Edit the nodes there.
     """
 
     def __init__(self, serialized: bytes, graph: Any = None) -> None:
-        """Take the census of nodes, as bytes of a graph that holds nothing else; that graph may be at hand."""
+        """Take the bytes of a graph that holds only nodes, and that graph if it has been parsed."""
         self.graph = graph_from(serialized) if graph is None else graph
         super().__init__(serialized, len(self.graph.node))
 
@@ -238,14 +238,14 @@ class Census(Columns):
         """Take the census of a serialized ModelProto.
 
         Raises:
-            google.protobuf.message.DecodeError: the bytes are no message.
+            google.protobuf.message.DecodeError: the bytes are not a message.
         """
         graph = _class("Apart").FromString(serialized).graph
         graph.DiscardUnknownFields()
         return cls(graph.SerializeToString(), graph)
 
     def without_nodes(self, model: bytes) -> bytes:
-        """The bytes of the model that the census was taken of, without its nodes."""
+        """The bytes of the model that the census was taken of, without the nodes of its main graph."""
         if first := _without_first(self.serialized, model):
             return first
         without = _class("Apart").FromString(model)
@@ -255,20 +255,20 @@ class Census(Columns):
 
     @cached_property
     def nodes(self) -> Sequence[bytes]:
-        """The serialized nodes as they were, whatever has become of them."""
+        """The serialized nodes before any edit."""
         return graph_from(self.serialized).node  # type: ignore[no-any-return]
 
 
 class Stated:
-    """What the main graph of a model states in value_info, of as many values as it may have nodes."""
+    """The types that the value_info of the main graph states."""
 
     def __init__(self, model: bytes) -> None:
-        """Look at a serialized ModelProto, whose nodes are not needed."""
+        """Take a serialized ModelProto; its nodes may be missing."""
         self._model = model
         self._added: list[bytes] = []
 
     def add(self, stated: bytes) -> None:
-        """Take in what was added to the graph, as bytes of a GraphProto."""
+        """Add value_info, as bytes of a GraphProto."""
         self._added.append(stated)
 
     @cached_property
@@ -277,12 +277,12 @@ class Stated:
 
     @property
     def names(self) -> Sequence[bytes]:
-        """The names of the values as the model was, in order; one that has none is missing."""
+        """The names in the original value_info, in order; entries without a name are missing."""
         return self._values.name  # type: ignore[no-any-return]
 
     @property
     def element_types(self) -> frozenset[int] | None:
-        """The element types there were or are; None where a value is something else than a tensor of a stated type."""
+        """All element types, old and added; None if some value is not a tensor with a stated element type."""
         added = _class("StatedGraph").FromString(b"".join(self._added)).value_info
         own, more = self._element_types, _element_types(added)
         return None if own is None or more is None else own | more
@@ -299,16 +299,16 @@ def _element_types(values: Any) -> frozenset[int] | None:
 
 
 def leading_nodes(model: bytes, most: int) -> bytes | None:
-    """The nodes a serialized model's graph begins with, as bytes of a graph of nothing else, without parsing the model.
+    """The first fields of a serialized model's graph, if they are nodes, as bytes of a graph; the model is not parsed.
 
-    None where these are more than `most`, or the graph does not come early.
+    Returns None if there are more than `most` bytes of them, or if the graph does not come early.
     """
     graph = graph_field(model)
     if graph is None:
         return None
     head, position, count = field_head(0)[0], graph.value, 0
     try:
-        # What `Window.fields` does, for fields of one kind, in a tenth of the time.
+        # The same as `Window.fields`, but for one kind of field, in a tenth of the time.
         while position < graph.end and model[position] == head:
             length = shift = 0
             while (byte := model[position := position + 1]) > _LAST_OF_VARINT and shift < _LONGEST_VARINT:
@@ -324,7 +324,7 @@ def leading_nodes(model: bytes, most: int) -> bytes | None:
 
 
 def _without_first(nodes: bytes, model: bytes) -> bytes:
-    """A model without its nodes, where they come first in its graph, as protobuf writes them; else nothing."""
+    """The model without its nodes, if they come first in the graph as protobuf writes them; else empty."""
     graph = graph_field(model)
     if graph is None or graph.value + len(nodes) > graph.end or not model.startswith(nodes, graph.value):
         return b""

@@ -1,4 +1,4 @@
-"""What the user declares of values whose types nothing tells, written into a model that is only there for its types."""
+"""Write element types and ranks that the user declares into a copy of the model used for shape inference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["declare", "names_in", "objection"]
 
 
 def declare(graph: GraphProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> None:
-    """State the declared types in a graph and in those inside it, so that inference goes on from them."""
+    """State the declared types in a graph and its subgraphs, so that inference starts from them."""
     if not element_types and not ranks:
         return
     stated = {value.name: value for value in (*graph.value_info, *graph.output, *graph.input)}
@@ -40,10 +40,10 @@ def _complete(stated: TypeProto, element_type: int | None, rank: int | None) -> 
 
 
 def objection(model: ModelProto, element_types: Mapping[str, int], ranks: Mapping[str, int]) -> str:
-    """What a model has against what is declared of its values, in a sentence; empty where nothing is.
+    """Return a sentence about a declaration that contradicts the model, or an empty string.
 
-    A name that graphs give to several values may be declared as long as one of them leaves it open, or is as declared.
-    The model has types as far as inference finds them, without what is declared.
+    Several graphs may use one name. A declaration is accepted if in one of them the type is open or equal to it.
+    `model` has the inferred types, without the declared ones.
     """
     known = names_in(model)
     types = [(set(_defined_in(holder)), _types_in(holder)) for _, holder in bodies(model)]
@@ -63,12 +63,12 @@ def objection(model: ModelProto, element_types: Mapping[str, int], ranks: Mappin
 
 
 def names_in(model: ModelProto) -> set[str]:
-    """The names that the graphs and functions of a model give to values."""
+    """All value names in the graphs and functions of a model."""
     return {name for _, holder in bodies(model) for name in _defined_in(holder)}
 
 
 def _types_in(holder: GraphProto | FunctionProto) -> dict[str, tuple[int | None, int | None]]:
-    """Element type and rank by name, as far as a graph or function states them."""
+    """Stated element type and rank by name."""
     stated = list(holder.value_info)
     found: dict[str, tuple[int | None, int | None]] = {}
     if isinstance(holder, GraphProto):

@@ -1,4 +1,4 @@
-"""A model on its way through: parsed once and serialized once, whether bytes or message are wanted."""
+"""A model that is parsed at most once and serialized at most once."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from reducelower.model.skeleton import skeleton, weight_bytes
 __all__ = ["Document"]
 
 _SEARCHABLE = 64 << 20
-"""Bytes up to which a model as a whole answers which names are free."""
+"""Largest model, in bytes, in which free names are found by searching its bytes."""
 
 _LARGE = 4 << 20
-"""Bytes from which on it takes longer to parse a model once more than to copy what is not weights."""
+"""From this size in bytes on, parsing again takes longer than copying everything but the weights."""
 
 
 class Document:
-    """A model as bytes and as a message, each made from the other when it is first asked for.
+    """A model as bytes and as a message; each is made from the other on first use.
 
-    Nobody changes either: who edits a model makes a draft of it, of which another document comes.
+    Neither is ever changed. To edit a model, make a draft (`reducelower.legalization.draft`), which becomes a new
+    document.
     """
 
     def __init__(self, message: ModelProto | None = None, data: bytes | None = None) -> None:
@@ -37,18 +38,18 @@ class Document:
 
     @classmethod
     def of_message(cls, message: ModelProto) -> Document:
-        """A model that is at hand as a message."""
+        """Wrap a message."""
         return cls(message)
 
     @classmethod
     def of_bytes(cls, data: bytes) -> Document:
-        """A model that is at hand as bytes."""
+        """Wrap serialized bytes."""
         return cls(data=data)
 
     def for_trials(self) -> Document:
-        """The model without weights, for attempts of which only the plan is wanted; its types are inferred once.
+        """The model without weights, for attempts that only need the plan; all attempts share inferred types.
 
-        What is written may depend on whether types were known, so no other attempt starts with those of an earlier one.
+        Other attempts must not share them: the output may depend on which types were known beforehand.
         """
         if self._whole is not None:
             return self
@@ -58,13 +59,13 @@ class Document:
         return trials
 
     def with_message(self, message: ModelProto) -> Document:
-        """A document of a changed copy of the message, whose weights are those of this one."""
+        """A document of an edited copy of the message that uses the weights of this document."""
         changed = Document(message)
         changed._whole = self._whole
         return changed
 
     def weight(self, name: str) -> TensorProto | None:
-        """The initializer of the main graph of a name, with its value, in a document for trials; None in others."""
+        """In a document for trials, the initializer of that name with its values; else None."""
         return None if self._whole is None else self._whole._initializers.get(name)
 
     @cached_property
@@ -79,10 +80,10 @@ class Document:
         *,
         lenient: bool,
     ) -> Inference:
-        """The types of the model, for one attempt; the arguments are those of `Inference`."""
+        """The inferred types of the model, for one attempt; arguments as of `Inference`."""
         key = frozenset(element_types.items()), frozenset(ranks.items()), lenient
         if self._whole is None:
-            here = ref(self)  # what is kept here must not hold on to this, and with it to the weights
+            here = ref(self)  # a weak reference, so that cached inference does not keep the weights alive
             self._inferences[key] = Inference(lambda: _bare(here), sole_type, element_types, ranks, lenient=lenient)
         elif key not in self._inferences:
             message = self.message
@@ -94,7 +95,7 @@ class Document:
         """The message.
 
         Raises:
-            google.protobuf.message.DecodeError: the bytes are no model.
+            google.protobuf.message.DecodeError: the bytes are not a model.
         """
         if self._message is None:
             self._message = ModelProto.FromString(self._data or b"")
@@ -102,11 +103,11 @@ class Document:
 
     @property
     def bare(self) -> ModelProto:
-        """The message, for questions that are not about weights; it may be without these, see `copy`."""
+        """The message for questions that need no weights; it may have none, see `copy`."""
         return self.message if self._bare is None else self._bare
 
     def copy(self) -> ModelProto:
-        """A copy of the message, to be edited; where only the bytes are at hand, they are parsed for it alone."""
+        """An editable copy of the message. If only the bytes exist, they are parsed for this copy alone."""
         copy = ModelProto()
         if self._message is not None:
             copy.CopyFrom(self._message)
@@ -118,7 +119,7 @@ class Document:
 
     @property
     def has_data(self) -> bool:
-        """Whether the bytes are at hand."""
+        """Whether the bytes exist already."""
         return self._data is not None
 
     @property
@@ -126,7 +127,7 @@ class Document:
         """The bytes.
 
         Raises:
-            google.protobuf.message.EncodeError: the message is over protobuf's limit of 2 GiB.
+            google.protobuf.message.EncodeError: the message exceeds protobuf's limit of 2 GiB.
         """
         if self._data is None:
             assert self._message is not None
@@ -135,7 +136,7 @@ class Document:
 
     @cached_property
     def searchable(self) -> bytes | None:
-        """The bytes; None where the model is too large for them to be searched again and again."""
+        """The bytes, or None if the model is too large to search them repeatedly."""
         size = weight_bytes(self.message) if self._data is None else len(self._data)
         return self.data if size <= _SEARCHABLE else None
 

@@ -1,7 +1,7 @@
-"""Element types that operators' type variables tell, one value at a time, without shape inference.
+"""Find the element type of one value from the type variables of operators, without shape inference.
 
-`Add` yields what it reads, `Shape` always int64, `Cast` what its attribute says: mostly that is all there is to know,
-and to infer the shapes of a whole model for it takes longer than to convert it.
+`Add` yields the type of its inputs, `Shape` always int64, `Cast` the type in its attribute. That is usually enough, and
+shape inference of a whole model takes longer than converting it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schem
 __all__ = ["Told", "element_type_of_constant", "follow", "formal_at", "only_element_type", "told_by"]
 
 Told: TypeAlias = "int | Sequence[str]"
-"""An element type (0: it is not known), or the values of which any has the type that is asked for."""
+"""An element type (0: unknown), or inputs of which each has the element type of the output."""
 
 _Value = TypeVar("_Value", bound=Hashable)
 
@@ -35,7 +35,7 @@ _OF_CONSTANT = {
 
 
 def told_by(node: NodeProto, output: str, opset: int) -> Told:
-    """What a node tells of the element type of one of its outputs: the type, the inputs that share it, or 0."""
+    """What a node says about the element type of an output: the type, the inputs that share it, or 0 if unknown."""
     if node.domain not in DEFAULT_DOMAINS:
         return 0
     if node.op_type == "Constant":
@@ -45,13 +45,13 @@ def told_by(node: NodeProto, output: str, opset: int) -> Told:
         attribute = attribute_of(node, by_attribute)
         if attribute is None:
             return TensorProto.FLOAT if node.op_type == "ConstantOfShape" else 0
-        return attribute.i or attribute.t.data_type  # what refers to the function's attributes has neither
+        return attribute.i or attribute.t.data_type  # both are 0 if it refers to an attribute of the function
     told = _by_variables(node.op_type, opset, list(node.output).index(output), len(node.input))
     return told if isinstance(told, int) else [name for name in map(node.input.__getitem__, told) if name]
 
 
 def element_type_of_constant(node: NodeProto) -> int:
-    """The element type of what a Constant node yields; 0 where its attribute does not tell."""
+    """The element type of a Constant node's output; 0 if its attribute does not determine it."""
     for attribute in node.attribute:
         if attribute.name == "value":
             return attribute.t.data_type
@@ -64,7 +64,7 @@ def element_type_of_constant(node: NodeProto) -> int:
 
 @cache
 def _by_variables(op_type: str, opset: int, place: int, inputs: int) -> int | tuple[int, ...]:
-    """The element type of an output, or the places of the inputs that share its type variable; 0 for neither."""
+    """The element type of an output, or the positions of the inputs that share its type variable, or 0."""
     found = schema(op_type, opset)
     output = None if found is None else formal_at(found.outputs, place)
     if found is None or output is None:
@@ -75,14 +75,14 @@ def _by_variables(op_type: str, opset: int, place: int, inputs: int) -> int | tu
 
 
 def only_element_type(found: defs.OpSchema, parameter: defs.OpSchema.FormalParameter) -> int:
-    """The element type of a parameter of a schema that takes tensors of one element type only; else 0."""
+    """The element type of a schema parameter that allows only one; else 0."""
     taken = taken_types(found, parameter)
     (only,) = taken if len(taken) == 1 else ("",)
     return parse_element_type(only) if only.startswith("tensor(") else 0
 
 
 def formal_at(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> defs.OpSchema.FormalParameter | None:
-    """The formal parameter at a place; None for one of several values that need not be of one type."""
+    """The formal parameter at a position; None for a variadic one whose values may differ in type."""
     formal = formals[min(place, len(formals) - 1)] if formals else None
     if formal is None or formal.option != defs.OpSchema.FormalParameterOption.Variadic:
         return formal if place < len(formals) else None
@@ -90,10 +90,12 @@ def formal_at(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> d
 
 
 def follow(start: _Value, look: Callable[[_Value], int | Sequence[_Value]], found: MutableMapping[_Value, int]) -> int:
-    """The element type of a value, followed back to where one is told.
+    """Follow the element type of a value back through the graph until a node or graph determines it.
 
-    `found` holds what was found before, and is added to. `look` tells of a value its element type (0: not known), or
-    the values of which any has the same.
+    Args:
+        start: the value.
+        look: gives for a value its element type (0: unknown), or values that have the same one.
+        found: types found earlier; the new ones are added.
     """
     waiting: list[tuple[_Value, Sequence[_Value]]] = []
 

@@ -1,4 +1,4 @@
-"""Walking a model: the graphs inside nodes, every body there is, and the paths that people are shown."""
+"""Walk a model: subgraphs, function bodies, and the graph paths shown to users."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 
 
 HOLDING_GRAPHS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-"""Operators of the default domain that have graphs among their attributes."""
+"""Operators of the default domain with graph attributes."""
 
 UNLIKE_BRANCHES_SINCE = 11
-"""The opset version since which the branches of an If may give different shapes."""
+"""From this opset version on, the branches of an If may have outputs of different shapes."""
 
 
 def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
-    """Every graph among the attributes of a node: its number among them, the attribute's name, the graph."""
+    """Yield every graph attribute of a node: index of the attribute, its name, the graph."""
     number = 0
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
@@ -48,17 +48,17 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[int, str, GraphProto]]:
 
 
 def may_hold_graphs(node: NodeProto) -> bool:
-    """Whether a node may have graphs among its attributes, as one of an operator outside the default domain may."""
+    """Whether a node may have subgraphs; any node outside the default domain may."""
     return kind_may_hold_graphs(node.op_type, node.domain)
 
 
 def kind_may_hold_graphs(op_type: str, domain: str) -> bool:
-    """The same of all nodes of one operator."""
+    """Whether nodes of an operator may have subgraphs."""
     return op_type in HOLDING_GRAPHS or domain not in DEFAULT_DOMAINS
 
 
 def walk(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Nodes, and those of the graphs inside them."""
+    """Yield nodes and the nodes of their subgraphs."""
     pending = [nodes]
     while pending:
         for node in pending.pop():
@@ -67,12 +67,12 @@ def walk(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def all_nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """Every node of a model: of its main graph, of subgraphs and of function bodies."""
+    """Yield every node of a model: main graph, subgraphs and function bodies."""
     return walk(chain(model.graph.node, *(function.node for function in model.functions)))
 
 
 def bodies(model: ModelProto) -> Iterator[tuple[str, GraphProto | FunctionProto]]:
-    """The main graph, the functions, and the graphs inside them after what is around them, each with its path."""
+    """Yield main graph, functions and their subgraphs, outer before inner, each with its path."""
     pending: list[tuple[str, GraphProto | FunctionProto]] = [("graph", model.graph)]
     pending += [(function_path(function), function) for function in model.functions]
     pending.reverse()
@@ -88,7 +88,7 @@ def bodies(model: ModelProto) -> Iterator[tuple[str, GraphProto | FunctionProto]
 
 
 def graphs(model: ModelProto) -> Iterator[tuple[str, GraphProto]]:
-    """The graphs among them: the main one, and those inside of it or of functions."""
+    """Yield the graphs among `bodies`: the main graph and all subgraphs, those of functions included."""
     return ((path, holder) for path, holder in bodies(model) if isinstance(holder, GraphProto))
 
 
@@ -99,12 +99,12 @@ def function_path(function: FunctionProto) -> str:
 
 
 def inner_path(path: str, node: NodeProto, index: int, attribute: str) -> str:
-    """The path of a graph inside a node, by the node's name or else its position: ``graph/If_3.then_branch``."""
+    """The path of a subgraph, such as ``graph/If_3.then_branch``, with the node's position if it has no name."""
     return f"{path}/{node.name or f'{node.op_type}#{index}'}.{attribute}"
 
 
 def read_by(node: NodeProto) -> Iterator[str]:
-    """The names of all that a node reads, and nodes and results of graphs inside it, wherever they are defined."""
+    """The names that a node and the nodes and outputs of its subgraphs read, wherever they are defined."""
     yield from node.input
     for _, _, graph in subgraphs(node):
         yield from (value.name for value in graph.output)
@@ -113,7 +113,7 @@ def read_by(node: NodeProto) -> Iterator[str]:
 
 
 def read_outside_nodes(holder: GraphProto | FunctionProto) -> Iterator[str]:
-    """The values that a graph or function body yields, or that an annotation speaks of."""
+    """The names that the outputs or quantization annotations of a graph or function body read."""
     if isinstance(holder, FunctionProto):
         yield from holder.output
         return
@@ -124,7 +124,7 @@ def read_outside_nodes(holder: GraphProto | FunctionProto) -> Iterator[str]:
 
 
 def read_from_outside(node: NodeProto) -> set[str]:
-    """The names of what a node, and the graphs inside it, read from outside."""
+    """The names that a node and its subgraphs read from the enclosing graphs."""
     read = set(filter(None, node.input))
     for _, _, graph in subgraphs(node):
         inside = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}

@@ -1,9 +1,9 @@
-"""Element types and ranks that onnx's shape inference leaves open, found by one walk forward and one backward.
+"""Find element types and ranks that onnx's shape inference leaves open, in one walk forward and one backward.
 
-Inference stops at the first Reshape whose shape is computed, though its rank follows from how many sizes there are, and
-at every operator it has no schema for. It finds nothing at all in a model with one stated type that contradicts it.
-Here each node whose outputs are unknown is asked by itself: by its schema's own inference, by what its type variables
-say, by the length of the shape or the axes it is given. What is found is right, or it is left unknown.
+onnx's inference stops at a Reshape with a computed shape, although the length of that shape is the rank, and at
+operators without a schema. One wrong stated type makes it find nothing at all. Here every node with an unknown output
+is inferred by itself: by the inference of its schema, by its type variables, and by the length of a shape or of axes. A
+type that cannot be determined with certainty stays unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reducelower.model.value_info import is_known, tensor_type
 __all__ = ["complete", "state_ranks"]
 
 _SMALL = 64
-"""Shapes and axes have no more elements than this; the values of longer constants are not looked at."""
+"""Shapes and axes have at most this many elements; longer constants are not evaluated."""
 
 _TOLD_RANKS = {"": RANKS, "ai.onnx.ml": ML_RANKS}
 
@@ -39,14 +39,14 @@ _Integers: TypeAlias = "NDArray[np.int64]"
 
 
 def _quotient(left: _Integers, right: _Integers) -> _Integers:
-    """Division towards zero."""
+    """Integer division towards zero."""
     if not right.all():
         raise ZeroDivisionError
     return np.asarray(np.abs(left) // np.abs(right) * np.sign(left) * np.sign(right))
 
 
 def _remainder(left: _Integers, right: _Integers) -> _Integers:
-    """What is left of a division, with the sign of the divisor."""
+    """Remainder with the sign of the divisor."""
     if not right.all():
         raise ZeroDivisionError
     return np.asarray(np.mod(left, right))
@@ -61,15 +61,15 @@ _FOLDED: Mapping[str, Callable[..., NDArray[np.int64] | NDArray[np.bool_]]] = {
     "Reshape": np.reshape,
     "Sub": np.subtract,
 }
-"""How whole numbers are computed that exporters make the bounds of shapes of, or compare ranks with."""
+"""Integer operators that exporters use to compute bounds of shapes, or to compare ranks."""
 
 
 class _Types(dict[str, TypeProto]):
-    """Types by name, in one graph.
+    """Types by value name in one graph.
 
     Attributes:
-        found: those that were added to what was known at first.
-        names: the names of all that were added, in any graph.
+        found: types that were added here.
+        names: names of all added types, in any graph.
     """
 
     def __init__(self, known: Mapping[str, TypeProto], names: set[str]) -> None:
@@ -84,22 +84,22 @@ class _Types(dict[str, TypeProto]):
 
 
 OfCall: TypeAlias = Callable[[NodeProto, list[TypeProto | None]], list[TypeProto | None]]
-"""The types of what a call of a model-local function yields, from the types of what it is handed."""
+"""Gives the output types of a call of a model-local function from its input types."""
 
 
 def complete(model: ModelProto, of_call: OfCall, *, is_inferred: bool = False, objects: bool = False) -> None:
-    """State in value_info what inference left open, in the main graph and the graphs inside it.
+    """State in value_info the types that inference left open, in the main graph and its subgraphs.
 
     Args:
-        model: a model that is only there for its types.
-        of_call: looks into the functions of the model.
-        is_inferred: whether shape inference has gone through all of it, so that a node is worth another look only where
-            something was found since of what it reads.
-        objects: whether to raise where the model states another rank of what an If yields, whose condition is known,
-            than the branch has that it takes. Tracing exporters state what they first made of the other.
+        model: a copy that is used for its types only; it is changed.
+        of_call: infers through the functions of the model.
+        is_inferred: whether shape inference has seen all of it. A node is then inferred again only if something new is
+            known about its inputs.
+        objects: whether to raise if the model states another rank for the output of an If than the branch has that is
+            always taken. Tracing exporters state the rank of the branch that they first saw.
 
     Raises:
-        onnx.shape_inference.InferenceError: as told by `objects`.
+        onnx.shape_inference.InferenceError: see `objects`.
     """
     if _is_complete(model.graph):
         return
@@ -107,7 +107,7 @@ def complete(model: ModelProto, of_call: OfCall, *, is_inferred: bool = False, o
 
 
 def state_ranks(model: ModelProto, inferred: ModelProto) -> None:
-    """State in a model, only there for its types, the ranks without which inference stopped, as it left `inferred`."""
+    """State in `model` the ranks at which inference stopped; `inferred` is the result of that inference."""
     types = _stated(inferred.graph)
     outputs = {value.name for value in inferred.graph.output}
     found: dict[str, TypeProto] = {}
@@ -125,7 +125,7 @@ def state_ranks(model: ModelProto, inferred: ModelProto) -> None:
 
 
 def _is_complete(graph: GraphProto) -> bool:
-    """Whether the types of all that the nodes of a graph without graphs inside yield are known."""
+    """Whether a graph has no subgraphs and the type of every node output is known."""
     known = {value.name for value in (*graph.value_info, *graph.output) if is_known(value.type)} | {""}
     return not any(may_hold_graphs(node) or not known.issuperset(node.output) for node in graph.node)
 
@@ -142,7 +142,7 @@ def _tensor(element_type: int, rank: int | None) -> TypeProto:
 
 
 class _Completion:
-    """One walk over one model; see `complete`."""
+    """The walk over one model; see `complete`."""
 
     def __init__(self, model: ModelProto, of_call: OfCall, is_inferred: bool, objects: bool) -> None:
         self._of_call = of_call
@@ -162,7 +162,7 @@ class _Completion:
         constants_around: Mapping[str, TensorProto],
         handed: Mapping[str, TypeProto] | None = None,
     ) -> Types:
-        """Complete the types of a graph, given those handed to it; returns all by name, with those around it."""
+        """Complete the types of a graph whose inputs have the types `handed`; return all visible types by name."""
         types = _Types({**around, **_stated(graph)}, self._names)
         small = {one.name: one for one in graph.initializer if prod(one.dims) <= _SMALL}
         constants = {**constants_around, **small}
@@ -177,7 +177,7 @@ class _Completion:
         _state(graph, types.found)
         return types
 
-    # Forward: from what a node reads to what it yields
+    # Forward: from inputs to outputs
 
     def _forward(self, graph: GraphProto, types: Types, constants: dict[str, TensorProto]) -> None:
         for node in graph.node:
@@ -195,7 +195,7 @@ class _Completion:
                     types[name] = _merged(types.get(name), found)
 
     def _fold(self, node: NodeProto, constants: dict[str, TensorProto]) -> None:
-        """Keep what a node computes of constants alone, which may bound the Slice that a shape is made of."""
+        """Fold a node with constant inputs; the result may be the bound of a Slice of a shape."""
         given = [to_array(constants[name]) for name in node.input]
         if any(value.dtype != np.int64 for value in given) or any(
             attribute.name == "fmod" for attribute in node.attribute
@@ -210,7 +210,7 @@ class _Completion:
             self._names.add(node.output[0])
 
     def _note_size(self, node: NodeProto, types: Types, constants: dict[str, TensorProto]) -> None:
-        """Keep the size of a value of which all sizes are known, such as of a shape: how many axes there are."""
+        """Fold Size of a value whose dimensions are all known, such as a shape; its size is a rank."""
         found = types.get(node.input[0])
         if rank_of(found) is not None and found is not None and not _open_sizes(found):
             size = prod(dim.dim_value for dim in found.tensor_type.shape.dim)
@@ -218,10 +218,10 @@ class _Completion:
             self._names.add(node.output[0])
 
     def _is_settled(self, found: TypeProto | None, node: NodeProto) -> bool:
-        """Whether another look at a node tells nothing new of what it yields.
+        """Whether inferring a node again would tell nothing new about this output.
 
-        The length of a vector, and the sizes of whole numbers, such as the indices of what is not zero, may tell the
-        rank of another value, and follow from what was found of what they are of.
+        The length of a vector, and the sizes of an int64 tensor such as the output of NonZero, may determine the rank
+        of another value. They follow from what was found about the node's inputs.
         """
         if found is None or not is_known(found):
             return False
@@ -229,16 +229,17 @@ class _Completion:
         return not tells_ranks or not _open_sizes(found) or not self._reads_news(node)
 
     def _reads_news(self, node: NodeProto) -> bool:
-        """Whether something is known of what a node reads that onnx's inference does not know.
+        """Whether something is known about an input that onnx's inference does not know.
 
-        That is what was found here, and the values of constants of the graphs around.
+        That is a type or value found here, or a constant of an enclosing graph.
         """
         return not (self._names.isdisjoint(node.input) and self._around.keys().isdisjoint(node.input))
 
     def _inside(
         self, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
     ) -> list[list[TypeProto | None]]:
-        """The types of the outputs of every graph inside a node; of an If that is decided, of the branch it takes."""
+        """The output types of every subgraph of a node; for an If with a constant condition, those of the branch
+        taken."""
         decided = constants.get(node.input[0]) if node.op_type == "If" and node.input else None
         if decided is not None:
             taken = "then_branch" if to_array(decided).any() else "else_branch"
@@ -256,10 +257,11 @@ class _Completion:
     def _taken(
         self, node: NodeProto, branch: GraphProto, types: Types, constants: Mapping[str, TensorProto]
     ) -> list[TypeProto | None]:
-        """The types of the outputs of the branch that an If takes, from its nodes: what is stated may be of the other.
+        """The output types of the branch that is always taken, inferred anew, since stated shapes may be of the other
+        one.
 
         Raises:
-            onnx.shape_inference.InferenceError: they are not of the rank that is known of them, where this objects.
+            onnx.shape_inference.InferenceError: the ranks differ from the stated ones, if `objects` is set.
         """
         before, self._is_inferred = self._is_inferred, False
         stated = [rank_of(value.type) for value in branch.output]
@@ -318,7 +320,7 @@ class _Completion:
     def _inferred(
         self, schema: defs.OpSchema, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
     ) -> list[tuple[str, TypeProto]]:
-        """What the inference of the schema says of this one node."""
+        """The output types by the schema's own inference of this node."""
         if any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute):
             return []
         given = {name: types[name] for name in node.input if name in types}
@@ -330,14 +332,15 @@ class _Completion:
                 schema, node, given, data, opset_imports=self._opset_imports, ir_version=self._ir_version
             )
         except Exception:
-            # It says what it thinks is wrong with the node; what is wanted here is only what it knows.
+            # It raises if it finds the node invalid. Only types matter here.
             return []
         return list(found.items())
 
-    # Backward: from what a node yields, and its other inputs, to what it reads
+    # Backward: from outputs and other inputs to an input
 
     def _backward(self, graph: GraphProto, types: Types) -> bool:
-        """Give values of unknown element type that of what shares a type variable with them; whether any was found."""
+        """Give values of unknown element type the type of values that share their type variable; True if any was
+        found."""
         changed = False
         for node in reversed(graph.node):
             schema = self._schema(node.op_type, "") if node.domain in DEFAULT_DOMAINS else None
@@ -353,7 +356,7 @@ class _Completion:
 
 
 def _refers(node: NodeProto) -> bool:
-    """Whether an attribute is one of the function around, so that its value is not known here."""
+    """Whether an attribute of the node refers to one of the enclosing function, so that its value is unknown."""
     return any(attribute.ref_attr_name for attribute in node.attribute)
 
 
@@ -366,7 +369,7 @@ def _has_type(found: TypeProto | None) -> bool:
 
 
 def _merged(old: TypeProto | None, new: TypeProto) -> TypeProto:
-    """The old type, with what it leaves open taken from the new one."""
+    """The old type, completed from the new one."""
     if old is None or old.WhichOneof("value") is None:
         return new
     if old.WhichOneof("value") != "tensor_type" or new.WhichOneof("value") != "tensor_type":
@@ -383,7 +386,7 @@ def _merged(old: TypeProto | None, new: TypeProto) -> TypeProto:
 
 
 def _open_sizes(found: TypeProto) -> set[int]:
-    """The axes whose sizes are not numbers."""
+    """The axes without a number as size."""
     return {place for place, dim in enumerate(found.tensor_type.shape.dim) if not dim.HasField("dim_value")}
 
 
@@ -404,7 +407,7 @@ def _stated(graph: GraphProto) -> dict[str, TypeProto]:
 
 
 def _state(graph: GraphProto, types: Mapping[str, TypeProto]) -> None:
-    """Write what was found into the value_info of the graph."""
+    """Write types into the value_info of the graph."""
     known = {value.name: value for value in graph.value_info if value.name in types} if types else {}
     for name, found in types.items():
         value = known.get(name)
@@ -423,9 +426,9 @@ def _note_constant(node: NodeProto, constants: MutableMapping[str, TensorProto])
 
 
 def _contrib(node: NodeProto, types: Types) -> list[tuple[str, TypeProto]]:
-    """What the table of operators without schemas says."""
+    """Types by the tables of operators that have no schema."""
     if node.domain == "com.microsoft.nchwc":
-        # Its operators are those of the default domain in another layout.
+        # com.microsoft.nchwc has operators of the default domain in a blocked layout.
         given = types.get(node.input[0]) if node.input else None
         same = _element_type(given)
         return [(node.output[0], _tensor(same, rank_of(given)))] if same else []
@@ -450,17 +453,17 @@ def _inputs(schema: defs.OpSchema, node: NodeProto) -> list[tuple[str, defs.OpSc
 def _paired(
     names: list[str], formals: list[defs.OpSchema.FormalParameter]
 ) -> list[tuple[str, defs.OpSchema.FormalParameter]]:
-    """Each name with its formal parameter; of a variadic one only where all its values are of one type."""
+    """Pair names with formal parameters; a variadic one counts only if its values share one type."""
     paired = ((name, formal_at(formals, place)) for place, name in enumerate(names))
     return [(name, formal) for name, formal in paired if formal is not None]
 
 
 def _variables(schema: defs.OpSchema, node: NodeProto, types: Types) -> dict[str, int]:
-    """The element types that the type variables of a schema stand for at a node."""
+    """The element types of the schema's type variables at a node."""
     found: dict[str, int] = {}
     for name, formal in (*_inputs(schema, node), *_paired(list(node.output), list(schema.outputs))):
         known = types.get(name) if name else None
-        # A variable may stand for sequences as well, in which case it says nothing of tensors.
+        # A variable that may also be a sequence says nothing about tensors.
         if known is not None and _element_type(known) and not formal.type_str.startswith(("seq", "optional")):
             found.setdefault(formal.type_str, _element_type(known))
     return found
@@ -476,15 +479,15 @@ def _by_variables(schema: defs.OpSchema, node: NodeProto, types: Types) -> list[
     return found
 
 
-# Graphs inside
+# Subgraphs
 
 
 def _handed(node: NodeProto, body: GraphProto, types: Types) -> dict[str, TypeProto]:
-    """The types of what Loop and Scan hand to their body, as far as these stay the same."""
+    """The types that Loop and Scan pass to their body, as far as they are the same in every iteration."""
     handed: list[TypeProto] = []
     if node.op_type == "Loop":
         handed = [_tensor(TensorProto.INT64, 0), _tensor(TensorProto.BOOL, 0)]
-        # What is carried keeps its element type; its shape may change.
+        # A loop-carried value keeps its element type; its shape may change.
         handed += [_tensor(_element_type(types.get(name)), None) for name in node.input[2:]]
     elif node.op_type == "Scan":
         handed = [_tensor(_element_type(types.get(name)), None) for name in node.input]
@@ -496,9 +499,9 @@ def _handed(node: NodeProto, body: GraphProto, types: Types) -> dict[str, TypePr
 
 
 def _carried(node: NodeProto) -> int:
-    """How many inputs of a Scan are carried from step to step; the others are scanned."""
+    """How many inputs of a Scan are state variables; the others are scanned."""
     scanned = value_of(node, "num_scan_inputs", 0)
-    # A broken model may say any number, or something else than one.
+    # In a broken model the attribute may be out of range or no integer.
     return max(0, len(node.input) - scanned) if isinstance(scanned, int) else len(node.input)
 
 
@@ -527,5 +530,5 @@ def _common(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
 
 
 def _ranked_outputs(node: NodeProto) -> list[str]:
-    """The outputs that have the rank of the first and its element type."""
+    """The outputs with the same rank and element type as the first."""
     return [name for name in (node.output if node.op_type == "Split" else node.output[:1]) if name]

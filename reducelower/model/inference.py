@@ -1,4 +1,4 @@
-"""Element types and shapes that nothing in the model states: shape inference, run once and only when asked."""
+"""Types that the model does not state: shape inference, run once and only on demand."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ GraphKey = tuple[int, ...]
 
 
 class ContradictionError(Exception):
-    """The types that a model states contradict what its nodes yield, so that none of them can be trusted."""
+    """The model states types that contradict inference, so none of them can be trusted."""
 
 
 class Inference:
-    """The types of the values of one model, as onnx's shape inference sees them.
+    """The types of a model's values by onnx's shape inference.
 
-    Inference runs at the first question, on a copy without weights (`onnx.shape_inference.infer_shapes` takes models
-    up to 2 GiB). Subgraphs are covered, and bodies of model-local functions as far as their calls agree.
+    It runs at the first question, on a copy without weights (`onnx.shape_inference.infer_shapes` takes models up to 2
+    GiB). It covers subgraphs, and bodies of model-local functions as far as all their calls agree.
     """
 
     def __init__(
@@ -72,10 +72,14 @@ class Inference:
         *,
         lenient: bool = True,
     ) -> None:
-        """Prepare to answer about the model that the source gives, the same each time.
+        """Prepare inference; nothing runs yet.
 
-        `sole_type` tells the element type of everything that nodes of the main graph yield, if it is but one. Element
-        types and ranks are those the user declared, by name. A lenient one passes over stated types that contradict it.
+        Args:
+            source: gives the model, the same each time.
+            sole_type: gives the element type of all node outputs of the main graph if there is only one.
+            element_types: element types that the user declared, by name.
+            ranks: ranks that the user declared, by name.
+            lenient: whether to ignore stated types that contradict inference, instead of raising.
         """
         self._source = source
         self._element_types = element_types or {}
@@ -92,35 +96,35 @@ class Inference:
 
     @cached_property
     def sole_element_type(self) -> int | None:
-        """The element type of everything that nodes of the main graph yield; None where there may be several."""
+        """The element type of every node output of the main graph; None if there may be several."""
         return self._sole_type()
 
     @property
     def has_run(self) -> bool:
-        """Whether the question has been asked before, so that asking again costs nothing."""
+        """Whether inference has run, so that more questions cost nothing."""
         return self._types is not None
 
     def type(self, key: GraphKey, name: str) -> TypeProto | None:
-        """The type of a value of the graph at `key`; None where nothing is known of it.
+        """The type of a value; None if unknown.
 
         Args:
-            key: positions of node and subgraph from the main graph inward; for what is in the function at position
-                n of the model, -1 - n comes first (see `function_key`).
+            key: the graph: positions of node and subgraph from the main graph inward. For graphs in function n of the
+                model it starts with -1 - n (see `function_key`).
             name: the name of the value.
 
         Raises:
-            ContradictionError: the model states types that inference contradicts, and it is not lenient.
+            ContradictionError: the model states types that contradict inference, and `lenient` is not set.
         """
         found = self._inferred().get(key, {}).get(name)
         return found if is_known(found) else self.types(key).get(name)
 
     def type_by_ancestors(self, name: str) -> TypeProto | None:
-        """The type of a value of the main graph, by inference over what it is computed from alone.
+        """The type of a value of the main graph, by inference over its ancestors only.
 
-        None where that is much, where it leaves the type open, or where the whole model has been looked into.
+        None if there are many ancestors, if they do not determine the type, or if the whole model was inferred already.
 
         Raises:
-            ContradictionError: as told by `type`.
+            ContradictionError: see `type`.
         """
         if name not in self._by_ancestors and not self.has_run and self._ancestors_left > 0:
             part = self._ancestors.model_of(name, self._ancestors_left)
@@ -140,7 +144,7 @@ class Inference:
 
     @cached_property
     def _ancestors_left(self) -> int:
-        """How many nodes more are looked into by themselves before it takes less to look into all of them."""
+        """How many more ancestors may be inferred before it is cheaper to infer the whole model."""
         return len(self._source().graph.node) // 4
 
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
@@ -151,7 +155,7 @@ class Inference:
         return self._types.get(key, {})
 
     def _look_into_open(self) -> None:
-        """Find what onnx's inference left open."""
+        """Complete the types that onnx's inference left open."""
         if self._open is not None:
             _complete(self._open[0], is_inferred=self._open[1], lenient=self.is_lenient)
             self._collect(self._open[0].graph, ())
@@ -159,7 +163,7 @@ class Inference:
             self._open = None
 
     def _inferred(self) -> Mapping[GraphKey, Mapping[str, TypeProto]]:
-        """What onnx's inference finds; what it leaves open is looked into when somebody asks for it."""
+        """Types by onnx's inference; those it leaves open are completed on demand."""
         if self._contradiction:
             raise ContradictionError(self._contradiction)
         if self._types is None:
@@ -170,10 +174,10 @@ class Inference:
                 self._open = infer_shapes(bare, lenient=self.is_lenient)
                 self._collect(self._open[0].graph, ())
                 if self._open[0].functions or any(node.op_type == "If" for node in bare.graph.node):
-                    # What calls hand to functions is to be known as far as it can be; Ifs may state what is wrong.
+                    # Input types of functions should be as complete as possible, and an If may state a wrong type.
                     self._look_into_open()
             except shape_inference.InferenceError as error:
-                # Whoever asks again is told again: several attempts may share what was inferred.
+                # Several attempts may share this inference, so every question raises again.
                 self._types, self._contradiction = None, one_line(error)
                 raise ContradictionError(self._contradiction) from error
             except Exception:
@@ -183,7 +187,7 @@ class Inference:
         return self._types
 
     def omits(self, function: FunctionProto, attribute: str) -> bool:
-        """Whether a call of a function leaves out an attribute, or the function declares none of that name."""
+        """Whether some call of a function omits the attribute, or the function does not declare it."""
         from reducelower.model.calls import omitted_attributes
 
         if self._omitted is None:
@@ -193,7 +197,7 @@ class Inference:
         return (*function_id(function), attribute) in self._omitted
 
     def holder(self, key: GraphKey) -> GraphProto | FunctionProto:
-        """The graph or function body at a key, as it was before any rewrite."""
+        """The graph or function body at a key, before any rewrite."""
         holder: GraphProto | FunctionProto = self._source().graph
         if key and key[0] < 0:
             holder, key = self._source().functions[-1 - key[0]], key[1:]
@@ -203,7 +207,7 @@ class Inference:
 
     def _collect(self, graph: GraphProto, key: GraphKey) -> None:
         assert self._types is not None
-        # What a Scan hands to its body need not be stated there, and is known here.
+        # The inputs of a Scan body need not state types; inference knows them.
         self._types[key] = {value.name: value.type for value in (*graph.input, *graph.output, *graph.value_info)}
         for index, node in enumerate(graph.node):
             for number, _, inner in subgraphs(node) if may_hold_graphs(node) else ():
@@ -217,7 +221,7 @@ class Inference:
             return
         positions = {function_id(function): number for number, function in enumerate(model.functions)}
         _note_calls(model.graph, {}, calls, positions.keys())
-        # Callers come before what they call, so that every call of a function is known when its body is inferred.
+        # Callers come before callees, so that all calls of a function are known when its body is inferred.
         for number in _callers_first(model.functions, positions):
             function = model.functions[number]
             inputs = _agreed(calls.get(function_id(function), []))
@@ -229,7 +233,7 @@ class Inference:
 
 
 def function_key(number: int) -> GraphKey:
-    """The key of the body of the function at a position among the functions of the model."""
+    """The key of a function body, by the position of the function in the model."""
     return (-1 - number,)
 
 
@@ -239,7 +243,7 @@ def _note_calls(
     calls: dict[FunctionId, list[list[TypeProto | None]]],
     functions: Collection[FunctionId],
 ) -> None:
-    """Note the types that every call in a graph, and the graphs inside it, hands to its function."""
+    """Record the input types of every function call in a graph and its subgraphs."""
     types = {**around, **{value.name: value.type for value in (*graph.value_info, *graph.output, *graph.input)}}
     types.update((tensor.name, tensor_type(tensor)) for tensor in graph.initializer)
     for node in graph.node:
@@ -251,12 +255,12 @@ def _note_calls(
 
 
 def _agreed(calls: list[list[TypeProto | None]]) -> list[TypeProto | None]:
-    """What all calls of a function say about each input."""
+    """The type of each input on which all calls agree."""
     return [_common([*given]) for given in zip_longest(*calls)]
 
 
 def _common(given: list[TypeProto | None]) -> TypeProto | None:
-    """What several types have in common: all of it, or the element type, and the rank and the sizes that agree."""
+    """The common part of several types: all of it, or element type, rank and the sizes that agree."""
     known = [one for one in given if one is not None]
     if len(known) < len(given):
         return None
@@ -279,7 +283,7 @@ def _common(given: list[TypeProto | None]) -> TypeProto | None:
 
 
 def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[FunctionId, int]) -> list[int]:
-    """Positions of functions so that each stands before those it calls."""
+    """Positions of the functions, each before the functions that it calls."""
     order: list[int] = []
     seen: set[int] = set()
 
@@ -303,14 +307,14 @@ def infer_function(
     functions: Mapping[FunctionId, FunctionProto],
     ir_version: int,
 ) -> GraphProto:
-    """The body of a function as a graph with the types of what it computes, from the types of its inputs.
+    """A function body as a graph, with types inferred from the types of its inputs.
 
-    Where nodes refer to attributes of the function, shapes depend on the call; only element types are kept then.
+    If nodes refer to attributes of the function, shapes depend on the call, and only element types are kept.
 
     Args:
-        function: what is called.
-        types: those of its inputs, by name, as far as they are known.
-        functions: those of the model, which it may call.
+        function: the function.
+        types: known types of its inputs, by name.
+        functions: the model's functions, which it may call.
         ir_version: that of the model.
     """
     graph = GraphProto(name=function.name)
@@ -333,9 +337,9 @@ def infer_function(
 
 
 def infer(model: ModelProto) -> ModelProto:
-    """The types in a model that is only there for them, as far as they can be known.
+    """Infer as many types as possible, in a model copy used for its types only.
 
-    Where stated types of inner values are in the way, all of these are dropped; invalid nodes are passed over.
+    If stated types of inner values are in the way, all of them are dropped; invalid nodes are skipped.
     """
     found, is_inferred = infer_shapes(model, lenient=True)
     _complete(found, is_inferred=is_inferred)
@@ -343,10 +347,10 @@ def infer(model: ModelProto) -> ModelProto:
 
 
 def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
-    """The types in a model that is only there for them, and what strict inference objects to; empty if nothing."""
+    """Infer types in a model copy, and return them with the objection of strict inference, empty if there is none."""
     try:
         found = onnx_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    except Exception as error:  # inference has several kinds of its own
+    except Exception as error:  # inference raises several types
         objection = " ".join(str(error).split()) or type(error).__name__
         try:
             return infer(model), objection
@@ -359,7 +363,8 @@ def infer_strictly(model: ModelProto) -> tuple[ModelProto, str]:
 
 
 def _complete(model: ModelProto, *, is_inferred: bool, lenient: bool = True) -> None:
-    """Find what onnx's inference left open; where a stated type is in the way, it raises, or drops all of them."""
+    """Complete the types that onnx's inference left open. If a stated type is in the way, raise, or drop all stated
+    types."""
     from reducelower.model.infer_ranks import complete
 
     of_call = partial(_types_of_call, functions_of(model), model.ir_version)
@@ -377,7 +382,7 @@ def _complete(model: ModelProto, *, is_inferred: bool, lenient: bool = True) -> 
 def _types_of_call(
     functions: Mapping[FunctionId, FunctionProto], ir_version: int, call: NodeProto, given: list[TypeProto | None]
 ) -> list[TypeProto | None]:
-    """The types of what a call of a model-local function yields, from the types of what it is handed."""
+    """The output types of a call of a model-local function, from its input types."""
     function = functions[called_function(call)]
     bound = FunctionProto()
     bound.CopyFrom(function)
@@ -393,11 +398,11 @@ def _has_open_size(value: ValueInfoProto) -> bool:
 
 
 def infer_shapes(model: ModelProto, *, lenient: bool) -> tuple[ModelProto, bool]:
-    """What onnx's inference finds, or the model as it is where that gives up, and whether it went through."""
+    """Run onnx's inference; return its result and True, or the model itself and False if it fails."""
     _ease(model.graph, set())
     try:
         inferred = onnx_inference.infer_shapes(model, strict_mode=not lenient)
-    except Exception:  # it has several kinds of its own, the checker's among them
+    except Exception:  # it raises several types, among them the checker's
         if not lenient:
             raise
         drop_value_info(model.graph)
@@ -409,7 +414,7 @@ def infer_shapes(model: ModelProto, *, lenient: bool) -> tuple[ModelProto, bool]
 
 
 def _with_data(model: ModelProto, inferred: ModelProto) -> ModelProto:
-    """The types that inference finds once it follows the values of shapes, given those that it found without."""
+    """Infer again with data propagation, which follows the values of shapes, starting from the inferred types."""
     # Data propagation keeps a record for every element of a vector, however many there are.
     if _has_long_vector(inferred.graph) or (model.functions and _has_long_dimension(inferred.graph)):
         return inferred
@@ -423,7 +428,7 @@ def _with_data(model: ModelProto, inferred: ModelProto) -> ModelProto:
 
 
 def drop_value_info(graph: GraphProto) -> None:
-    """Remove the types stated in a graph, and in the graphs inside it, of what its nodes yield."""
+    """Remove the stated types of node outputs from a graph and its subgraphs."""
     del graph.value_info[:]
     for inner in _inner_graphs(graph):
         drop_value_info(inner)
@@ -456,19 +461,19 @@ def _inner_graphs(graph: GraphProto) -> Iterator[GraphProto]:
     return (inner for node in graph.node if may_hold_graphs(node) for _, _, inner in subgraphs(node))
 
 
-# Their results are like their data, but their schemas have no inference.
+# Outputs have the type of the input, but the schemas lack inference.
 _WITHOUT_INFERENCE = {"GroupNormalization": "", "MeanVarianceNormalization": "", "Imputer": "ai.onnx.ml"}
 
 
 def _ease(graph: GraphProto, constants: set[str]) -> None:
-    """Change a graph where inference would give up though the answer is plain."""
+    """Rewrite nodes at which inference gives up although their result type is clear."""
     constants = constants | {tensor.name for tensor in graph.initializer}
     constants |= {node.output[0] for node in graph.node if node.op_type == "Constant" and node.output}
     for node in graph.node:
         op_type = node.op_type
         if op_type.startswith("Reduce"):
             if _keeps_rank_only(node, constants):
-                # Inference gives up on unknown axes, though with keepdims=1 the rank is plain: a Slice says that.
+                # Inference gives up on unknown axes. With keepdims=1 the rank stays the same, as a Slice states.
                 node.op_type = "Slice"
                 node.input.append(node.input[1])
                 del node.attribute[:]
@@ -484,7 +489,7 @@ def _ease(graph: GraphProto, constants: set[str]) -> None:
 
 
 def _state_outputs(node: NodeProto, graph: GraphProto) -> None:
-    """State the element types of outputs that have only one, which inference does not find where a schema has none."""
+    """State the element types of outputs that allow only one; inference misses them if the schema has no inference."""
     if not defs.has(node.op_type, node.domain):
         return
     found = defs.get_schema(node.op_type, node.domain)
@@ -505,9 +510,9 @@ def _has_references(nodes: Iterable[NodeProto]) -> bool:
 
 
 def infer_body(nodes: list[NodeProto], types: Mapping[str, TypeProto], opset: int) -> GraphProto:
-    """A few nodes that stand alone, with the types of everything computed, from the types of what they read.
+    """A few nodes as a graph, with all types inferred from the types of their inputs.
 
-    What comes is to be read only: it is kept for the next who asks, since the same few nodes come again and again.
+    The result is cached, since the same bodies come up again and again, so do not change it.
     """
     function = FunctionProto(name="body", node=nodes, input=types)
     function.opset_import.add(version=opset)

@@ -1,4 +1,4 @@
-"""Fresh value and node names that collide with nothing in the model."""
+"""Fresh names of values and nodes."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from reducelower.model.wire import varint
 __all__ = ["Names", "Searchable"]
 
 _BYTES_PER_NODE = 12_000
-"""As many bytes are searched in the time it takes to collect the names of a node."""
+"""Bytes that can be searched in the time it takes to collect the names of one node."""
 
 _COMMONEST = "/Reduce"
-"""What the tails of most names begin with."""
+"""How most name tails begin."""
 
 
 class Searchable(NamedTuple):
-    """Bytes in which every name of a model stands, its length in front of it, and how many nodes it has."""
+    """Bytes that contain every name of a model with its length before it, and the number of nodes."""
 
     text: bytes
     nodes: int
 
 
 class Names:
-    """Gives out names that no value of the model bears, in any graph or function, nor any name given before.
+    """Gives out names that occur nowhere in the model and were not given out before.
 
-    Collecting every name of a large model takes longer than converting it. So where bytes with all names are at
-    hand they are searched instead, once per kind of name: a tail that occurs nowhere in them is part of no name.
+    Collecting all names of a large model takes longer than converting it. So its bytes are searched instead, if they
+    exist, once per kind of name: a tail that does not occur in the bytes is part of no name.
     """
 
     def __init__(self, source: Callable[[], ModelProto], searchable: Searchable | None) -> None:
-        """Prepare to name what comes into a model."""
+        """Take the model, and its bytes if they may be searched."""
         self._source = source
         self._searchable = searchable
         self._searched = 0
@@ -45,12 +45,12 @@ class Names:
         self._families: dict[str, dict[bytes, Collection[bytes]]] = {}
 
     def fresh(self, stem: str, tail: str) -> str:
-        """A name made of a stem, such as the name of a node, and a tail, such as ``/ReduceL2/square``."""
+        """A fresh name made of a stem, such as a node name, and a tail, such as ``/ReduceL2/square``."""
         name = stem + tail
-        # There are few names without a stem, so that a search for each takes less time than to collect all names.
+        # Names without a stem are few. Searching for each is faster than collecting all names.
         is_taken = self._is_taken if stem else self._stands_in_model
         if is_taken(name, tail):
-            # No name is ever given back, so that none needs to be asked for twice.
+            # Names are never released, so a candidate that was taken once need not be tried again.
             number = self._last.get(name, 1) + 1
             while is_taken(f"{name}_{number}", tail):
                 number += 1
@@ -61,16 +61,16 @@ class Names:
             self._note(name, family)
         return name
 
-    # Names by the thousand
+    # Many names at once
 
     def family(self, tails: Collection[str]) -> str:
-        """The beginning that tails share, such as ``/ReduceL2/``, if it occurs nowhere in the model; else nothing.
+        """The common start of some tails, such as ``/ReduceL2/``, if it occurs nowhere in the model; else empty.
 
-        Whatever contains it is then a name given here, and what stands in front of it is the stem.
+        Every name that contains it was then given out here, and its stem is the part before it.
         """
         first = next(iter(tails), "")
         family = first[: first.find("/", 1) + 1]
-        # Where the family comes once in a tail, what stands in front of its last occurrence in a name is the stem.
+        # If the family occurs once in a tail, then the stem is the part of a name before its last occurrence.
         if not family.startswith("/") or any(tail.rfind(family) for tail in tails):
             return ""
         if not self._tail_is_free(family):
@@ -82,7 +82,7 @@ class Names:
         return family
 
     def claim(self, family: str, stem: bytes, tails: Collection[bytes]) -> bool:
-        """Give out the names of a stem with some tails; none, and False, where one may have been given before."""
+        """Give out all names of a stem with these tails; give out none and return False if one may be taken."""
         known = self._families[family]
         if stem in known:
             return False
@@ -90,11 +90,11 @@ class Names:
         return True
 
     def disclaim(self, family: str, stem: bytes) -> None:
-        """Take back what was just claimed."""
+        """Take back the last claim."""
         del self._families[family][stem]
 
     def _note(self, name: str, family: str) -> None:
-        """Note the stem of a name, if it is of a family, so that nobody takes it again without asking."""
+        """Record the stem of a name of a family, so that `claim` does not give it out again."""
         stem, found, _ = name.rpartition(family)
         if found:
             self._families[family].setdefault(stem.encode(), ())
@@ -103,7 +103,7 @@ class Names:
         stem, found, rest = name.rpartition(family)
         return bool(found) and (family + rest).encode() in self._families[family].get(stem.encode(), ())
 
-    # Names one by one
+    # Single names
 
     def _is_taken(self, name: str, tail: str) -> bool:
         if name in self._given or any(self._was_taken(name, family) for family in self._families):
@@ -115,7 +115,7 @@ class Names:
         return name in self._taken
 
     def _stands_in_model(self, name: str, tail: str) -> bool:
-        """As `_is_taken`: protobuf writes the length in front of every name, so a search tells it from longer ones."""
+        """As `_is_taken`. Protobuf writes the length before a name, which tells it from longer names."""
         if self._taken is None and (
             self._searchable is None or self._searched > _BYTES_PER_NODE * self._searchable.nodes
         ):
@@ -128,7 +128,7 @@ class Names:
 
     def _tail_is_free(self, tail: str) -> bool:
         if tail not in self._free_tails:
-            # Tails come in families, /ReduceL2/square and /ReduceL2/sum: one search often answers for all of them.
+            # /ReduceL2/square and /ReduceL2/sum are of one family, and one search answers for the whole family.
             family = _family(tail)
             is_free = (bool(family) and self._tail_is_free(family)) or self._occurs_nowhere(tail.encode())
             self._free_tails[tail] = is_free
@@ -138,12 +138,12 @@ class Names:
         if self._searchable is None:
             return False
         self._searched += len(self._searchable.text)
-        # Python searches backwards in less than half the time.
+        # rfind takes less than half the time of find.
         return self._searchable.text.rfind(text) < 0
 
 
 def _family(tail: str) -> str:
-    """What the tails of a family have in common: of ``/ReduceL2/square`` first ``/ReduceL2/``, then ``/Reduce``."""
+    """The common start of a family of tails: for ``/ReduceL2/square`` first ``/ReduceL2/``, then ``/Reduce``."""
     family = tail[: tail.rfind("/", 0, -1) + 1]
     return _COMMONEST if family == "/" and tail.startswith(_COMMONEST) and tail != _COMMONEST else family
 

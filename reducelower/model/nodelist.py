@@ -1,7 +1,6 @@
-"""The nodes of one graph or function body while it is edited, as messages or as bytes.
+"""The nodes of one graph or function body during editing, as messages or as bytes.
 
-Most nodes of a large model are touched by no rule. As bytes they are never parsed and never written again: one is
-parsed when a rule asks for it, and what comes of it takes its place as bytes.
+Rules touch few nodes of a large model. The others stay bytes: they are neither parsed nor serialized.
 """
 
 from __future__ import annotations
@@ -22,26 +21,26 @@ __all__ = ["NodeList", "ParsedNodes", "Replacement", "SerializedNodes", "count_o
 
 
 _MARK = bytes(range(255, 207, -1))
-"""Marks where nodes are replaced. No beginning of it is an end of it, so that marks do not overlap; of this length they
-are found soonest."""
+"""Marks replaced nodes. No prefix of it is also a suffix, so marks cannot overlap; searching is fastest for this
+length."""
 
 
 _OP_TYPE = b"\x22"
-"""What stands in front of the operator of a node."""
+"""The tag of `op_type` in a serialized NodeProto."""
 
 Replacement: TypeAlias = "Sequence[NodeProto] | bytes"
-"""Nodes that come in the place of another: messages, or the bytes of a GraphProto that holds nothing else."""
+"""Nodes that replace another: messages, or the bytes of a GraphProto that holds only nodes."""
 
 
 def nodes_of(replacement: Replacement) -> Sequence[NodeProto]:
-    """The nodes of a replacement; those that are bytes as copies, which it is of no use to edit."""
+    """The nodes of a replacement; those given as bytes are copies, and editing them has no effect."""
     if not isinstance(replacement, bytes):
         return replacement
     return [NodeProto.FromString(data) for data in graph_from(replacement).node]
 
 
 def count_of(replacement: Replacement) -> int:
-    """How many nodes a replacement has."""
+    """The number of nodes in a replacement."""
     return len(graph_from(replacement).node if isinstance(replacement, bytes) else replacement)
 
 
@@ -51,7 +50,8 @@ def _yields_one(op_type: str) -> bool:
 
 
 def _only_output(data: bytes) -> tuple[bytes, bytes]:
-    """The output of a serialized node without inputs, and what follows it and the node's name; empty for others.
+    """The output of a serialized node without inputs, and the bytes after its output and name; both empty for other
+    nodes.
 
     Neither name may be longer than 127 bytes.
     """
@@ -78,10 +78,10 @@ def _serialized(replacement: Replacement) -> bytes:
 
 
 class ParsedNodes:
-    """The nodes of a message."""
+    """The nodes of a parsed message."""
 
     def __init__(self, nodes: Any) -> None:
-        """Take the field ``node`` of a GraphProto or FunctionProto, to be edited where it stands."""
+        """Take the field ``node`` of a GraphProto or FunctionProto, which is edited in place."""
         self._nodes = nodes
 
     def __len__(self) -> int:
@@ -94,11 +94,11 @@ class ParsedNodes:
         return self._nodes[index]  # type: ignore[no-any-return]
 
     def original(self, index: int) -> bytes:
-        """The bytes of a node that nobody has edited yet."""
+        """The bytes of a node that was not edited."""
         return self._nodes[index].SerializeToString()  # type: ignore[no-any-return]
 
     def overwrite(self, index: int, data: bytes) -> None:
-        """Let other bytes be the node at a position."""
+        """Replace the node at a position by serialized bytes."""
         self._nodes[index].ParseFromString(data)
 
     def name(self, index: int) -> str:
@@ -106,46 +106,46 @@ class ParsedNodes:
         return self._nodes[index].name  # type: ignore[no-any-return]
 
     def operators(self) -> Collection[str]:
-        """The operator types there are."""
+        """The distinct operator types."""
         return {node.op_type for node in self._nodes}
 
     def positions(self, is_wanted: Callable[[str], bool]) -> Iterable[int]:
-        """Positions of all nodes: asking each for its operator takes as long as looking at it."""
+        """All positions: checking each operator would take as long as looking at the node."""
         return range(len(self._nodes))
 
     def constants(self) -> Iterator[tuple[int, str, NodeProto]]:
-        """The Constant nodes that yield something, each with its position and the name of what it yields."""
+        """Yield position, output name and node of every Constant node with an output."""
         return ((index, node.output[0], node) for index, node in enumerate(self._nodes) if _is_constant(node))
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
-        """The nodes of some operators as they are now, each with its position."""
+        """Yield position and current node of every node whose operator is wanted."""
         return ((index, node) for index, node in enumerate(self._nodes) if is_wanted(node.op_type))
 
     def mentioning(self, name: str) -> Iterator[NodeProto]:
-        """All nodes: finding out which bear a name takes as long as looking at them."""
+        """All nodes: searching them for the name would take as long as looking at them."""
         return iter(self._nodes)
 
     def read(self, replaced: Mapping[int, Replacement]) -> Iterator[str]:
-        """What nodes at other positions and replacements that are bytes read; not what graphs inside nodes do."""
+        """The inputs of nodes that are not replaced, and of replacements that are bytes; without those of subgraphs."""
         for index, node in enumerate(self._nodes):
             if index not in replaced:
-                yield from node.input[:]  # a list of its names takes half as long
+                yield from node.input[:]  # slicing to a list halves the time
         for replacement in replaced.values():
             if isinstance(replacement, bytes):
                 yield from (name for node in nodes_of(replacement) for name in node.input)
 
     def reading(self, names: Collection[str]) -> set[str]:
-        """Which of some names nodes read; not what graphs inside nodes do."""
+        """The names, out of those given, that nodes read; subgraphs are not searched."""
         wanted = set(names)
         return {name for node in self._nodes for name in node.input if name in wanted}
 
     def splice(self, replaced: Mapping[int, Replacement]) -> None:
-        """Put nodes in the place of others, by position; those at -1 come first."""
+        """Replace nodes by position; those at -1 are put first."""
         if not replaced:
             return
         nodes = self._nodes
         count = len(nodes)
-        # Sorting moves pointers, not messages: new nodes are appended, then every node is given its place.
+        # Append the new nodes, then sort: sorting moves pointers and copies no message.
         places = [index << 20 for index in range(count)]
         removed = 0
         for index, replacement in replaced.items():
@@ -161,7 +161,7 @@ class ParsedNodes:
             if source is not None and not kept:
                 places[index] = count << 20
                 removed += 1
-        held = list(nodes)  # a node is the same object as long as somebody holds it
+        held = list(nodes)  # keeps the wrappers alive, so that their ids stay valid
         place_of = dict(zip(map(id, held), places, strict=True))
         nodes.sort(key=lambda node: place_of[id(node)])
         if removed:
@@ -169,19 +169,19 @@ class ParsedNodes:
 
 
 class SerializedNodes:
-    """The nodes of the main graph of a model that is at hand as bytes."""
+    """The nodes of the main graph of a serialized model."""
 
     def __init__(self, census: Census) -> None:
         """Take over the nodes of a census."""
         self._graph = census.graph
-        self._pieces: list[bytes] | None = None  # of its bytes, where the graph is not up to date
+        self._pieces: list[bytes] | None = None  # the current bytes of the graph if `_graph` is outdated
         self._census = census
         self._overwritten: dict[int, bytes] = {}
         self._parsed: dict[int, NodeProto] = {}
         self._parsed_sources: dict[int, NodeProto] = {}
         self._edited: set[int] = set()
         self._is_spliced = False
-        # What is done to nodes by the thousand goes through these two.
+        # These two are called most often, so they are bound methods of the containers.
         self.original: Callable[[int], bytes] = self._graph.node.__getitem__
         self.overwrite: Callable[[int, bytes], None] = self._overwritten.__setitem__
 
@@ -204,17 +204,17 @@ class SerializedNodes:
         return (NodeProto.FromString(self.original(index)) if known is None else known).name
 
     def operators(self) -> Collection[str]:
-        """The operator types there were before any node was edited."""
+        """The distinct operator types before any edit."""
         return self._census.operators
 
     def positions(self, is_wanted: Callable[[str], bool]) -> Iterable[int]:
-        """Positions of the nodes of some operators; of all nodes where operators do not tell what nodes are."""
+        """Positions of the nodes whose operator is wanted, or all if operator types do not identify operators."""
         return self._census.positions(is_wanted) if self._census.is_plain else range(len(self))
 
     def constants(self) -> Iterator[tuple[int, str, NodeProto]]:
-        """The Constant nodes that yield something, each with its position and the name of what it yields.
+        """Yield position, output name and node of every Constant node with an output.
 
-        To be read before any node is edited; of those that hold the same value one stands for all.
+        Call it before any edit. Constants with the same value share one node object.
         """
         alike: dict[bytes, NodeProto] = {}
         for index in self.positions("Constant".__eq__):
@@ -232,7 +232,7 @@ class SerializedNodes:
             yield index, name.decode() or node.output[0], node
 
     def position(self, name: str) -> int | None:
-        """Where the node stands that yields a value; None where none does."""
+        """The position of the node that computes a value; None if no node does."""
         place = self._places.get(name.encode())
         if place is None or not name:
             return None
@@ -243,9 +243,9 @@ class SerializedNodes:
 
     @cached_property
     def _ends(self) -> Sequence[int]:
-        """Of each node, how many values it and those before it yield; right where nodes yield what their schemas say.
+        """How many outputs each node and the nodes before it have; right if nodes have as many as their schemas say.
 
-        To look at every node would take several times as long.
+        Looking at every node would take several times as long.
         """
         each = np.ones(len(self._sources), np.int64)
         for index in self._census.positions(lambda op_type: not _yields_one(op_type)):
@@ -254,7 +254,7 @@ class SerializedNodes:
         return ends
 
     def source(self, index: int) -> NodeProto:
-        """The node at a position as it was, whatever has become of it."""
+        """The node at a position before any edit."""
         if index not in self._parsed_sources:
             self._parsed_sources[index] = NodeProto.FromString(self._sources[index])
         return self._parsed_sources[index]
@@ -265,7 +265,7 @@ class SerializedNodes:
 
     @cached_property
     def _places(self) -> Mapping[bytes, int]:
-        """Where a value stands among what all nodes yield."""
+        """The index of a value among the outputs of all nodes."""
         return dict(zip(self._census.outputs, count()))
 
     @cached_property
@@ -274,12 +274,12 @@ class SerializedNodes:
         return {name: index for index, node in nodes for name in node.output if name}
 
     def of(self, is_wanted: Callable[[str], bool]) -> Iterator[tuple[int, NodeProto]]:
-        """The nodes of some operators as they are now, each with its position."""
+        """Yield position and current node of every node whose operator is wanted."""
         self._settle()
         if self._is_spliced:
             positions = Columns(self._graph.SerializeToString(), len(self)).positions(is_wanted)
         else:
-            # Whatever was not edited is of the operator it was.
+            # Only edited nodes may have changed their operator.
             positions = self._census.positions(is_wanted)
             if self._edited:
                 positions = sorted(self._edited.union(positions))
@@ -289,26 +289,26 @@ class SerializedNodes:
                 yield index, node
 
     def mentioning(self, name: str) -> Iterator[NodeProto]:
-        """The nodes in which a name stands, as they are now, and maybe others."""
+        """The current nodes whose bytes contain the name; they may include nodes that do not use it."""
         self._settle()
         coded = name.encode()
         return (NodeProto.FromString(data) for data in self._graph.node if coded in data)
 
     def read(self, replaced: Mapping[int, Replacement]) -> Iterator[str]:
-        """What nodes at other positions and replacements that are bytes read; not what graphs inside nodes do."""
+        """The inputs of nodes that are not replaced, and of replacements that are bytes; without those of subgraphs."""
         self._settle()
         kept = graph_of(data for index, data in enumerate(self._graph.node) if index not in replaced)
         made = [nodes for nodes in replaced.values() if isinstance(nodes, bytes)]
         return map(bytes.decode, inputs_of(b"".join([kept.SerializeToString(), *made])))
 
     def reading(self, names: Collection[str]) -> set[str]:
-        """Which of some names nodes read; not what graphs inside nodes do."""
+        """The names, out of those given, that nodes read; subgraphs are not searched."""
         self._settle()
         read = inputs_of(self._graph.SerializeToString())
         return set(map(bytes.decode, {name.encode() for name in names}.intersection(read)))
 
     def splice(self, replaced: Mapping[int, Replacement]) -> None:
-        """Put nodes in the place of others, by position; those at -1 come first."""
+        """Replace nodes by position; those at -1 are put first."""
         self._settle()
         self._parsed.clear()
         self._is_spliced = True
@@ -320,7 +320,7 @@ class SerializedNodes:
             self._pieces = [*first, *chain.from_iterable(zip(pieces, made, strict=False)), pieces[-1]]
 
     def _split(self, positions: Sequence[int]) -> list[bytes]:
-        """The bytes of the graph before, between and after nodes at some positions, which are lost."""
+        """The bytes of the graph before, between and after the nodes at these positions; those nodes are lost."""
         nodes, mark = self._graph.node, _MARK
         while True:
             for index in positions:
@@ -328,14 +328,14 @@ class SerializedNodes:
             pieces: list[bytes] = self._graph.SerializeToString().split(field_head(len(mark)) + mark)
             if len(pieces) == len(positions) + 1:
                 return pieces
-            mark += _MARK  # it stands in a node as well
+            mark += _MARK  # a node contains the mark: try a longer one
 
     def pieces(self) -> list[bytes]:
-        """The bytes of a GraphProto that holds the nodes and nothing else, in pieces; after they were spliced."""
+        """The bytes of a GraphProto that holds only the nodes, in pieces, after a splice."""
         return [self._graph.SerializeToString()] if self._pieces is None else self._pieces
 
     def _settle(self) -> None:
-        """Bring the graph up to date with what was edited."""
+        """Apply pending edits to the graph."""
         if self._pieces is not None:
             self._graph, self._pieces = graph_from(b"".join(self._pieces)), None
         nodes = self._graph.node
@@ -348,8 +348,7 @@ class SerializedNodes:
 
 
 NodeList: TypeAlias = "ParsedNodes | SerializedNodes"
-"""Nodes in order, in either form. Until they are spliced each keeps its position, whatever becomes of it.
+"""The nodes of one body, in either form. Each keeps its position until `splice`.
 
-As a sequence they are the nodes as they are now: those one iterates over are to be read, one asked for by its position
-may be edited as well.
+Iteration gives the current nodes, for reading only. A node taken by its position may be edited.
 """

@@ -1,7 +1,7 @@
-"""Numbers for strings that occur again and again: which there are, and which of them each one is.
+"""Number the distinct strings of a column, vectorized.
 
-To make Python strings of the operator types of 50,000 nodes and to look each of them up takes as long as parsing the
-nodes. Here whole columns of them are compared at once, as integers.
+Making Python strings of the operator types of 50,000 nodes and looking each up takes as long as parsing the nodes. Here
+whole columns are compared at once, as integers.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 __all__ = ["numbered"]
 
 _WORDS = 3
-"""Words of eight bytes that hold a string with its length in front: strings of up to 23 bytes."""
+"""Words of eight bytes that hold a string after its length: strings of up to 23 bytes."""
 
 _CHUNK = 1 << 16
-"""Strings at a time: few enough for what is said of them to stay in the processor's cache."""
+"""Strings per step: few enough for the arrays to stay in the processor's cache."""
 
 _BITS = 16
-"""Of the hash of a string; with 50 different strings, two have the same one in fifty."""
+"""Bits of a string's hash. Among 50 distinct strings, two collide with a chance of one in fifty."""
 
-# Odd and without pattern, so that every byte reaches the highest bits: 2^64 over the golden ratio, and two primes.
+# Odd multipliers that spread every byte to the highest bits: 2^64 over the golden ratio, and two primes.
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
 
 
 def _masks() -> NDArray[np.uint64]:
-    """For each word, and each length of a string, the bytes of the word that are of the string."""
+    """For each word and each string length, the bits of the word that belong to the string."""
     held = np.clip(np.arange(8 * _WORDS)[None, :] + 1 - 8 * np.arange(_WORDS)[:, None], 0, 8)
     full = np.uint64(2**64 - 1)
     return np.where(held > 0, full >> (8 * (8 - np.maximum(held, 1))).astype(np.uint64), np.uint64(0))
@@ -37,11 +37,11 @@ _MASKS = _masks()
 
 
 def numbered(fields: bytes, tag: int, count: int) -> tuple[list[bytes], NDArray[np.int32]] | None:
-    """Number the strings of one field, as protobuf writes a repeated field of strings.
+    """Number the strings of one repeated field, as protobuf writes it.
 
-    The fields begin with `count` strings, each behind the same byte, the tag. The different strings come in order, and
-    for each string its place among them. None where this way does not lead to them: a string is longer than 23 bytes,
-    the tag occurs inside one, or two strings have one hash.
+    The bytes begin with `count` strings, each after the same one-byte tag. Returns the distinct strings in order of
+    appearance, and for each string its index among them. Returns None if a string is longer than 23 bytes, if a tag
+    cannot be told from a string's contents, or if two strings have the same hash.
     """
     codes: dict[bytes, int] = {}
     stated = np.empty(count, np.int32)
@@ -50,8 +50,8 @@ def numbered(fields: bytes, tag: int, count: int) -> tuple[list[bytes], NDArray[
     if len(heads) < count or (count and heads[0] != 1):
         return None
     for start in range(0, count, _CHUNK):
-        # Each string begins where the one before ends, so that none of the tags found stands inside a string; the first
-        # of the next chunk tells where the last one ends.
+        # Each string must begin where the one before ends; otherwise a tag was found inside a string. The first string
+        # of the next chunk shows where the last one ends.
         found = _numbered(padded, heads[start : start + _CHUNK + 1], min(count - start, _CHUNK))
         if found is None:
             return None
@@ -62,7 +62,7 @@ def numbered(fields: bytes, tag: int, count: int) -> tuple[list[bytes], NDArray[
 
 
 def _numbered(padded: bytes, bounds: NDArray[np.intp], count: int) -> tuple[list[bytes], NDArray[np.intp]] | None:
-    """The different strings that begin at the first bounds, in the order in which they come, and the place of each."""
+    """The distinct strings at the first bounds in order of appearance, and the index of each string."""
     heads = bounds[:count]
     lengths = np.frombuffer(padded, np.uint8)[heads].astype(np.intp)
     if lengths.max() >= 8 * _WORDS or (bounds[1:] != (heads + lengths + 2)[: len(bounds) - 1]).any():

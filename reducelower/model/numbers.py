@@ -1,4 +1,4 @@
-"""Element types that have something in common, and the ends of what one holds."""
+"""Groups of element types, and the limits of their values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["FIRST_FLOATS", "FLOATS", "HALVES", "SIGNED", "UNSIGNED", "Array", "l
 Array: TypeAlias = NDArray[np.generic]
 
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
-"""The floats that operators compute with; narrower ones are only stored."""
+"""The float types that operators compute with; narrower ones are only stored."""
 
 FIRST_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
-"""The floats that operators took before bfloat16 came."""
+"""The float types that operators took before bfloat16 was added."""
 
 HALVES = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
-"""The floats of 16 bits."""
+"""The 16-bit float types."""
 
 SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
 UNSIGNED = (TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64)
@@ -33,6 +33,6 @@ def largest_finite(element_type: int) -> float:
 
 
 def whole_range(element_type: int) -> tuple[int, int]:
-    """The smallest and the largest number of a type of whole numbers; bool holds 0 and 1."""
+    """The smallest and largest value of an integer type; for bool, 0 and 1."""
     dtype = helper.tensor_dtype_to_np_dtype(element_type)
     return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))

@@ -1,8 +1,8 @@
-"""onnx's shape inference, kept from the nodes that would end the process.
+"""onnx's shape inference, protected from nodes that would crash the process.
 
-The inference of four operators follows the type of what they read without looking whether there is one, and there is
-none behind an operator that onnx does not know. That of GatherND counts from a negative `batch_dims`. Both were seen
-with onnx 1.23, by running inference on its own node tests without types and with other attributes.
+For four operators, inference reads the input type without checking that there is one; behind an operator that onnx does
+not know there is none. GatherND fails on a negative `batch_dims`. Both were seen with onnx 1.23, by running inference
+on its own node tests without types and with other attributes.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _ENDING = {
     "TreeEnsemble": _ML,
 }
 _SUSPECTS = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"TreeEnsemble", b"batch_dims")
-"""What stands in the bytes of a model that has such a node."""
+"""Operator names to search for in the bytes of a model."""
 
 _VALUES = {"values_floats": TensorProto.FLOAT, "values_int64s": TensorProto.INT64, "values_strings": TensorProto.STRING}
-"""The element types of what a LabelEncoder yields, by the attribute that holds it."""
+"""The element type of a LabelEncoder's output, by the attribute that holds its values."""
 
 _UNKNOWN_DOMAIN = "reducelower.unknown"
 _CASTS_STRINGS = 9
@@ -47,11 +47,11 @@ _CASTS_STRINGS = 9
 def infer_shapes(
     model: ModelProto, *, check_type: bool = False, strict_mode: bool = False, data_prop: bool = False
 ) -> ModelProto:
-    """As `onnx.shape_inference.infer_shapes`, but that less may be found of nodes that could end the process.
+    """As `onnx.shape_inference.infer_shapes`, but it may find less about nodes that could crash the process.
 
     Raises:
-        onnx.shape_inference.InferenceError: where onnx's inference does.
-        ValueError: the model takes more than 2 GiB.
+        onnx.shape_inference.InferenceError: as onnx's inference does.
+        ValueError: the model is larger than 2 GiB.
     """
     data = model.SerializeToString()
     if not (any(name in data for name in _SUSPECTS) and any(True for _ in _ending(model))):
@@ -71,7 +71,7 @@ def infer_shapes(
 
 
 def _ending(model: ModelProto) -> Iterator[tuple[NodeProto, bool]]:
-    """The nodes that may end the process, each with whether a Cast to any type may stand there."""
+    """The nodes that could crash the process, each with whether a Cast to any type may replace it."""
     graph = model.graph
     stated = {value.name for value in chain(graph.input, graph.value_info) if value.HasField("type")}
     stated |= {tensor.name for tensor in graph.initializer}
@@ -83,7 +83,7 @@ def _ending(model: ModelProto) -> Iterator[tuple[NodeProto, bool]]:
 
 
 def _replace(node: NodeProto, *, may_cast: bool) -> None:
-    """Make a node a Cast, which tells the same of its result, or else one of an unknown operator."""
+    """Replace a node by a Cast with the same result type, or by an unknown operator."""
     to = _element_type(node) if may_cast else None
     if to is None:
         node.domain = _UNKNOWN_DOMAIN
@@ -94,7 +94,7 @@ def _replace(node: NodeProto, *, may_cast: bool) -> None:
 
 
 def may_end_process(node: NodeProto, stated: Collection[str]) -> bool:
-    """Whether onnx's inference of a node may end the process, given the names of values whose types are known."""
+    """Whether inferring this node could crash the process, given the names of values with known types."""
     if node.domain not in _ENDING.get(node.op_type, ()):
         return False
     if node.op_type == "GatherND":
@@ -106,7 +106,7 @@ def may_end_process(node: NodeProto, stated: Collection[str]) -> bool:
 
 
 def _element_type(node: NodeProto) -> AttributeProto | None:
-    """The element type of a result that has its input's shape, as Cast states it; None where it is not told."""
+    """The `to` attribute of a Cast with the same result type; None if that is unknown."""
     to = AttributeProto(name="to", type=AttributeProto.INT)
     if node.op_type == "RegexFullMatch":
         to.i = TensorProto.BOOL

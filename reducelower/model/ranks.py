@@ -1,8 +1,8 @@
-"""Ranks that follow from the ranks of what a node reads, and from how many sizes or axes it is given.
+"""Ranks that follow from the ranks of a node's inputs, or from the number of sizes or axes it gets.
 
-Types of what operators of onnxruntime's own domains yield, which onnx has no schemas for: each entry says, per output,
-whose element type it has and what its rank is; what stands in no entry is unknown. Taken from onnxruntime's operator
-documentation: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+Also the output types of operators in onnxruntime's own domains, for which onnx has no schemas: each entry gives, per
+output, the input whose element type it has, and its rank. Operators without an entry are unknown. Taken from
+onnxruntime's documentation: https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ __all__ = [
 ]
 
 _LARGEST = 1024
-"""The highest rank that is believed: a broken model may claim any number of axes, and each takes room in a type."""
+"""The highest rank accepted: a broken model may claim any number of axes, and each takes memory in a type."""
 
 
 def rank_of(found: TypeProto | None) -> int | None:
-    """The rank of a type; None where it is not stated."""
+    """The rank of a type; None if it is not stated."""
     if found is None or not found.tensor_type.HasField("shape"):
         return None
     return len(found.tensor_type.shape.dim)
 
 
 def length_of(found: TypeProto | None) -> int | None:
-    """How many elements a vector has; None where it is not known, or not known to be a vector."""
+    """The length of a vector type; None if it is unknown, or the rank is not 1."""
     if found is None or rank_of(found) != 1:
         return None
     dim = found.tensor_type.shape.dim[0]
@@ -50,11 +50,11 @@ def length_of(found: TypeProto | None) -> int | None:
 
 
 class _UnknownError(Exception):
-    """What a rank follows from is not known."""
+    """A fact about an input that a rule needs is unknown."""
 
 
 class Inputs:
-    """What is known of the inputs of a node, asked as if all were; where it is not, `followed` gives None."""
+    """Facts about the inputs of a node. Rules ask as if all were known; if one is not, `followed` returns None."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class Inputs:
         length: Callable[[str], int | None],
         vector: Callable[[str], Sequence[int] | None] = lambda name: None,
     ) -> None:
-        """Take a node whose attributes are all its own, and what tells of values by name.
+        """Take a node without references to function attributes, and lookups by value name.
 
-        That is the rank, the length of a vector, and the value of a constant vector of integers.
+        The lookups give the rank, the length of a vector, and the value of a constant integer vector.
         """
         self._node = node
         self._rank = rank
@@ -74,7 +74,7 @@ class Inputs:
 
     @classmethod
     def of_types(cls, node: NodeProto, types: Mapping[str, TypeProto]) -> Inputs:
-        """What types by name tell."""
+        """Facts taken from types by name."""
         return cls(node, lambda name: rank_of(types.get(name)), lambda name: length_of(types.get(name)))
 
     def rank(self, index: int) -> int:
@@ -86,38 +86,38 @@ class Inputs:
         return [self.rank(index) for index in range(len(self._node.input))]
 
     def any_rank(self) -> int:
-        """The rank that all inputs share."""
+        """The rank that all inputs share, from any input where it is known."""
         return _known(next((rank for rank in map(self._rank, self._node.input) if rank is not None), None))
 
     def length(self, index: int) -> int:
-        """How many elements an input has that is a vector."""
+        """The length of an input that is a vector."""
         return _known(self._length(self._at(index)))
 
     def lengths(self) -> list[int]:
-        """The same of all inputs."""
+        """The lengths of all inputs."""
         return [self.length(index) for index in range(len(self._node.input))]
 
     def broadcast_length(self) -> int:
-        """How many elements there are of what inputs are broadcast to that is a vector."""
+        """The length of the vector that all inputs broadcast to."""
         known = [length for length in map(self._length, self._node.input) if length is not None]
-        # A vector of one element gives way to any other, which may be unknown.
+        # A length of 1 broadcasts to any other, which may be unknown.
         return _known(next((length for length in known if length != 1), None))
 
     def count_of_axes(self) -> int:
-        """How many axes the node names as attribute or second input."""
+        """The number of axes in the node's attribute or second input."""
         axes = self.attribute("axes", None)
         return self.length(1) if axes is None else len(axes)
 
     def count_of_removed(self) -> int:
-        """The same where the axes go: none at all may mean every one."""
+        """The number of axes that are removed; no axes at all may mean all of them."""
         return _known(self.count_of_axes() or None)
 
     def has(self, index: int) -> bool:
-        """Whether there is such an input."""
+        """Whether the input exists."""
         return index < len(self._node.input) and self._node.input[index] != ""
 
     def integers(self, name: str, index: int) -> Sequence[int]:
-        """The integers that an attribute has or, where there is none of that name, an input."""
+        """The integers of an attribute, or of an input if there is no such attribute."""
         found = self.attribute(name, None)
         if found is None:
             found = self._vector(self._at(index))
@@ -142,20 +142,20 @@ def _known(found: int | None) -> int:
 
 
 NumberOf: TypeAlias = Callable[[Inputs], int]
-"""How a rank, or a length, follows from what is known of the inputs."""
+"""Computes a rank or length from facts about the inputs."""
 
 
 def followed(number_of: NumberOf | None, inputs: Inputs) -> int | None:
-    """The rank or length that follows; None where what it follows from is not known, or where no tensor has such."""
+    """The rank or length that a rule gives; None if a fact it needs is unknown, or the result is out of range."""
     try:
         found = None if number_of is None else number_of(inputs)
-    except (_UnknownError, TypeError, ValueError):  # of a broken model an attribute may be of any type and length
+    except (_UnknownError, TypeError, ValueError):  # in a broken model an attribute may have any type and length
         return None
     return found if found is not None and 0 <= found <= _LARGEST else None
 
 
 def product(inputs: Inputs) -> int:
-    """The rank of a MatMul of operands of two dimensions or more; of others nothing is sure."""
+    """The rank of a MatMul of operands with two or more dimensions; others are not covered."""
     ranks = inputs.rank(0), inputs.rank(1)
     return _known(max(ranks) if min(ranks) >= 2 else None)
 
@@ -216,7 +216,7 @@ def _of_shape(inputs: Inputs) -> int:
 def _of_slice(inputs: Inputs) -> int:
     (start,), (end,) = inputs.integers("starts", 1), inputs.integers("ends", 2)
     (step,) = inputs.integers("steps", 4) if inputs.has(4) else [1]
-    # Going backward, bounds that are out of reach mean something else to Python.
+    # With a negative step, Python treats out-of-range bounds differently.
     return len(range(inputs.length(0))[start:end:step]) if step > 0 else _known(None)
 
 
@@ -232,14 +232,14 @@ LENGTHS: Mapping[str, NumberOf] = {
     "Slice": _of_slice,
     "Unsqueeze": lambda inputs: _known(1 if inputs.rank(0) == 0 else None),
 }
-"""How many elements the first output has, by operator. Vectors alone are asked, such as shapes and axes."""
+"""The length of the first output, by operator, for vectors such as shapes and axes."""
 
 ML_RANKS: Mapping[str, NumberOf] = {
     **dict.fromkeys(("LinearRegressor", "SVMRegressor", "TreeEnsemble", "TreeEnsembleRegressor"), lambda inputs: 2),
     "FeatureVectorizer": lambda inputs: 2,
     "OneHotEncoder": lambda inputs: inputs.rank(0) + 1,
 }
-"""The same for operators of `ai.onnx.ml` whose schemas do not tell: a row per example, whether there is one or many."""
+"""As RANKS for operators of `ai.onnx.ml` whose schemas lack it: one row per example, also for a single one."""
 
 
 def _like(index: int) -> NumberOf:
@@ -256,12 +256,12 @@ def _broadcast(*indices: int) -> NumberOf:
 
 @dataclass(frozen=True)
 class Output:
-    """What is known of one output.
+    """Facts about one output.
 
     Attributes:
-        like: number of the input whose element type it has; -1 where none says it.
-        element_type: its element type where there is no such input; 0 where nothing says it then.
-        rank: its rank, from those of the inputs; None where nothing says it.
+        like: index of the input with the same element type; -1 if none.
+        element_type: the element type if `like` is -1; 0 if unknown.
+        rank: computes the rank; None if unknown.
     """
 
     like: int = -1

@@ -1,6 +1,6 @@
-"""What the installed onnx knows about operators, looked up once and kept.
+"""Facts about operators from the installed onnx, cached.
 
-Facts about operator versions are asked of `onnx.defs`, never written down here, so that a later onnx release brings
+Facts about operator versions come from `onnx.defs` and are never written down here, so that a new onnx release brings
 its own.
 """
 
@@ -46,17 +46,17 @@ def latest_opset() -> int:
 
 
 def opset_of(holder: ModelProto | FunctionProto, default: int = 0) -> int:
-    """The opset version of the default domain that a model or function imports; the default where it imports none."""
+    """The default-domain opset version that a model or function imports, or `default` if it imports none."""
     return next((entry.version for entry in holder.opset_import if entry.domain in DEFAULT_DOMAINS), default)
 
 
 _LARGEST_OPSET = 2**31 - 1
-"""What `onnx.defs` takes for a version; an import may name a larger one."""
+"""The largest version that `onnx.defs` accepts; an import may name a larger one."""
 
 
 @cache
 def schema_in_force(op_type: str, opset: int, domain: str) -> defs.OpSchema | None:
-    """The schema in force at an opset version, deprecated or not; None where the operator does not exist there."""
+    """The schema in force at an opset version, deprecated or not; None if the operator does not exist there."""
     if abs(opset) > _LARGEST_OPSET:
         return None
     try:
@@ -66,54 +66,54 @@ def schema_in_force(op_type: str, opset: int, domain: str) -> defs.OpSchema | No
 
 
 def schema(op_type: str, opset: int, domain: str = "") -> defs.OpSchema | None:
-    """The schema in force at an opset version; None where the operator does not exist there or is deprecated."""
+    """The schema in force at an opset version; None if the operator does not exist there or is deprecated."""
     found = schema_in_force(op_type, opset, domain)
     return None if found is None or found.deprecated else found
 
 
 def since_version(op_type: str, opset: int) -> int:
-    """The opset version that brought the schema in force at an opset version; 0 where there is none."""
+    """The opset version that introduced the schema in force; 0 if there is none."""
     found = schema(op_type, opset)
     return 0 if found is None else found.since_version
 
 
 def is_deprecated(op_type: str, opset: int) -> bool:
-    """Whether the operator has a schema at the opset version that says it is deprecated."""
+    """Whether the operator is deprecated at the opset version."""
     found = schema_in_force(op_type, opset, "")
     return found is not None and found.deprecated
 
 
 def withdrawn_at_once(op_type: str, opset: int) -> bool:
-    """Whether the version in force is the operator's first and deprecated already, as GroupNormalization's of 18 is.
+    """Whether the version in force is the operator's first and already deprecated, like GroupNormalization 18.
 
-    Checkers reject such a node, but exporters wrote it and runtimes run it.
+    Checkers reject such a node, but exporters write it and runtimes run it.
     """
     found = schema_in_force(op_type, opset, "")
     return found is not None and found.deprecated and found.since_version == versions(op_type)[0]
 
 
 _WRITTEN_EARLY: Mapping[str, int] = {"LayerNormalization": 17}
-# RMSNormalization as onnxruntime named it, before there was one.
+# onnxruntime's name for RMSNormalization, before ONNX had that operator.
 _RUNTIME_NAMES = frozenset({"SimplifiedLayerNormalization"})
 
 
 def first_version(op_type: str, opset: int) -> int | None:
-    """The opset version that a node is written for which onnxruntime puts into models of an earlier one.
+    """The opset version whose operator is meant by a node that onnxruntime writes into models of earlier versions.
 
-    Its optimizer writes LayerNormalization in the default domain of models of any opset version, and means the operator
-    of opset 17. None for every other operator, and where the opset version has it.
+    Its optimizer writes LayerNormalization into the default domain at any opset version and means that of opset 17.
+    None for every other operator, and if the opset version has the operator.
     """
     early = _WRITTEN_EARLY.get(op_type)
     return early if early is not None and opset < early else None
 
 
 def is_runtime_name(op_type: str) -> bool:
-    """Whether onnxruntime runs an operator of this name in the default domain, which ONNX has under another one."""
+    """Whether this is onnxruntime's name, in the default domain, for an operator that ONNX names differently."""
     return op_type in _RUNTIME_NAMES
 
 
 def attribute_type(op_type: str, opset: int, name: str) -> int:
-    """The type of an operator's attribute (`AttributeProto.AttributeType`); 0 where it has none of that name."""
+    """The type of an operator's attribute (`AttributeProto.AttributeType`); 0 if it has none of that name."""
     found = schema_in_force(op_type, opset, "")
     if found is None or name not in found.attributes:
         return 0
@@ -123,7 +123,7 @@ def attribute_type(op_type: str, opset: int, name: str) -> int:
 
 @cache
 def all_operators() -> Collection[str]:
-    """Every operator of the default domain that the installed onnx knows."""
+    """Every operator of the default domain in the installed onnx."""
     return frozenset(entry.name for entry in defs.get_all_schemas_with_history() if entry.domain == "")
 
 
@@ -134,12 +134,12 @@ def _constraints(op_type: str, version: int, domain: str) -> Mapping[str, frozen
 
 
 def _spelt(type_name: str) -> str:
-    # Constraints write map(int64, float) where the rest of onnx writes map(int64,tensor(float)).
+    # Constraints write map(int64, float); elsewhere onnx writes map(int64,tensor(float)).
     return re.sub(r"map\((\w+), ?(\w+)\)", r"map(\1,tensor(\2))", type_name)
 
 
 def taken_types(found: defs.OpSchema, parameter: defs.OpSchema.FormalParameter) -> frozenset[str]:
-    """The types that an input or output of a schema may have, as schemas spell them.
+    """The types that an input or output of a schema allows, as schemas spell them.
 
     The same as ``parameter.types``, which raises a TypeError in onnx 1.20.
     """
@@ -152,8 +152,8 @@ _ANY_OPSET = 1 << 30
 
 @cache
 def versions(op_type: str) -> tuple[int, ...]:
-    """Every opset version of the default domain at which the operator changed, oldest first; empty if unknown."""
-    # Going back from version to version takes microseconds; listing all schemas with their history takes 15 ms.
+    """Every default-domain opset version at which the operator changed, oldest first; empty if it is unknown."""
+    # Stepping back from version to version takes microseconds; listing all schemas with history takes 15 ms.
     found: list[int] = []
     opset = _ANY_OPSET
     while opset > 0 and (known := schema_in_force(op_type, opset, "")) is not None:
@@ -164,7 +164,7 @@ def versions(op_type: str) -> tuple[int, ...]:
 
 @cache
 def element_type_name(element_type: int) -> str:
-    """ONNX's own lower-case name of an element type, such as ``float16``; ``unknown`` for one that it does not have."""
+    """ONNX's lower-case name of an element type, such as ``float16``; ``unknown`` if there is none."""
     known = element_type in TensorProto.DataType.values()
     return str(TensorProto.DataType.Name(element_type)).lower() if known else "unknown"
 
@@ -172,17 +172,21 @@ def element_type_name(element_type: int) -> str:
 @cache
 def _element_types() -> Mapping[str, int]:
     names = {name.lower(): number for name, number in TensorProto.DataType.items() if number}
-    # The spellings people know from numpy.
+    # numpy's spellings.
     return {**names, "float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
 
 
 def element_type_names() -> tuple[str, ...]:
-    """Every spelling that `parse_element_type` takes."""
+    """Every spelling that `parse_element_type` accepts."""
     return tuple(_element_types())
 
 
 def parse_element_type(name: str) -> int:
-    """The element type of a name such as ``float``, ``float32`` or ``tensor(float)``; ValueError if there is none."""
+    """The element type of a name such as ``float``, ``float32`` or ``tensor(float)``.
+
+    Raises:
+        ValueError: there is no such type.
+    """
     plain = name.removeprefix("tensor(").removesuffix(")").lower()
     if plain not in _element_types():
         from reducelower.model.text import did_you_mean
@@ -211,7 +215,7 @@ def type_string(value_type: TypeProto) -> str | None:
 
 @cache
 def default_attributes(op_type: str, opset: int) -> Mapping[str, Any]:
-    """The values of the attributes of an operator of the default domain that have one where a node states none."""
+    """The default values of an operator's attributes, for those that have one."""
     found = schema(op_type, opset)
     return {
         name: helper.get_attribute_value(attribute.default_value)

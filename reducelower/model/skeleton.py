@@ -1,4 +1,4 @@
-"""A model without its weights, for questions that only types and the values of shapes answer."""
+"""Copies of a model without weights, for shape inference."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from onnx import ModelProto, TensorProto
 __all__ = ["LARGEST_KEPT", "skeleton", "weight_bytes", "without_values"]
 
 LARGEST_KEPT = 1024
-"""How many elements a tensor has at most that shape inference may read the values of; larger ones are weights."""
+"""Tensors with at most this many elements keep their values, which shape inference may read; larger ones are
+weights."""
 
 
 def without_values(tensor: TensorProto) -> TensorProto:
-    """The tensor itself if it is small, else one of the same name, type and shape without its values."""
+    """The tensor itself if it is small; else one of the same name, type and shape without values."""
     if prod(tensor.dims) <= LARGEST_KEPT:
         return tensor
     return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
 
 
 def weight_bytes(model: ModelProto) -> int:
-    """About how many bytes the initializers of the main graph take, from their shapes alone."""
+    """The approximate size of the main graph's initializers, from their shapes alone."""
     # Asking the message for its size would serialize it.
     return sum(8 * prod(tensor.dims) for tensor in model.graph.initializer)
 
 
 def skeleton(model: ModelProto) -> ModelProto:
-    """A copy of the model whose initializers carry no weights; nothing large is copied on the way."""
+    """A copy of the model without weights; no large tensor is copied to make it."""
     bare = ModelProto()
     _copy_fields(model, bare, but="graph")
     if model.HasField("graph"):

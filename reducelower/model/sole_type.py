@@ -1,7 +1,7 @@
-"""The one element type that computed values can have, where the model knows only one; then nothing need be inferred.
+"""Prove that all node outputs have one element type, which makes inference unnecessary.
 
-Many models compute in float32 throughout; beside it stand only constants such as axes, which operators read without
-yielding anything of their type. Where types come from and where they may flow is in the operators' schemas.
+Many models compute in float32 throughout. Other types occur only in constants such as axes, which do not affect output
+types. The operators' schemas tell which types can flow where.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["reads_and_yields_one_type", "sole_element_type"]
 
 
 def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | None:
-    """The element type of every value that the nodes of a graph yield; None where there may be several."""
+    """The element type of every node output of a graph; None if there may be several."""
     operators = set(census.operators)
     if not census.is_plain or not operators.isdisjoint(HOLDING_GRAPHS):
         return None
@@ -41,7 +41,7 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
     others = {name for name, kind in kinds.items() if kind != main}
     if not others:
         return main
-    # What is only ever read apart flows nowhere.
+    # A value that is read only by inputs with their own type does not affect any output type.
     outputs = {value.name.encode() for value in graph.output}
     names = _flowing_on(census, opset) if others.isdisjoint(outputs) else None
     return main if names is not None and others.isdisjoint(names) else None
@@ -49,7 +49,7 @@ def sole_element_type(graph: GraphProto, census: Census, opset: int) -> int | No
 
 @cache
 def _made_by(op_type: str, opset: int) -> frozenset[str] | None:
-    """Types that an operator yields whatever it reads; None if that is not known, or is no tensor."""
+    """The types an operator yields whatever its inputs are; None if unknown or not tensors."""
     found = schema(op_type, opset)
     if found is None:
         return None
@@ -68,7 +68,7 @@ def _made_by(op_type: str, opset: int) -> frozenset[str] | None:
 
 @cache
 def _apart(op_type: str, opset: int) -> tuple[bool, ...]:
-    """Which inputs of an operator are of a type that none of its outputs has because of them."""
+    """Which inputs of an operator have a type variable that no output has."""
     found = schema(op_type, opset)
     if found is None:
         return ()
@@ -78,12 +78,12 @@ def _apart(op_type: str, opset: int) -> tuple[bool, ...]:
 
 @cache
 def reads_and_yields_one_type(op_type: str, opset: int) -> bool:
-    """Whether all that nodes of an operator read goes into what they yield, and nothing else does."""
+    """Whether all inputs and outputs of an operator share one type variable."""
     return not any(_apart(op_type, opset)) and _made_by(op_type, opset) == frozenset()
 
 
 def _flowing_on(census: Census, opset: int) -> Iterator[bytes] | None:
-    """The names that nodes read where an output may have the type of what is read; None if nodes read too few."""
+    """The names read by inputs that may determine an output's type; None if nodes have too few inputs to tell."""
     names = list(census.inputs)
     counts = _counts_of_inputs(census, len(names), opset)
     if counts.sum() != len(names):
@@ -101,7 +101,7 @@ def _flowing_on(census: Census, opset: int) -> Iterator[bytes] | None:
 
 
 def _counts_of_inputs(census: Census, total: int, opset: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """How many inputs each node has, where all nodes together have as many as given."""
+    """How many inputs each node has, given the total of all nodes."""
     operators, codes = census.operator_of_each
     most, fewest = (
         np.array([bound(name, opset) for name in operators])[codes] for bound in (_most_inputs, _fewest_inputs)
@@ -127,7 +127,7 @@ def _fewest_inputs(op_type: str, opset: int) -> int:
 
 
 def _sources(graph: GraphProto, census: Census) -> dict[bytes, int | None]:
-    """What is in a graph without being computed, by name: element types, None for what is no tensor or not known."""
+    """The element types of graph inputs and initializers by name; None for one that is unknown or no tensor."""
     found: dict[bytes, int | None] = {}
     for value in graph.input:
         is_tensor = value.type.WhichOneof("value") == "tensor_type"

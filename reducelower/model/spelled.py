@@ -1,4 +1,4 @@
-"""Types, constants and attributes as a reader sees them, on one short line each."""
+"""Types, constants and attributes as short text on one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_VALUE = 20
 
 
 def type_text(value_type: TypeProto) -> str:
-    """A type in ONNX's text syntax, such as ``float[N,3]``; empty where nothing is stated."""
+    """A type in ONNX's text syntax, such as ``float[N,3]``; empty if nothing is stated."""
     kind = value_type.WhichOneof("value")
     if kind == "tensor_type":
         tensor = value_type.tensor_type
@@ -32,7 +32,7 @@ def type_text(value_type: TypeProto) -> str:
 
 
 def constant_text(value: Any) -> str:
-    """A few values in full; of more, element type and shape."""
+    """The values of a small constant, else its element type and shape."""
     array = np.asarray(value)
     text = ""
     if array.size <= _FEW_VALUES:
@@ -65,12 +65,12 @@ def attribute_text(attribute: AttributeProto) -> str:
 
 
 def operator_name(node: NodeProto) -> str:
-    """A node's operator, with its domain in front where that is not the default one."""
+    """A node's operator, prefixed by its domain if that is not the default one."""
     return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
 
 
 def input_name(node: NodeProto, position: int, opset: int) -> str:
-    """The name that the operator's page gives an input."""
+    """The name of an input in the operator's specification."""
     found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
     formal = list(found.inputs) if found is not None else []
     return str(formal[min(position, len(formal) - 1)].name) if formal else f"input {position}"

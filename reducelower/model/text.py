@@ -1,4 +1,4 @@
-"""Text that a model or a user controls, made fit to show; and what was meant where it was mistyped."""
+"""Make text from models and users safe to print; suggest the nearest name for a typing error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_IN_XML = "[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
 
 
 def shown(text: str) -> str:
-    """Text without characters that control something: line ends, terminal codes, direction of writing."""
+    """The text without control characters: line ends, terminal codes, writing direction."""
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST - 60]} ... {text[-50:]}"
     if text.isprintable():
@@ -24,18 +24,18 @@ def shown(text: str) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things, in words, such as ``1 node`` and ``1,234 nodes``."""
+    """A number with its noun, such as ``1 node`` and ``1,234 nodes``."""
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def one_line(error: BaseException) -> str:
-    """What an exception of another library says, on one line; its kind where it says nothing."""
-    # Inference of a large model lists all that it objects to.
+    """The message of another library's exception on one line; its type if the message is empty."""
+    # Shape inference of a large model lists every problem in one message.
     return " ".join(str(error)[:_READ].split()) or type(error).__name__
 
 
 def short(text: str, length: int) -> str:
-    """Text of at most `length` characters; the end of a name tells more than its middle."""
+    """Text cut in the middle to at most `length` characters, since the end of a name says more."""
     text = shown(text)
     if len(text) <= length:
         return text
@@ -44,17 +44,17 @@ def short(text: str, length: int) -> str:
 
 
 def xml_text(text: str) -> str:
-    """Text without characters that XML 1.0 cannot hold."""
+    """The text without characters that XML 1.0 does not allow."""
     return re.sub(_NOT_IN_XML, "\ufffd", text)
 
 
 def shape_text(dims: tuple[int | str | None, ...] | None) -> str:
-    """Sizes as ONNX's text syntax writes them; nothing where the rank is not known."""
+    """Sizes in ONNX's text syntax; empty if the rank is unknown."""
     return "" if dims is None else "[" + ",".join("?" if dim is None else shown(str(dim)) for dim in dims) + "]"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence that names the nearest known name; empty when nothing is near."""
+    """The end of a sentence that suggests the nearest known name; empty if none is near."""
     from difflib import get_close_matches
 
     by_spelling = {other.lower(): other for other in known}

@@ -1,7 +1,7 @@
-"""What no valid model holds: looked for where a conversion stumbled, and before what cannot stumble safely.
+"""Find defects that protobuf and the checker accept but no valid model has.
 
-The engine trusts its model. Where that trust was misplaced it raises whatever comes of it, and only then is it worth
-walking through every field to say what is wrong.
+The engine assumes a valid model and may raise any error for a broken one. Only after such a failure, or before a step
+that could crash the process, is it worth walking through every field to say what is wrong.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ __all__ = ["what_is_not_imported", "what_is_odd", "what_is_wrong_with_calls"]
 _ELEMENT_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
 
 _DEEPEST_GRAPH = 30
-"""Graphs inside graphs: protobuf reads 100 messages inside each other, three for each graph."""
+"""The deepest nesting of subgraphs: protobuf reads 100 nested messages, three per subgraph."""
 
 _DEEPEST_CALL = 100
 _MOST_NODES = 1_000_000
-"""Inference and runtimes write out the body of a function at every call, so calls of calls multiply."""
+"""The most nodes that functions may expand to: inference and runtimes inline every call, so nested calls multiply."""
 
 _Id: TypeAlias = tuple[str, str, str]
 
 
 def what_is_odd(model: ModelProto) -> str:
-    """Say in a sentence what protobuf and the checker let pass though no model should hold it; empty if nothing.
+    """Describe the first defect in a sentence; empty if there is none.
 
-    This walks through every field, so it is for finding out why something failed, not for every run.
+    This walks through every field: use it to explain a failure, not in every run.
     """
     return _odd_nesting(model) or _odd_field(model) or what_is_wrong_with_calls(model) or _odd_node(model)
 
 
 def what_is_not_imported(model: ModelProto) -> str:
-    """Say which node of the main graph is of a domain that the model does not import; empty if none."""
+    """Name a node of the main graph whose domain the model does not import; empty if there is none."""
     imported = {"" if entry.domain in DEFAULT_DOMAINS else entry.domain for entry in model.opset_import}
     for node in walk(model.graph.node):
         if node.domain not in DEFAULT_DOMAINS and node.domain not in imported:
@@ -75,7 +75,7 @@ def _odd_tensor(tensor: TensorProto) -> str:
         return ""
     try:
         numpy_helper.to_array(tensor)
-    except Exception as error:  # numpy has several kinds of its own
+    except Exception as error:  # numpy raises several types
         return f"the tensor {tensor.name!r} cannot be read: {one_line(error)[:200]}"
     return ""
 
@@ -95,11 +95,11 @@ def _odd_nesting(model: ModelProto) -> str:
 
 
 def what_is_wrong_with_calls(model: ModelProto) -> str:
-    """Say which functions call themselves, or each other too often to be written out; empty if none do."""
+    """Describe functions that call themselves or expand to too many nodes; empty if there are none."""
     functions = {
         key: entry
         for key, entry in functions_of(model).items()
-        if entry.domain not in DEFAULT_DOMAINS  # a problem of its own
+        if entry.domain not in DEFAULT_DOMAINS  # reported separately
     }
     if not functions:
         return ""
@@ -122,7 +122,7 @@ def _too_many(count: int) -> str:
 
 
 def _measure(start: _Id, functions: dict[_Id, FunctionProto], sizes: dict[_Id, tuple[int, int]]) -> str:
-    """Note of a function, and of all it calls, how many nodes it stands for and how deep its calls go."""
+    """Record for a function and its callees how many nodes it expands to and how deep its calls go."""
     calls: dict[_Id, list[_Id]] = {}
     path: list[_Id] = []
     pending = [start]
@@ -145,7 +145,7 @@ def _measure(start: _Id, functions: dict[_Id, FunctionProto], sizes: dict[_Id, t
                 pending.extend(dict.fromkeys(missing))
                 continue
         elif key != path[-1]:
-            # Pushed twice, and now met again on its own way.
+            # Pushed a second time by a function that it calls itself.
             return f"its function {key[0]}::{key[1]} calls itself, directly or through others"
         inner = [sizes[called] for called in calls[key]]
         count = len(functions[key].node) + sum(size for size, _ in inner)
@@ -184,7 +184,7 @@ def _odd_node(model: ModelProto) -> str:
 
 
 def _references(function: FunctionProto) -> dict[str, set[int]]:
-    """The types that the nodes of a function take its attributes for."""
+    """The attribute types as which the nodes of a function use its attributes."""
     found: dict[str, set[int]] = {}
     for node in walk(function.node):
         for attribute in node.attribute:

@@ -1,4 +1,4 @@
-"""Types that graphs state, and entries of value_info as bytes: thousands of them are added to a graph at once."""
+"""Types that graphs state, and value_info entries as bytes, which are fast to add by the thousand."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MADE_UP = "unk__"
 
 
 def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
-    """A type without the symbols that inference makes up for sizes it does not know; the type itself if it has none.
+    """The type without symbols that inference invented for unknown sizes; the same object if it has none.
 
-    They mean nothing to anybody else, and every value has its own.
+    These symbols are unique per value and carry no information.
     """
     if not any(dim.dim_param.startswith(_MADE_UP) for dim in value_type.tensor_type.shape.dim):
         return value_type
@@ -32,27 +32,27 @@ def without_made_up_symbols(value_type: TypeProto) -> TypeProto:
 
 
 def tensor_type(tensor: TensorProto) -> TypeProto:
-    """The type of a tensor: its element type and its shape."""
+    """The type of a tensor: element type and shape."""
     found = TypeProto()
     found.tensor_type.elem_type = tensor.data_type
     shape = found.tensor_type.shape
-    shape.SetInParent()  # A scalar has a shape as well: one without dimensions.
+    shape.SetInParent()  # also for a scalar, whose shape has no dimensions
     for size in tensor.dims:
         shape.dim.add(dim_value=size)
     return found
 
 
 def entry(name: bytes, value_type: bytes) -> bytes:
-    """The bytes of a GraphProto that states the type of one value and nothing else.
+    """The bytes of a GraphProto with one value_info entry and nothing else.
 
-    The name is in UTF-8, the type serialized, from `without_made_up_symbols`.
+    The name is in UTF-8; the type is serialized, without made-up symbols.
     """
     value = b"".join((bytes([_NAME]), varint(len(name)), name, bytes([_TYPE]), varint(len(value_type)), value_type))
     return _ENTRY + varint(len(value)) + value
 
 
 def is_known(found: TypeProto | None) -> bool:
-    """Whether a type leaves nothing open but sizes."""
+    """Whether everything but sizes is known."""
     if found is None:
         return False
     kind = found.WhichOneof("value")
@@ -62,7 +62,7 @@ def is_known(found: TypeProto | None) -> bool:
 
 
 def sizes(value_type: TypeProto | None) -> list[int | None] | None:
-    """The sizes of a tensor, None where they are not numbers; None where the rank is not stated."""
+    """The sizes of a tensor, with None for those that are not numbers; None if the rank is not stated."""
     if value_type is None or not value_type.tensor_type.HasField("shape"):
         return None
     dims = value_type.tensor_type.shape.dim
@@ -70,5 +70,5 @@ def sizes(value_type: TypeProto | None) -> list[int | None] | None:
 
 
 def may_be_of_one_shape(left: Sequence[int | None], right: Sequence[int | None]) -> bool:
-    """Whether no size that is known of two tensors tells them apart."""
+    """Whether two shapes can be equal, given the sizes that are known."""
     return len(left) == len(right) and all(a == b for a, b in zip(left, right, strict=True) if None not in (a, b))

@@ -1,7 +1,7 @@
-"""Protobuf's wire format, as far as it takes to find large fields in a file without reading them.
+"""Enough of protobuf's wire format to find large fields in a file without reading them.
 
-A message is a stream of fields, each a tag and a value; strings, bytes, messages and packed numbers are preceded by
-their length (https://protobuf.dev/programming-guides/encoding).
+A message is a sequence of fields, each a tag and a value. Strings, bytes, messages and packed numbers have their length
+before them (https://protobuf.dev/programming-guides/encoding).
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import NamedTuple
 __all__ = ["LENGTH", "CutShortError", "Field", "MalformedError", "Window", "varint"]
 
 LENGTH = 2
-"""Wire type of fields whose value is preceded by its length."""
+"""Wire type of length-delimited fields."""
 
 _VARINT, _FIXED64, _FIXED32 = 0, 1, 5
 
 _LONGEST_HEAD = 20
-"""Bytes of the longest tag and length."""
+"""The most bytes that tag and length take."""
 
 _SHORT, _LONG = 1 << 12, 1 << 20
 
 
 class MalformedError(ValueError):
-    """These bytes are no message, or use what this reader does not know, such as groups."""
+    """The bytes are not a message, or use an unsupported wire type, such as groups."""
 
 
 class CutShortError(MalformedError):
@@ -32,7 +32,7 @@ class CutShortError(MalformedError):
 
 
 class Field(NamedTuple):
-    """Where a field lies: from `start` its tag, from `value` its value, which goes up to `end`."""
+    """The place of a field: the tag begins at `start`, the value at `value`, and it ends at `end`."""
 
     number: int
     kind: int
@@ -52,13 +52,13 @@ def varint(number: int) -> bytes:
 
 
 class Window:
-    """Reads a file, or bytes, here and there: little around jumps, much where fields follow each other.
+    """Buffered random access to a file or bytes: it reads little after a jump, and more while fields are consecutive.
 
-    A file is read rather than mapped: it may become shorter meanwhile, and what is mapped counts as memory in use.
+    A file is read, not mapped: it may be truncated meanwhile, and mapped pages count as memory in use.
     """
 
     def __init__(self, source: int | bytes) -> None:
-        """Look at an open file, by its descriptor, or at bytes."""
+        """Take the descriptor of an open file, or bytes."""
         self._source = source
         self._buffer = source if isinstance(source, bytes) else b""
         self._start = 0
@@ -69,7 +69,7 @@ class Window:
         """The bytes of a range.
 
         Raises:
-            MalformedError: the file ends before.
+            MalformedError: the file ends before `end`.
         """
         if isinstance(self._source, bytes):
             return self._source[start:end]
@@ -83,12 +83,10 @@ class Window:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def fields(self, start: int, end: int, least: int = 0) -> Iterator[Field]:
-        """The fields of the message in a range, in order.
-
-        Fields whose value is shorter than `least` are left out.
+        """Yield the fields of the message in a range, in order, without those whose value is shorter than `least`.
 
         Raises:
-            MalformedError: the range holds no message.
+            MalformedError: the range does not hold a message.
         """
         position = start
         while position < end:
@@ -119,7 +117,7 @@ class Window:
             position = after
 
     def _load(self, position: int) -> int:
-        """Bring the bytes at a position into the buffer; returns where in it they begin."""
+        """Load the bytes at a position into the buffer; return their offset in it."""
         if isinstance(self._source, bytes):
             return position
         follows = 0 <= position - self._start <= len(self._buffer)
