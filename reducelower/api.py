@@ -14,7 +14,7 @@ from onnx import ModelProto
 from reducelower.arguments import check_arguments
 from reducelower.legalization.attempts import attempt, attempt_in_place
 from reducelower.legalization.kernels import with_missing_kernels
-from reducelower.legalization.refusals import fits, legal, name_oldest_fitting, refused, suspecting
+from reducelower.legalization.refusals import explain_failures, fits, legal, name_oldest_fitting, refused
 from reducelower.model.document import Document
 from reducelower.model.schemas import opset_of
 from reducelower.options import Book, IrVersion, Settings, Target
@@ -350,7 +350,7 @@ def check(
     goal = target if target is not None else Target(target_version)
     check_arguments(target=goal)
     settings = _settings(goal, rules, ir_version, freeze_defaults, element_types, ranks, base_dir)
-    with suspecting(Document.of_message(model)):
+    with explain_failures(Document.of_message(model)):
         source = Document.of_message(model).for_trials()
         goal = _with_opset(source, goal, settings)
         plan = attempt(source, goal, settings, report=True)[1]
@@ -377,7 +377,7 @@ def _with_opset(source: Document, target: Target, settings: Settings) -> Target:
 
 def legalized(document: Document, settings: Settings, *, report: bool = False) -> tuple[Document, Plan]:
     """A legal model and the plan, where the model is at hand as a document; see `legalize`."""
-    with suspecting(document):
+    with explain_failures(document):
         target = _with_opset(document, settings.target, settings)
     return legal(document, target, settings, report=report)
 
@@ -387,7 +387,7 @@ def _legalize(model: ModelProto, settings: Settings, *, in_place: bool, report: 
     if not in_place:
         made, plan = legalized(document, settings, report=report)
         return Legalized(made.message, plan)
-    with suspecting(document):
+    with explain_failures(document):
         target = _with_opset(document, settings.target, settings)
         plan = attempt_in_place(model, target, settings, report=report)
         if plan.refusals:

@@ -53,5 +53,5 @@ def _lower_element_type(op: Writer) -> Outcome:
     tensor = tensor_of(op.node)
     if tensor is None or tensor.data_type in FIRST_FLOATS:
         return None
-    op.scope.adopt_initializer(op.node.output[0], tensor)
+    op.scope.replace_by_initializer(op.node.output[0], tensor)
     return []

@@ -105,7 +105,7 @@ def _lower_noop(op: Writer) -> Outcome:
 
 def _ask_the_callers(op: Writer) -> None:
     """Refuse axes that a function is handed, as long as its calls may show them to be constant."""
-    if op.scope.is_handed_by_callers(op.input(1)) and not op.scope.is_last_attempt:
+    if op.scope.is_function_input(op.input(1)) and not op.scope.is_last_attempt:
         raise RefusedError(
             f"its axes {op.input(1)!r} are handed to the function by its callers", "inline the function first"
         )

@@ -19,7 +19,7 @@ from reducelower.files import LoadedModel, read_model, resolve_destination, writ
 from reducelower.legalization.kernels import with_missing_kernels
 from reducelower.model.declared import names_in
 from reducelower.model.document import Document
-from reducelower.model.validate import what_is_odd
+from reducelower.model.validate import find_defect
 from reducelower.options import Book, Settings, Target
 from reducelower.outcome import Outcome, Verdict, stopped
 from reducelower.plan import CHOSEN, Plan
@@ -59,7 +59,7 @@ def failed(source: str, error: Exception, model: LoadedModel | None = None) -> O
     If the model was read and is odd, that explains what would look like a fault of reducelower.
     """
     problems, status = describe(error, source)
-    if status == FAULT and model is not None and (odd := what_is_odd(model.model)):
+    if status == FAULT and model is not None and (odd := find_defect(model.model)):
         return refused(source, odd)
     if status == FAULT and wants_trace():
         problems += trace_lines()
@@ -287,7 +287,7 @@ def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result:
 
     if already := what_is_wrong(source.document, external=source.is_partial, full=True):
         return refused(task.source, already + _what_would_help(source, settings))
-    if odd := what_is_odd(source.model):
+    if odd := find_defect(source.model):
         return refused(task.source, odd)
     if of_source := what_is_wrong_with_an_axis(source.model):
         return refused(task.source, of_source)

@@ -16,7 +16,7 @@ from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, all_operators, first_version, is_runtime_name, opset_of, versions
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import did_you_mean
-from reducelower.model.validate import what_is_wrong_with_calls
+from reducelower.model.validate import find_call_defect
 
 __all__ = ["contradicts_itself", "what_is_wrong", "what_is_wrong_with_source"]
 
@@ -34,7 +34,7 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
     """
     model = document.message
     # The checker and inference would follow calls without end, or take forever.
-    if problem := what_is_wrong_with_calls(model):
+    if problem := find_call_defect(model):
         return problem
     try:
         checkable = _checkable(document, external)

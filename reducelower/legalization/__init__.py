@@ -1,1 +1,1 @@
-"""The engine: make a model legal for a target."""
+"""The engine: legalize a model for a target."""

@@ -1,7 +1,7 @@
-"""What is tried to make a model legal, one thing after the other, until there is nothing to refuse.
+"""Attempts to legalize a model, one after the other, until nothing is refused.
 
-A model comes as it is; then with functions copied for their calls; without stated types that contradict inference; with
-narrow integers held in wider types, or sequences taken apart; without the shapes that it states inside of loops.
+First the model as it is, then with functions copied for their calls, without stated types that contradict inference,
+with narrow integers widened or sequences replaced by tensors, and without the shapes stated inside of loops.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
-from reducelower.legalization.checking import contradicts_inference
+from reducelower.legalization.checking import new_objection
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.run import folder_of, ground_of, run
 from reducelower.model.document import Document
@@ -32,36 +32,37 @@ _LOOPS = ("Loop", "Scan")
 
 
 def attempt(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
-    """Make a draft of a model legal; where the plan has refusals, the draft is of no use.
+    """Legalize a draft of a model; if the plan has refusals, the draft must not be used.
 
-    Types that the model states, and that are seen to contradict what its nodes yield, are dropped; sequences are taken
-    apart, and integers held in wider types, where the target has none or none so narrow. All of it is noted.
+    Stated types that are found to contradict inference are dropped. If the target lacks sequences or narrow integer
+    types, sequences are replaced by tensors and integers are widened. The plan notes all of it.
 
     Raises:
-        ContradictionError: dropping them does not help.
-        ValueError: the target makes no sense.
+        ContradictionError: dropping types does not help.
+        ValueError: the target is invalid.
     """
     draft, plan = _attempt_as_it_is(source, target, settings, report=report)
     if plan.refusals and (mended := _mended(source.message, plan.target.opset or 0, settings)):
-        from reducelower.legalization.mended_source import told_of_source
+        from reducelower.legalization.mended_source import in_terms_of_source
 
         made, done = mended
         draft, plan = _attempt_as_it_is(Document.of_message(made), target, settings, report=report)
-        return draft, told_of_source(plan, done, source.message, made)
+        return draft, in_terms_of_source(plan, done, source.message, made)
     return draft, plan
 
 
 def _mended(source: ModelProto, opset: int, settings: Settings) -> tuple[ModelProto, Mended] | None:
-    """A copy of a model without what an opset version has not, as far as that is a matter of the whole model."""
+    """A copy of the model without features that the opset version lacks and that only a whole-model change can
+    remove."""
     from reducelower.legalization.flat_sequences import hold_as_tensors
     from reducelower.legalization.mended_source import joined
-    from reducelower.legalization.sequences import SINCE, may_be_replaced, take_apart
-    from reducelower.legalization.unlike_branches import may_be_unlike, run_unlike_branches_in_loops
-    from reducelower.legalization.widening import hold_in_wider
+    from reducelower.legalization.sequences import SINCE, may_be_replaced, replace_by_tensors
+    from reducelower.legalization.unlike_branches import may_be_unlike, rewrite_ifs_as_loops
+    from reducelower.legalization.widening import widen_integers
 
     if not opset:
         return None
-    if held := hold_in_wider(source, opset, folder_of(settings)):
+    if held := widen_integers(source, opset, folder_of(settings)):
         return held
     has_sequences, has_branches = may_be_replaced(source, opset), may_be_unlike(source, opset)
     if not has_sequences and not has_branches:
@@ -69,15 +70,15 @@ def _mended(source: ModelProto, opset: int, settings: Settings) -> tuple[ModelPr
     made = deepcopy(source)
     done: Mended | None = None
     if has_sequences:
-        done = take_apart(made) if opset < SINCE else None
+        done = replace_by_tensors(made) if opset < SINCE else None
         done = joined(done, hold_as_tensors(made, opset))
     if has_branches:
-        done = joined(done, run_unlike_branches_in_loops(made))
+        done = joined(done, rewrite_ifs_as_loops(made))
     return None if done is None else (made, done)
 
 
 def _attempt_as_it_is(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Draft, Plan]:
-    """The same with sequences, and integers as narrow as they are."""
+    """As `attempt`, but with sequences and narrow integers left in place."""
     draft, plan = _without_stale(source, target, settings, report=report)
     if not _contradicts_in_loops(source, draft, plan):
         return draft, plan
@@ -90,17 +91,17 @@ def _attempt_as_it_is(source: Document, target: Target, settings: Settings, *, r
 
 
 def _contradicts_in_loops(source: Document, draft: Draft, plan: Plan) -> bool:
-    """Whether what is stated inside of loops contradicts what inference finds at the new opset version only."""
+    """Whether types stated inside of loops contradict inference at the new opset version but not at the old one."""
     if plan.refusals or plan.source_opset == plan.target.opset or not _may_loop(draft):
         return False
-    return contradicts_inference(source.bare, draft.document().message) != ""
+    return new_objection(source.bare, draft.document().message) != ""
 
 
 def _may_loop(draft: Draft) -> bool:
-    """Whether there may be a Loop or Scan anywhere; most models are cleared by the operators of their main graph."""
+    """Whether the model may have a Loop or Scan; for most models the operators of the main graph rule it out."""
     census = draft.census
     if census.is_even and HOLDING_GRAPHS.isdisjoint(census.operators):
-        return any(node.op_type in _LOOPS for node in all_nodes(draft.model))  # which has its functions alone
+        return any(node.op_type in _LOOPS for node in all_nodes(draft.model))  # only functions are left in draft.model
     return any(map(draft.may_hold, _LOOPS))
 
 
@@ -113,11 +114,11 @@ def _without_stale(source: Document, target: Target, settings: Settings, *, repo
 
         found = inferred_afresh(source.message)
         mended = drop_stale(source.message, found)
-        # The checker takes one rank for an output of an If and of its branches, though the one it takes has another.
+        # The checker wants one rank for the output of an If and both branches, even if the branch taken has another.
         is_valid = not objection(source.bare)
         if not mended.done and not is_valid and mends_more(source.message, found):
             raise
-        # Without anything to drop, what inference objects to is not what is stated; the model is taken as it is.
+        # If there is nothing to drop, inference does not object to stated types; keep the model as it is.
         stated = source.with_message(mended.model) if mended.done else source
         draft, plan = _attempt(stated, target, settings, report=report, lenient=is_valid or not mended.done)
         return draft, replace(plan, notes=(*mended.done, *plan.notes))
@@ -131,7 +132,7 @@ def _attempt(
     made, made_of = (draft, plan), source
     depending = _in_functions(plan) if plan.refusals else _changed_without_inputs(source, draft)
     copied: set[str] = set()
-    while not depending <= copied:  # copies may in their turn be called in several ways
+    while not depending <= copied:  # the copies may themselves be called in several ways
         from reducelower.legalization.monomorphize import specialize
 
         copied |= depending
@@ -149,24 +150,24 @@ def _attempt(
 
 
 def attempt_in_place(model: ModelProto, target: Target, settings: Settings, *, report: bool) -> Plan:
-    """Make a model itself legal, or leave it as it was where the plan has refusals.
+    """Legalize the model itself, or leave it unchanged if the plan has refusals.
 
     Raises:
         ContradictionError: see `attempt`.
-        ValueError: the target makes no sense.
+        ValueError: the target is invalid.
     """
     draft, plan = attempt(Document.of_message(model).for_trials(), target, settings, report=report)
     if not plan.refusals and not _take_over(model, draft.document().message):
-        # Weights are held in another type, so what was made without them does not tell what becomes of them.
+        # The weights change their type, so the result of an attempt without weights cannot be used.
         draft, plan = attempt(Document.of_message(model), target, settings, report=report)
         model.CopyFrom(draft.document().message)
     return plan
 
 
 def _take_over(model: ModelProto, made: ModelProto) -> bool:
-    """Give a model what was made of a copy of it without weights; False, and nothing, where weights changed as well.
+    """Move the result of an attempt without weights into the model; return False and change nothing if weights changed.
 
-    What was made is of no further use.
+    `made` must not be used afterwards.
     """
     graph = model.graph
     own = {tensor.name: tensor for tensor in graph.initializer}
@@ -184,7 +185,7 @@ def _take_over(model: ModelProto, made: ModelProto) -> bool:
 
 
 def _changed_without_inputs(source: Document, draft: Draft) -> set[str]:
-    """Graph paths of the model-local functions that were rewritten and that some call hands too few inputs."""
+    """Graph paths of rewritten functions that some call gives too few inputs."""
     made = {function_path(function): function.node for function in draft.model.functions}
     bodies = {function_path(function): function.node for function in source.message.functions} if made else {}
     changed = {path for path, nodes in made.items() if bodies.get(path) != nodes}
@@ -196,7 +197,7 @@ def _changed_without_inputs(source: Document, draft: Draft) -> set[str]:
 
 
 def _in_functions(plan: Plan) -> set[str]:
-    """Graph paths of the model-local functions in which something was refused."""
+    """Graph paths of the functions in which something was refused."""
     return {
         "/".join(refusal.graph.split("/")[:2])
         for refusal in plan.refusals

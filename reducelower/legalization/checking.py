@@ -1,7 +1,7 @@
-"""Whether what was written is valid: the nodes of each distinct rewrite, and the whole model where one is in doubt.
+"""Check the output: the nodes of each distinct rewrite, and the whole model only if a rewrite is in doubt.
 
-To run onnx's checker over a whole model takes several times as long as to convert it. What no rule touched is as valid
-as it was, and like nodes are written alike, so a look at each distinct rewrite tells what to look into.
+Running onnx's checker over the whole model takes several times as long as converting it. Untouched nodes are as valid
+as before, and equal nodes are rewritten equally, so it is enough to check each distinct rewrite.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.skeleton import skeleton
 from reducelower.model.text import one_line
 
-__all__ = ["contradicts_inference", "objection", "wrong_node"]
+__all__ = ["find_invalid_node", "new_objection", "objection"]
 
 _IR_VERSION = 10
-"""An IR version whose models may hold whatever a rule writes."""
+"""An IR version that allows everything a rule may write."""
 
 
-def wrong_node(outcome: Outcome, opset: int) -> str:
-    """What the checker objects to in one of the nodes of an outcome, by its schema; empty if nothing."""
+def find_invalid_node(outcome: Outcome, opset: int) -> str:
+    """The checker's objection to a node of an outcome, by its schema; empty if there is none."""
     context = checker.DEFAULT_CONTEXT.__class__()
     context.ir_version = _IR_VERSION
     for node in outcome.nodes or ():
         if any(True for _ in subgraphs(node)):
-            continue  # what its graphs read stands around it
+            continue  # its subgraphs read outer values, which are not here
         context.opset_imports = {"": opset, node.domain: opset}
         try:
             checker.check_node(node, context)
@@ -35,16 +35,16 @@ def wrong_node(outcome: Outcome, opset: int) -> str:
     return ""
 
 
-def contradicts_inference(before: ModelProto, after: ModelProto) -> str:
-    """What strict shape inference objects to in a model and not in the one it came of; empty if nothing."""
+def new_objection(before: ModelProto, after: ModelProto) -> str:
+    """An objection of strict shape inference to `after` that it does not have to `before`; empty if there is none."""
     found = objection(skeleton(after))
     return "" if not found or objection(skeleton(before)) else found
 
 
 def objection(model: ModelProto) -> str:
-    """What strict shape inference objects to in a model; empty if nothing."""
+    """The objection of strict shape inference to a model; empty if there is none."""
     try:
         infer_shapes(model, check_type=True, strict_mode=True)
-    except Exception as error:  # inference has several kinds of its own
+    except Exception as error:  # inference raises several types
         return one_line(error)
     return ""

@@ -1,8 +1,8 @@
-"""Nodes that came up in a search for a form that suits a runtime, and that no form suits.
+"""Memory of failed searches: nodes for which no form suits the runtime.
 
-The same few nodes come up again and again while one node of a model is rewritten this way and that: the magnitude of
-its data, their sum. Whether anything suits them follows from how they are computed from the operands of that node, so
-what was found out once is not searched for again.
+While alternatives for one node are tried, the same few nodes come up repeatedly, such as the magnitude of its data or
+the sum of these. Whether a form suits them depends only on how they are computed from the operands of that node, so a
+failed search need not be repeated.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 __all__ = ["DeadEnds"]
 
 _NO_STEPS_HELP = _NOWHERE = 1 << 30
-"""More steps than any search takes, and than lie between two nodes."""
+"""Larger than the steps of any search, and than the distance between any two nodes."""
 
 
 @dataclass
 class Obstacles:
-    """What a search that found nothing ran into, so that it may find something elsewhere.
+    """The limits that a failed search met; without them it might succeed.
 
     Attributes:
-        steps: whether it ended for want of further steps.
-        overflow: whether it might have found something if overflow were excused.
-        way_back: place, counted from the node of the model, of the outermost node to which what was tried leads back.
+        steps: whether it ran out of steps.
+        overflow: whether it might have succeeded if overflow were accepted.
+        way_back: distance from the model's node to the outermost node that an alternative led back to.
     """
 
     steps: bool = False
     overflow: bool = False
     way_back: int = _NOWHERE
 
-    def meet(self, other: Obstacles) -> None:
-        """Add what a search that is part of this one ran into."""
+    def merge(self, other: Obstacles) -> None:
+        """Add the obstacles of a nested search."""
         self.steps |= other.steps
         self.overflow |= other.overflow
         self.way_back = min(self.way_back, other.way_back)
@@ -50,7 +50,7 @@ class Obstacles:
 
 @dataclass(frozen=True)
 class DeadEnd:
-    """What nothing suits: how many steps were tried, why not (None where there is nothing to try), and what was met."""
+    """A failed search: the number of steps, the refusal (None if there was no alternative), and its obstacles."""
 
     steps: int
     refused: RefusedError | None
@@ -58,40 +58,42 @@ class DeadEnd:
 
 
 class DeadEnds(dict[Hashable, DeadEnd]):
-    """What nothing suits, by its expression, and by the way to write it."""
+    """Failed searches by expression, and by way to write it."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
 
     def clear(self) -> None:
-        """Forget all of it, for another node of the model."""
+        """Forget all; called for the next node of the model."""
         super().clear()
         self._numbers.clear()
 
     def note(self, key: Hashable, steps: int, refused: RefusedError | None, met: Obstacles, *, depth: int) -> None:
-        """Keep that a search of so many steps found nothing, at this place counted from the node of the model.
+        """Record that a search with this many steps failed at a distance of `depth` from the model's node.
 
-        One that neither ended for want of steps nor led back to a node before it finds nothing with more.
+        If it neither ran out of steps nor led back to an outer node, more steps would not help either.
         """
         is_open = met.steps or met.way_back < depth
-        # Without its traceback, which holds on to the model.
+        # The traceback would keep the model alive.
         why = None if refused is None else RefusedError(refused.reason, refused.hint)
         self[key] = DeadEnd(steps if is_open else _NO_STEPS_HELP, why, Obstacles(is_open, met.overflow))
 
     def known(self, key: Hashable, steps: int) -> DeadEnd | None:
-        """What a search of so many steps runs into; None if it may find something."""
+        """The recorded failure of a search with this many steps; None if it may succeed."""
         found = self.get(key)
         return None if found is None or found.steps < steps else found
 
     def expression(self, node: NodeProto, scope: Scope) -> int:
-        """What a node computes, in terms of the node of the model that it comes in place of; nothing is asked of that.
+        """A number for the computation of a node from the operands of the model's node.
 
-        Two nodes with one number are alike in all that can be told of them: element types, ranks, constants.
+        Two nodes with the same number agree in everything that can be known: element types, ranks, constants. No
+        question is asked about the model's node.
         """
         return self._expression(node, scope, {})
 
     def _expression(self, node: NodeProto, scope: Scope, seen: dict[tuple[int, str], Hashable]) -> int:
-        """A number for it, as values are read several times over: written out, it would double with each of these."""
+        """The number. Expressions are numbered because a value that is read repeatedly would double their size each
+        time."""
         attributes = tuple(sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute))
         outside = sorted(read_from_outside(node).difference(node.input)) if any(True for _ in subgraphs(node)) else ()
         operands = tuple(self._value(name, scope, seen) for name in (*node.input, *outside))
@@ -99,7 +101,7 @@ class DeadEnds(dict[Hashable, DeadEnd]):
         return self._numbers.setdefault((node.op_type, attributes, operands, results), len(self._numbers))
 
     def _value(self, name: str, scope: Scope, seen: dict[tuple[int, str], Hashable]) -> Hashable:
-        """The expression of a value; a name for what the node of the model reads, bytes for what its type tells."""
+        """The expression of a value; a name for an operand of the model's node, bytes for a type."""
         while isinstance(scope, (BodyScope, InnerScope)):
             if isinstance(scope, BodyScope) and (made := scope.producer(name)) is not None:
                 place = id(scope), name

@@ -1,4 +1,4 @@
-"""A model while it is edited."""
+"""A model during editing."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from reducelower.model.wire import varint
 __all__ = ["Draft"]
 
 _HEAVY = 1 << 12
-"""Bytes of weights for each node from which on it is weights that take time, to copy and to search."""
+"""Bytes of weights per node from which on weights take most of the time to copy and to search."""
 
 
 class Draft:
-    """A model that is being edited.
+    """A model during editing.
 
     Attributes:
         model: the model without the nodes of its main graph.
-        nodes: these nodes, which stay bytes as far as nobody looks at them.
-        census: the census of the model as it was.
-        stated: what its main graph states; None where most of the model are weights.
+        nodes: these nodes, which stay serialized until they are needed.
+        census: the census of the original model.
+        stated: the types that the main graph states; None if the model is mostly weights.
     """
 
     def __init__(
         self, model: ModelProto, census: Census, whole: bytes | None = None, stated: Stated | None = None
     ) -> None:
-        """Edit a model; see `of_document`."""
+        """See `of_document`."""
         self.model = model
         self.census = census
         self.nodes = SerializedNodes(census)
@@ -41,15 +41,15 @@ class Draft:
 
     @classmethod
     def of_document(cls, source: Document) -> Draft:
-        """Edit a copy of a model.
+        """Start to edit a copy of a model.
 
         Raises:
-            google.protobuf.message.DecodeError: the bytes are no model.
+            google.protobuf.message.DecodeError: the bytes are not a model.
         """
         nodes = _nodes_beside_weights(source)
         if nodes is not None:
             model, census = source.copy(), Census(nodes)
-            if len(model.graph.node) == len(census.graph.node):  # otherwise others stand elsewhere
+            if len(model.graph.node) == len(census.graph.node):  # otherwise the graph is split into several fields
                 del model.graph.node[:]
                 return cls(model, census)
         census = Census.of_model(source.data)
@@ -57,10 +57,8 @@ class Draft:
         return cls(ModelProto.FromString(rest), census, source.data, Stated(rest))
 
     def searchable(self) -> Searchable:
-        """What tells which names are free, as long as nothing was edited.
-
-        Weights, where they are most of a model, are not in it.
-        """
+        """The bytes in which `Names` searches, valid until the first edit; without weights if they are most of the
+        model."""
         nodes, model = self.census.serialized, self.model
         if self._whole is not None and len(self._whole) <= 2 * len(nodes):
             return Searchable(self._whole, len(self.nodes))
@@ -73,16 +71,16 @@ class Draft:
         return Searchable(b"".join([nodes, *spelled, *functions]), len(self.nodes))
 
     def may_hold(self, op_type: str) -> bool:
-        """Whether nodes of an operator stand anywhere in the model; told from bytes, so that there may also be none."""
+        """Whether the model may have a node of the operator; searched in bytes, so True can be wrong."""
         field = NodeProto(op_type=op_type).SerializeToString()
         functions = (function.SerializeToString() for function in self.model.functions)
         return any(field in piece for piece in chain(self.nodes.pieces(), functions))
 
     def document(self) -> Document:
-        """The whole model; after editing."""
+        """The whole model, after editing."""
         nodes, model = self.nodes.pieces(), self.model
         if self._whole is None:
-            # To put the nodes into the message, which may have been done before, leaves the weights where they are.
+            # An earlier call may have put the nodes there. Replacing them does not copy the weights.
             del model.graph.node[:]
             if any(nodes):
                 model.graph.MergeFromString(b"".join(nodes))
@@ -91,7 +89,7 @@ class Draft:
         length = sum(map(len, nodes))
         if not length:
             return Document.of_bytes(data)
-        # Nodes have the lowest field number in a graph, so they come first.
+        # Nodes have the lowest field number of GraphProto, so they come first.
         graph = graph_field(data)
         assert graph is not None
         head = graph_head(graph.end - graph.value + length)
@@ -99,7 +97,7 @@ class Draft:
 
 
 def _nodes_beside_weights(source: Document) -> bytes | None:
-    """The nodes of a model most of which are weights, as bytes of a graph that holds nothing else; None for others."""
+    """The nodes of a model that is mostly weights, as bytes of a graph; None for other models."""
     if source.has_data:
         return leading_nodes(source.data, len(source.data) // _HEAVY)
     nodes = source.message.graph.node

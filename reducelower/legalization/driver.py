@@ -1,8 +1,8 @@
-"""The engine: one pass over a model that makes every node legal for the target, or collects why it cannot.
+"""The engine: one pass over the nodes that legalizes each or collects the reason why it cannot.
 
-What becomes of one node is settled by `node`, and done to all nodes like it by `memo`. Source nodes are edited
-where they stand; replacements are put in place at the very end, so that positions mean the same all along. What changes
-only in the element types an operator takes is decided last, and only for the types that can occur in the model at all.
+`node` legalizes a single node, and `memo` repeats the result for nodes like it. Nodes are edited in place, and
+replacements are spliced in at the very end, so positions stay valid all along. Operators that changed only in the
+element types they take are handled last, and only for types that can occur in the model.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from onnx import FunctionProto, NodeProto
 
 from reducelower.adapters import constants, reductions
 from reducelower.errors import Refusal, RefusedError
-from reducelower.legalization.checking import wrong_node
+from reducelower.legalization.checking import find_invalid_node
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.edits import Edit
 from reducelower.legalization.legality import Treatment
@@ -30,7 +30,7 @@ from reducelower.legalization.memo import (
     scope_of,
 )
 from reducelower.legalization.node import Settler
-from reducelower.legalization.occurring_types import Occurring
+from reducelower.legalization.occurring_types import OccurringTypes
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, element_type_name, parse_element_type
@@ -47,10 +47,10 @@ __all__ = ["Legalizer"]
 
 _Settled: TypeAlias = "tuple[list[NodeProto] | None, str]"
 _Settle: TypeAlias = Callable[[NodeProto, NodeScope], _Settled]
-"""What makes one node legal: whether it changed, or what replaces it; and the name of what did it."""
+"""Legalizes one node; returns whether it changed or what replaces it, and a label for the report."""
 
 _REGISTERING = (constants, reductions)
-"""Modules that register rewrites when they are imported."""
+"""Modules that register adapters when they are imported."""
 
 
 class Legalizer:
@@ -66,7 +66,7 @@ class Legalizer:
         self.goal: int = target.opset
         self.ground = ground
         self.refusals: list[Refusal] = []
-        self.occurring = Occurring()
+        self.occurring = OccurringTypes()
         self.nodes = 0
         self._checks = checks
         self._settler = Settler(target, rules)
@@ -74,7 +74,7 @@ class Legalizer:
         self._edits: list[Edit] = []
 
     def run(self, source_opset: int) -> None:
-        """Make the model legal; `refusals` says what cannot be, and the model is of no use then."""
+        """Legalize the model. If `refusals` is not empty afterwards, the model must not be used."""
         self._walk(self._main_graph(source_opset))
         for number, function in enumerate(self.draft.model.functions):
             self._walk_function(function, number)
@@ -83,7 +83,7 @@ class Legalizer:
         self._fit_types()
         self.ground.check_what_was_trusted()
         for edit in self._edits:
-            # A node that went, because nothing reads it any more, need not be legal.
+            # A node that was removed as unused need not be legal.
             gone = {index for index, nodes in edit.replaced.items() if not nodes}
             self.refusals += [refusal for index, refusal in sorted(edit.refused.items()) if index not in gone]
 
@@ -102,7 +102,7 @@ class Legalizer:
 
     @property
     def unmended(self) -> tuple[str, ...]:
-        """What overflows or is misshapen on the runtime that the model is for, and cannot be mended there."""
+        """Sentences about overflow or wrong shapes on the target runtime that no form avoids."""
         runtime = self.target.runtime
         if runtime is None or not self._edits:
             return ()
@@ -111,11 +111,11 @@ class Legalizer:
 
     @property
     def operators_met(self) -> frozenset[str]:
-        """The operators that were looked up so far, at any opset version."""
+        """The operators looked up so far, at any opset version."""
         return frozenset().union(*self._settler.tables.values())
 
     def refuses(self, source_opset: int, positions: Iterable[int]) -> bool:
-        """Whether one of some nodes of the main graph cannot be made legal; nothing is edited."""
+        """Whether any of these nodes of the main graph cannot be legalized; nothing is edited."""
         graph = self._main_graph(source_opset)
         self._note_constants(graph)
         table = self._settler.table(source_opset)
@@ -144,7 +144,7 @@ class Legalizer:
         nodes, table = scope.node_list, self._settler.table(scope.opset)
         self.nodes += len(nodes)
         self._note_constants(scope)
-        # All of them are looked up, whichever are known by heart: what types are dropped is decided for all at the end.
+        # Look up every operator, also those that the memo knows: dropped types are decided for all of them at the end.
         treated = {op_type for op_type in nodes.operators() if table[op_type] is not None} - {"Constant"}
         positions = nodes.positions(treated.__contains__)
         for index, read in self._memo.repeat(
@@ -168,7 +168,7 @@ class Legalizer:
                 self._treat("operators", edit, index, read, treatment)
 
     def _note_constants(self, scope: GraphScope) -> None:
-        """Keep the Constant nodes of a graph; they wait until it is known which of them are still read."""
+        """Collect the Constant nodes of a graph; they are handled when it is known which are still read."""
         known = set[int]()
         for index, name, node in scope.node_list.constants():
             scope.constant_nodes[name] = (index, node)
@@ -191,41 +191,41 @@ class Legalizer:
         return fitted, "" if fitted is None else "element type"
 
     def _work_out(self, stage: str, edit: Edit, index: int, read: ReadNode, settle: _Settle) -> None:
-        """Settle what becomes of a node, keep it for others like it, and do it."""
+        """Legalize a node by rules, teach the memo, and apply the result."""
         node, scope = in_blanks(read), scope_of(read, edit.scope)
         op_type, before = node.op_type, node.SerializeToString()
         try:
             settled, label, unmended = self._settled(settle, node, scope)
             nodes = settled
             if settled is None and node.SerializeToString() != before:
-                # Names that say nothing may be left out at the end of one, which is not reported as a rewrite.
+                # Dropping empty names at the end of inputs or outputs is not reported as a rewrite.
                 nodes = [node]
             label = "" if nodes is None else label
             outcome = Outcome.of(scope, op_type, label, nodes, unmended, in_place=settled is None)
             self._check(outcome)
         except RefusedError as refused:
-            # Kept without its traceback, which holds on to the model.
+            # The traceback would keep the model alive.
             outcome = Outcome(op_type, refusal=RefusedError(refused.reason, refused.hint))
         self._memo.learn(stage, edit.scope, read, scope, outcome)
         self._memo.put(outcome, edit, index, read)
 
     def _settled(self, settle: _Settle, node: NodeProto, scope: NodeScope) -> tuple[*_Settled, tuple[str, ...]]:
-        """What settles a node, and what the runtime makes of it for which there is no other form."""
-        self._settler.take_unmended()  # of one that was refused
+        """The result of `settle`, and sentences about problems on the runtime that no form avoids."""
+        self._settler.take_unmended()  # drop those of a refused node
         settled, label = settle(node, scope)
         return settled, label, self._settler.take_unmended()
 
     def _check(self, outcome: Outcome) -> None:
-        """Look at what was written for a kind of node.
+        """Check the nodes written for one kind of node.
 
         Raises:
-            RefusedError: a node is not one that the target's opset version has.
+            RefusedError: a node is invalid at the target's opset version.
         """
-        if self._checks and (wrong := wrong_node(outcome, self.goal)):
+        if self._checks and (wrong := find_invalid_node(outcome, self.goal)):
             raise RefusedError(f"its replacement is not valid at opset {self.goal}: {wrong}")
 
     def _walk_inside(self, edit: Edit, index: int) -> None:
-        """Make the graphs inside a node legal."""
+        """Legalize the subgraphs of a node."""
         graph, node = edit.scope, edit.scope.node_list[index]
         for number, attribute, inner in subgraphs(node):
             path = inner_path(graph.path, node, index, attribute)
@@ -233,7 +233,7 @@ class Legalizer:
             self._walk(GraphScope(self.ground, inner, graph.opset, path, graph, key))
 
     def _work_out_holder(self, edit: Edit, index: int, settle: _Settle) -> None:
-        """Settle what becomes of a node that holds graphs, which uses the names of the model, and do it."""
+        """Legalize a node with subgraphs, which uses the names of the model, and apply the result."""
         node, scope = edit.scope.node_list[index], NodeScope(edit.scope, None)
         if node.domain:
             node.domain = ""
@@ -250,7 +250,7 @@ class Legalizer:
             put_in_own_names(outcome, edit, index)
 
     def _check_added(self, added: Iterable[NodeProto], operands: Iterable[str], scope: NodeScope) -> None:
-        """Refuse replacements that bring in an element type the target does without."""
+        """Refuse replacements with an element type that the target lacks."""
         own = {scope.element_type(name) for name in operands}
         forbidden = {parse_element_type(name) for name in self.target.without_types} - own
         for made in added:
@@ -277,7 +277,7 @@ class Legalizer:
             for index, read in self._memo.repeat("constants", edit, nodes):
                 self._treat("constants", edit, index, read, treatment)
 
-    # Element types, decided last
+    # Element types, handled last
 
     def _fit_types(self) -> None:
         tables = [self._settler.table(opset) for opset in {edit.scope.opset for edit in self._edits}]
@@ -296,7 +296,7 @@ class Legalizer:
                 self._fit_edit(edit, suspects)
 
     def _is_fit(self, op_type: str, scope: GraphScope) -> bool:
-        """Whether every node of an operator in a graph is of an element type that the target takes."""
+        """Whether the target takes the element types of all nodes of an operator in a graph."""
         sole = self.ground.source.sole_element_type if scope.key == () and not self.ground.element_types else None
         if sole is None or not reads_and_yields_one_type(op_type, scope.opset):
             return False
@@ -315,9 +315,9 @@ class Legalizer:
                 self._work_out("element types", edit, index, read, self._fit)
 
     def splice(self, *, report: bool) -> list[Site]:
-        """Put every replacement in place; returns all sites if a report is wanted, else nothing."""
+        """Splice in all replacements; return all sites if `report`, else an empty list."""
         found: list[list[Site]] = []
-        # Subgraphs come after the graph around them, and must be done before their node is copied anywhere.
+        # Subgraphs are listed after their enclosing graph, but must be done before their node is copied.
         for edit in reversed(self._edits):
             path, nodes = edit.scope.path, edit.scope.node_list
             names = {index: nodes.name(index) for index in edit.sites} if report else {}

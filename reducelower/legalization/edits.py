@@ -1,4 +1,4 @@
-"""What becomes of the nodes of one graph or function body, kept until everything is known and then put in place."""
+"""Edits of one graph or function body, collected first and applied at the end."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["Edit"]
 
 @dataclass(eq=False)
 class Edit:
-    """One graph or function body and what becomes of its nodes, by their positions.
+    """The edits of one graph or function body, by node position.
 
     Attributes:
-        replaced: the nodes that come in a node's place; itself may be among them.
-        sites: what was done: operator and label.
-        types: what the graph is to state of the values that come in, as bytes of a GraphProto.
-        refused: why a node cannot be made legal.
+        replaced: the nodes that replace a node, which may include the node itself.
+        sites: operator and label of each rewrite.
+        types: value_info for new values, as bytes of a GraphProto.
+        refused: why a node cannot be legalized.
     """
 
     scope: GraphScope
@@ -31,22 +31,22 @@ class Edit:
     refused: dict[int, Refusal] = field(default_factory=dict)
 
     def refuse(self, index: int, node: str, op_type: str, reason: str, hint: str) -> None:
-        """Note that a node cannot be made legal, the first reason that was found."""
+        """Record why a node cannot be legalized; only the first reason counts."""
         name = node or f"{op_type}#{index}"
         self.refused.setdefault(index, Refusal(self.scope.path, name, op_type, reason, hint))
 
     def tell(self, index: int, done: tuple[str, str]) -> None:
-        """Note what was done to a node, its operator and a label, beside what was done to it before."""
+        """Add operator and label of a rewrite to those of the same node."""
         before = self.sites.setdefault(index, done)
         if before is not done:
             self.sites[index] = (done[0], f"{before[1]}; {done[1]}")
 
     def splice(self) -> None:
-        """Put replacements in place without moving any other node, and state what is known of new values.
+        """Apply the replacements and state the types of new values.
 
-        The graphs inside its nodes have been spliced before.
+        The subgraphs of its nodes have to be spliced before.
         """
-        for work in self.scope.put_off:
+        for work in self.scope.deferred:
             work()
         if isinstance(self.scope.holder, GraphProto) and self.types:
             self.scope.state_all(b"".join([self.types[index] for index in sorted(self.types)]))
@@ -55,7 +55,7 @@ class Edit:
         self.scope.node_list.splice(self.replaced)
 
     def positions(self) -> dict[int, tuple[int, int]]:
-        """Where sites are after replacements were put in place: position of the first node, and how many they are."""
+        """Position of the first new node and number of new nodes, by site, after the splice."""
         positions: dict[int, tuple[int, int]] = {}
         shift = 0
         for index in sorted({*self.replaced, *self.sites}):

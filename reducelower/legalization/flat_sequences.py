@@ -1,11 +1,11 @@
-"""Sequences held as tensors, for opset versions that have none, or whose Loop and If carry none.
+"""Replace sequences by pairs of tensors, for opset versions without sequences or whose Loop and If carry none.
 
-A sequence becomes two tensors: what its elements hold, one after the other, and their shapes, a row each. Both grow in
-Loops and come of Ifs as any tensor does. Values that hand one sequence on to each other are a family, and all of it is
-held so: what makes a sequence goes together with all that read it.
+A sequence becomes two tensors: the elements, flattened and concatenated, and their shapes, one per row. Loop and If
+carry these like any tensors. Values that pass one sequence on to each other form a family, which is replaced as a
+whole, together with all producers and consumers.
 
 Sources: https://onnx.ai/onnx/operators/onnx__Loop.html (11, 13), https://onnx.ai/onnx/operators/onnx__If.html (11, 13),
-https://onnx.ai/onnx/operators/onnx__SequenceInsert.html (11) and its kin.
+https://onnx.ai/onnx/operators/onnx__SequenceInsert.html (11) and the other sequence operators.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TO_THE_END = np.iinfo(np.int64).max
 
 
 class _Pair(NamedTuple):
-    """The tensors that hold a sequence: the elements, written out in one row each, and their shapes, one per row."""
+    """The two tensors that represent a sequence: flattened elements, and their shapes, one per row."""
 
     data: str
     shapes: str
@@ -45,12 +45,12 @@ class _Pair(NamedTuple):
 
 @dataclass
 class _Family:
-    """Values that hand a sequence on to each other, and what is known of its elements; several types where they differ.
+    """Values that pass a sequence on to each other, and the types of its elements, several if they differ.
 
     Attributes:
-        first_axes: the axes along which elements are put together or cut, which have to come first in their rows.
-        is_carried: whether a Loop carries it, or an If yields it.
-        is_shown: whether something reads or yields it that takes no tensors in its place.
+        first_axes: axes along which elements are concatenated or split; they come first in the flattened order.
+        is_carried: whether a Loop carries the sequence or an If returns it.
+        is_shown: whether a consumer or producer cannot use tensors instead.
     """
 
     names: set[str] = field(default_factory=set)
@@ -70,12 +70,12 @@ class _Family:
 
     @property
     def order(self) -> list[int]:
-        """The axes of an element in the order in which they are written out."""
+        """The axes of an element in the order of flattening."""
         first = [axis % self.rank for axis in self.first_axes]
         return first + [axis for axis in range(self.rank) if axis not in first]
 
     def is_plain(self) -> bool:
-        """Whether elements are all of one type and rank, and written out in one order."""
+        """Whether all elements have one type, rank and order of axes."""
         ranks = self.ranks - {None}
         if self.is_shown or len(self.element_types) != 1 or len(ranks) != 1:
             return False
@@ -85,23 +85,23 @@ class _Family:
 
 
 def hold_as_tensors(model: ModelProto, opset: int) -> Mended | None:
-    """Hold the sequences of a model as tensors, in place, as far as it tells the types and ranks of their elements.
+    """Replace sequences in place, if the types and ranks of their elements are known; None if nothing was done.
 
-    An opset version that has sequences keeps those that no Loop or If hands on. None where nothing was done.
+    If the opset version has sequences, only those that a Loop or If carries are replaced.
     """
     types = _types(model)
     families = {name: family for family in _families(model, types) for name in family.names}
     held = {
         name: family for name, family in families.items() if family.is_plain() and (opset < SINCE or family.is_carried)
     }
-    return _Holding(model, held, types).run() if held else None
+    return _TensorRewriter(model, held, types).run() if held else None
 
 
-# What there is
+# Finding sequences
 
 
 def _types(model: ModelProto) -> dict[str, TypeProto]:
-    """The types of the values of all graphs, by name."""
+    """The types of the values of all graphs by name."""
     inferred = graphs_by_path(infer(skeleton(model))).values()
     types = {value.name: value.type for g in inferred for value in (*g.input, *g.output, *g.value_info)}
     held = (tensor for graph in graphs_by_path(model).values() for tensor in graph.initializer)
@@ -109,8 +109,8 @@ def _types(model: ModelProto) -> dict[str, TypeProto]:
 
 
 def _families(model: ModelProto, types: Mapping[str, TypeProto]) -> list[_Family]:
-    """The sequences of a model."""
-    found = _Found(types)
+    """The families of sequences in a model."""
+    found = _FamilyFinder(types)
     for graph in graphs_by_path(model).values():
         for node in graph.node:
             found.look_at(node)
@@ -127,8 +127,8 @@ def _families(model: ModelProto, types: Mapping[str, TypeProto]) -> list[_Family
     return [*families.values()]
 
 
-class _Found:
-    """Families of values, put together as nodes are looked at."""
+class _FamilyFinder:
+    """Builds families while walking over nodes."""
 
     def __init__(self, types: Mapping[str, TypeProto]) -> None:
         self._types = types
@@ -154,7 +154,7 @@ class _Found:
                 self._by_name.update((name, first) for name in other.names)
 
     def look_at(self, node: NodeProto) -> None:
-        """Note what a node tells of sequences."""
+        """Record how a node passes on sequences."""
         op_type = node.op_type if node.domain in DEFAULT_DOMAINS else ""
         graphs = {name: graph for _, name, graph in subgraphs(node)}
         if op_type == "Identity":
@@ -164,7 +164,7 @@ class _Found:
                 self._join(*filter(None, names), is_carried=True)
         elif op_type == "Loop":
             body = graphs["body"]
-            # Behind the values that are carried stand those that are stacked.
+            # Loop-carried outputs come before the stacked ones.
             yielded = zip(node.input[2:], body.input[2:], body.output[1:], node.output, strict=False)
             for given, taken, handed_on, result in yielded:
                 self._join(*filter(None, (given, taken.name, handed_on.name, result)), is_carried=True)
@@ -203,10 +203,10 @@ class _Found:
             family.is_shown = True
 
 
-# What becomes of it
+# Rewriting
 
 
-class _Holding:
+class _TensorRewriter:
     def __init__(self, model: ModelProto, held: Mapping[str, _Family], types: Mapping[str, TypeProto]) -> None:
         self._model = model
         self._held = held
@@ -219,13 +219,13 @@ class _Holding:
 
     def run(self) -> Mended:
         graphs = [*graphs_by_path(self._model).values()]
-        # The inner ones first: nodes are copied on the way, with the graphs inside them.
+        # Innermost graphs first, since nodes are copied together with their subgraphs.
         origins = [[*self._written(graph)] for graph in reversed(graphs)]
         said = "sequences are held as tensors: what their elements hold, and their shapes"
         return Mended(said, tuple(reversed(origins)), frozenset(self._held))
 
     def _written(self, graph: GraphProto) -> Iterator[int]:
-        """Write the nodes of a graph anew; yields where each, or what it comes of, was before."""
+        """Rewrite the nodes of a graph; yield for each new node the old position it comes from."""
         nodes = list(graph.node)
         del graph.node[:]
         stated = [value for value in graph.value_info if value.name not in self._held]
@@ -247,13 +247,13 @@ class _Holding:
             yield from [place] * len(self._nodes)
 
     def _name(self, names: Mapping[str, str]) -> None:
-        """Let the nodes that were written yield their results under the names that these have around them."""
+        """Let the new nodes compute their results under the original names."""
         for node in self._nodes:
             for values in (node.input, node.output):
                 values[:] = [names.get(name, name) for name in values]
 
     def _carrying(self, node: NodeProto) -> NodeProto:
-        """A node that hands on sequences, if any, with the tensors that hold them in their place."""
+        """The node with each sequence among inputs and outputs replaced by its tensors."""
         if self._held.keys().isdisjoint((*node.input, *node.output)) and not any(subgraphs(node)):
             return node
         made = NodeProto()
@@ -300,13 +300,13 @@ class _Holding:
         return self._add("Concat", *names, axis=axis)
 
     def _reshaped(self, name: str, shape: str) -> str:
-        # Sizes of 0 are meant as such; below opset 14 Reshape took them for those of its input.
+        # A size of 0 is meant literally; below opset 14 Reshape copies it from the input instead.
         return self._add("Reshape", name, shape, **({"allowzero": 1} if self._opset >= 14 else {}))
 
     def _in_order(self, name: str, order: Sequence[int]) -> str:
         return name if [*order] == sorted(order) else self._add("Transpose", name, perm=[*order])
 
-    def _back(self, name: str, order: Sequence[int]) -> str:
+    def _restore_order(self, name: str, order: Sequence[int]) -> str:
         return self._in_order(name, np.argsort(order).tolist())
 
     def _cut(self, name: str, begin: str, end: str, axis: int = 0) -> str:
@@ -319,21 +319,21 @@ class _Holding:
         return self._add("ReduceProd", rows, axes=[1], keepdims=0)
 
     def _sum(self, name: str) -> str:
-        """The sum of all elements, as a vector of one."""
+        """The sum of all elements, as a vector of length 1."""
         return self._add("Reshape", self._add("ReduceSum", name, keepdims=0), self._integers(1))
 
     def _count(self, pair: _Pair) -> str:
-        """How many elements there are, as a vector of one."""
+        """The number of elements, as a vector of length 1."""
         return self._cut(self._add("Shape", pair.shapes), self._integers(0), self._integers(1))
 
     def _place(self, name: str, pair: _Pair) -> str:
-        """A place in a sequence, counted from its front, as a vector of one."""
+        """A non-negative index into a sequence, as a vector of length 1."""
         place = self._add("Cast", self._add("Reshape", name, self._integers(1)), to=TensorProto.INT64)
         from_end = self._add("Add", place, self._count(pair))
         return self._add("Where", self._add("Less", place, self._integers(0)), from_end, place)
 
     def _offset(self, pair: _Pair, place: str, family: _Family) -> str:
-        """How many numbers come before an element, as a vector of one."""
+        """How many numbers precede an element, as a vector of length 1."""
         if not family.rank:
             return place
         zero, one = (self._constant(np.array(value)) for value in (0, 1))
@@ -342,12 +342,12 @@ class _Holding:
         return self._sum(self._add("Where", is_before, self._products(pair.shapes), zero))
 
     def _row_of(self, pair: _Pair, place: str, family: _Family) -> str:
-        """The sizes of an element, in their order, as a vector."""
+        """The sizes of an element in flattened order, as a vector."""
         if not family.rank:
             return self._constant(np.zeros(0, np.int64))
         return self._add("Reshape", self._add("Gather", pair.shapes, place), self._integers(family.rank))
 
-    # What makes sequences: the tensors that hold them
+    # Producers of sequences; each returns the tensors that represent its output
 
     def _held_element(self, name: str, family: _Family) -> _Pair:
         ordered = self._in_order(name, family.order)
@@ -369,7 +369,7 @@ class _Holding:
         return self._together(self._held_element(name, family) for name in node.input)
 
     def _parts(self, pair: _Pair, place: str, family: _Family) -> tuple[_Pair, str]:
-        """What comes before an element, and how many numbers that is."""
+        """The elements before an index, and how many numbers they have."""
         offset = self._offset(pair, place, family)
         start = self._integers(0)
         return _Pair(self._cut(pair.data, start, offset), self._cut(pair.shapes, start, place)), offset
@@ -398,7 +398,7 @@ class _Holding:
         drops_axis = not is_cut and not value_of(node, "keepdims", 1)
         rank = family.rank + drops_axis
         axis = int(value_of(node, "axis", 0)) % rank
-        # The axes of the data that its parts have, in the order in which these are written out.
+        # The axes of the data that remain in its parts, in flattened order.
         axes = [place for place in range(rank) if not drops_axis or place != axis]
         order = [axes[place] for place in family.order]
         along = [axis, *(place for place in order if place != axis)]
@@ -424,7 +424,7 @@ class _Holding:
         return _Pair(flat, self._joined(*expanded, axis=1))
 
     def _sizes_of_parts(self, node: NodeProto, whole: str) -> str:
-        """The sizes that SplitToSequence is given; of one number, as often as it fits, and what remains."""
+        """The split sizes of SplitToSequence; a single number is repeated as often as it fits, plus the remainder."""
         given = self._add("Cast", node.input[1], to=TensorProto.INT64)
         if rank_of(self._types[node.input[1]]):
             return given
@@ -433,7 +433,7 @@ class _Holding:
         rest = self._add("Sub", whole, starts)
         return self._add("Where", self._add("Less", rest, given), rest, given)
 
-    # What reads them: the tensor it yields
+    # Consumers of sequences; each returns the tensor that it computes
 
     def _at(self, node: NodeProto, family: _Family) -> tuple[str]:
         pair = self._pairs[node.input[0]]
@@ -442,7 +442,7 @@ class _Holding:
         offset = self._offset(pair, place, family)
         length = self._products(self._add("Reshape", row, self._integers(1, -1))) if family.rank else self._integers(1)
         part = self._cut(pair.data, offset, self._add("Add", offset, length))
-        return (self._back(self._reshaped(part, row), family.order),)
+        return (self._restore_order(self._reshaped(part, row), family.order),)
 
     def _length(self, node: NodeProto, family: _Family) -> tuple[str]:
         count = self._count(self._pairs[node.input[0]])
@@ -460,21 +460,21 @@ class _Holding:
             return (self._in_order(self._reshaped(pair.data, shape), order),)
         along = self._sum(self._cut(pair.shapes, self._integers(0), self._integers(1), axis=1))
         shape = self._joined(along, self._cut(row, self._integers(1), self._integers(_TO_THE_END)))
-        return (self._back(self._reshaped(pair.data, shape), family.order),)
+        return (self._restore_order(self._reshaped(pair.data, shape), family.order),)
 
 
-_Write = Callable[[_Holding, NodeProto, _Family], tuple[str, ...]]
+_Write = Callable[[_TensorRewriter, NodeProto, _Family], tuple[str, ...]]
 
 _MAKERS: Mapping[str, _Write] = {
-    "SequenceConstruct": _Holding._constructed,
-    "SequenceEmpty": _Holding._empty,
-    "SequenceErase": _Holding._erased,
-    "SequenceInsert": _Holding._inserted,
-    "SplitToSequence": _Holding._split,
+    "SequenceConstruct": _TensorRewriter._constructed,
+    "SequenceEmpty": _TensorRewriter._empty,
+    "SequenceErase": _TensorRewriter._erased,
+    "SequenceInsert": _TensorRewriter._inserted,
+    "SplitToSequence": _TensorRewriter._split,
 }
 
 _READERS: Mapping[str, _Write] = {
-    "ConcatFromSequence": _Holding._concatenated,
-    "SequenceAt": _Holding._at,
-    "SequenceLength": _Holding._length,
+    "ConcatFromSequence": _TensorRewriter._concatenated,
+    "SequenceAt": _TensorRewriter._at,
+    "SequenceLength": _TensorRewriter._length,
 }

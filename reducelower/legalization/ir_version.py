@@ -1,4 +1,4 @@
-"""The IR version a model needs."""
+"""The IR version that a model needs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["ir_version_of_opset", "ir_version_to_read", "needed_ir_version"]
 
 @cache
 def ir_version_of_opset(opset: int) -> int:
-    """The IR version of the onnx release that brought an opset version (`onnx.helper.VERSION_TABLE`).
+    """The IR version of the onnx release that introduced an opset version (`onnx.helper.VERSION_TABLE`).
 
-    Opset versions 2 to 4 came with no release of their own: the next one brought them.
+    Opset versions 2 to 4 had no release of their own and count as part of the next one.
     """
     known = helper.OP_SET_ID_VERSION_MAP.items()
     later = [version for (domain, number), version in known if domain == "ai.onnx" and number >= opset]
     return min(later, default=max(version for _, version in known))
 
 
-# Source: the change log of IR versions in onnx.proto.
+# Source: the list of IR versions in onnx.proto.
 _NEWER_TYPES = {
     **dict.fromkeys(("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"), 9),
     **dict.fromkeys(("UINT4", "INT4"), 10),
@@ -42,16 +42,16 @@ _TYPE_VERSIONS = {
 
 
 def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None, stated: Stated | None = None) -> int:
-    """The oldest IR version whose readers understand a model, apart from its operators and their constants.
+    """The oldest IR version that allows the contents of a model, apart from its operators and their constants.
 
-    Metadata and the types that functions state of values came with IR version 10; a reader that does not know them
-    skips them, so they need no newer one.
+    Metadata, and types stated in functions, came with IR version 10. Older readers skip them, so they do not count.
 
     Args:
-        nodes: the nodes of its main graph; those in the message are not looked at.
-        census: the census of the model as it was before conversion, where there is one. Rewrites add nothing that
-            needs a newer IR version than what they replace.
-        stated: what the main graph stated and states, where that is known in short.
+        model: the model, without the nodes of its main graph.
+        nodes: the nodes of its main graph; those in the message are ignored.
+        census: the census of the model before conversion, if any. Rewrites add nothing that needs a newer IR version
+            than the nodes they replace.
+        stated: the types that the main graph states, if they are at hand as columns.
     """
     needed = _outside_nodes(model.graph, None if stated is None else stated.element_types)
     if model.functions:
@@ -66,7 +66,7 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None,
         return max(needed, _nodes(nodes), *(_nodes(function.node) for function in model.functions))
     if census.has_overloads:
         needed = max(needed, 10)
-    # No opset version has a Constant of a type that came with a newer IR version than it did.
+    # At no opset version does Constant take a type of a newer IR version than that opset's own.
     holding = set(filter(_may_hold, census.operators)) - {"Constant"}
     if holding:
         needed = max(needed, _nodes(node for _, node in nodes.of(_may_hold)))
@@ -74,11 +74,11 @@ def needed_ir_version(model: ModelProto, nodes: NodeList, census: Census | None,
 
 
 def ir_version_to_read(model: ModelProto) -> int:
-    """As `needed_ir_version`, of a whole model."""
+    """As `needed_ir_version`, for a complete model message."""
     return needed_ir_version(model, ParsedNodes(model.graph.node), None)
 
 
-# Large models state the types of as many values as they have nodes.
+# Large models have as many value_info entries as nodes.
 _ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
 
 _Kind = defs.OpSchema.AttrType
@@ -87,7 +87,7 @@ _PLAIN = (_Kind.INT, _Kind.INTS, _Kind.FLOAT, _Kind.FLOATS, _Kind.STRING, _Kind.
 
 @cache
 def _may_hold(op_type: str) -> bool:
-    """Whether a node of the operator may hold tensors, types or graphs, which may need a newer IR version."""
+    """Whether a node of the operator may contain tensors, types or graphs, which may need a newer IR version."""
     found = schema(op_type, latest_opset())
     return found is None or any(attribute.type not in _PLAIN for attribute in found.attributes.values())
 
@@ -108,7 +108,7 @@ def _outside_nodes(graph: GraphProto, stated: Collection[int] | None = None) -> 
 
 def _values(values: Collection[ValueInfoProto]) -> int:
     element_types = set(map(_ELEMENT_TYPE, values))
-    if 0 in element_types:  # something else than a tensor, or a tensor of no type
+    if 0 in element_types:  # not a tensor, or a tensor without element type
         return max(_type(value.type) for value in values)
     return max((_TYPE_VERSIONS.get(element_type, 3) for element_type in element_types), default=3)
 

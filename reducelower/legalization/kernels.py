@@ -1,4 +1,4 @@
-"""What the installed onnxruntime has no kernel for, read from its registry: no model is loaded to find out."""
+"""Operators for which the installed onnxruntime has no kernel, read from its registry without loading a model."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["cannot_run", "with_missing_kernels"]
 
 _UP_TO_ANY = 2**31 - 1
 _WITHOUT_KERNEL = {"Constant"}
-"""Operators that become initializers when a model is loaded."""
+"""Operators that become initializers when onnxruntime loads a model."""
 
 _RUN_WHOLE = range(7, 22)
 _BUT_FOR = {"ImageDecoder"}
-"""Opset versions of which every onnxruntime that is supported runs all operators but these, so that there is no need to
-import it, which takes longer than to convert a small model."""
+"""Opset versions at which every supported onnxruntime runs all operators except these. There is no need to import it
+then, which takes longer than converting a small model."""
 
 
 def with_missing_kernels(plan: Plan, model: ModelProto) -> Plan:
-    """A plan whose notes say what `cannot_run` does of the model it led to, where that is not for a runtime by name."""
+    """The plan with the result of `cannot_run` added to its notes, unless the target names a runtime."""
     if plan.target.opset is None or plan.target.runtime is not None:
         return plan
     said = cannot_run(model, plan.source_opset, plan.target.opset)
@@ -35,9 +35,9 @@ def with_missing_kernels(plan: Plan, model: ModelProto) -> Plan:
 
 
 def cannot_run(model: ModelProto, source_opset: int, opset: int) -> str:
-    """What onnxruntime ran before a model was raised to an opset version, and does not run there.
+    """Operators that onnxruntime ran before an upgrade but does not run at the new opset version.
 
-    It is a sentence that names the operators and the newest opset version without them; empty where there is none, or
+    Returns a sentence with the operators and the newest opset version that runs; empty if there are none, or if
     onnxruntime is not installed.
     """
     if opset <= source_opset:
@@ -68,11 +68,11 @@ def _missing(op_types: set[str], opset: int) -> list[str]:
 
 
 def _has(kernels: Sequence[tuple[int, int]], op_type: str, opset: int) -> bool:
-    """Whether there is a kernel of an operator, or a body that stands in for one.
+    """Whether there is a kernel for the operator, or a function body in place of one.
 
-    A kernel without a last version is for the first one only, as onnxruntime cannot know what changes later.
+    A kernel registered without a last version covers only its first, since onnxruntime cannot know of later changes.
     """
-    found: Any = schema(op_type, opset)  # its stubs do not know the bodies
+    found: Any = schema(op_type, opset)  # the stubs lack its function bodies
     since = since_version(op_type, opset)
     if found is None or op_type in _WITHOUT_KERNEL or found.has_function or found.has_context_dependent_function:
         return True
@@ -81,7 +81,7 @@ def _has(kernels: Sequence[tuple[int, int]], op_type: str, opset: int) -> bool:
 
 @cache
 def _kernels() -> Mapping[str, Sequence[tuple[int, int]]]:
-    """First and last version of the kernels of each operator of the default domain."""
+    """First and last version of each kernel, by operator of the default domain."""
     from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
 
     found = defaultdict[str, list[tuple[int, int]]](list)

@@ -1,4 +1,4 @@
-"""What the nodes of an operator need on their way to a target, worked out once per operator and opset version."""
+"""The table of what nodes of each operator need to reach the target, worked out once per operator and opset version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from onnx import __version__
 from reducelower.adapters.registry import Crossing, crossings
 from reducelower.legalization.occurring_types import dropped_types
 from reducelower.model.graph import HOLDING_GRAPHS
-from reducelower.model.schemas import first_version, is_deprecated, is_runtime_name, schema, versions, withdrawn_at_once
+from reducelower.model.schemas import (
+    deprecated_from_start,
+    first_version,
+    is_deprecated,
+    is_runtime_name,
+    schema,
+    versions,
+)
 from reducelower.options import Target
 
 if TYPE_CHECKING:
@@ -21,15 +28,15 @@ __all__ = ["Treatment", "Treatments"]
 
 @dataclass(frozen=True)
 class Treatment:
-    """What nodes of one operator need on their way from one opset version to the target.
+    """What nodes of one operator at one opset version need to reach the target.
 
     Attributes:
-        crossings: the boundaries at which a node has to be looked at.
-        expand: whether the target does without the operator, so that a rule's body replaces it.
-        refusal: why no node of the operator can be made legal; empty if that depends on the node.
-        absent: whether the target's opset version does not have the operator.
-        dropped: element types, as schemas spell them, that the operator takes here and not at the target.
-        facts: what is known of the operator on the runtime, at the target's opset version.
+        crossings: the version boundaries that a node has to cross.
+        expand: whether the target excludes the operator, so that a rule's body replaces it.
+        refusal: why no node of the operator can be legalized; empty if that depends on the node.
+        absent: whether the target's opset version lacks the operator.
+        dropped: element types, as schemas spell them, that the operator takes here but not at the target.
+        facts: facts about the operator on the runtime, at the target's opset version.
     """
 
     crossings: tuple[Crossing, ...] = ()
@@ -41,12 +48,12 @@ class Treatment:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether every node may stay as it is, its element types apart."""
+        """Whether every node can stay, apart from its element types."""
         return not (self.crossings or self.expand or self.refusal or self.absent or self.facts)
 
 
 class Treatments(dict[str, "Treatment | None"]):
-    """Treatments by operator, worked out when an operator is first met; None where there is nothing to do."""
+    """Treatments by operator, worked out on first use; None if there is nothing to do."""
 
     def __init__(self, opset: int, target: Target) -> None:
         super().__init__()
@@ -60,7 +67,7 @@ class Treatments(dict[str, "Treatment | None"]):
             found = self._on_runtime(op_type, found, self.target.runtime)
         if found.dropped:
             self.dropped[op_type] = found.dropped
-        # If, Loop and Constant are looked at for what they hold.
+        # If and Loop are handled for their subgraphs, Constant for its value.
         holds = op_type in HOLDING_GRAPHS or op_type == "Constant"
         self[op_type] = None if found.is_nothing and not holds else found
         return self[op_type]
@@ -84,7 +91,7 @@ class Treatments(dict[str, "Treatment | None"]):
         source, goal = schema(op_type, source_opset), schema(op_type, goal_opset)
         if is_runtime_name(op_type):
             return Treatment(absent=True)
-        if source is None and not withdrawn_at_once(op_type, self.opset):
+        if source is None and not deprecated_from_start(op_type, self.opset):
             return Treatment(refusal=_unknown(op_type, self.opset))
         if source is None or goal is None:
             return Treatment(absent=True)

@@ -1,4 +1,4 @@
-"""A source that was changed as a whole before it was made legal, and what became of it told of the model it was."""
+"""Whole-model changes made before legalization, and how the plan is then expressed in terms of the original model."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from onnx import GraphProto, ModelProto
 from reducelower.model.graph import graphs
 from reducelower.plan import Plan, Site
 
-__all__ = ["Mended", "graphs_by_path", "joined", "told_of_source"]
+__all__ = ["Mended", "graphs_by_path", "in_terms_of_source", "joined"]
 
 
 @dataclass(frozen=True)
 class Mended:
-    """What was done to a model.
+    """A whole-model change.
 
     Attributes:
-        said: it, as one sentence.
-        origins: of each graph, the outer ones first, the positions that its nodes, or those they follow, had before.
-        inner: the values that are not what they were, or are no more.
+        said: a sentence that describes it.
+        origins: for each graph, outer ones first, the old position of each node or of the node it replaces.
+        inner: the values that changed or were removed.
     """
 
     said: str
@@ -29,7 +29,7 @@ class Mended:
 
 
 def joined(first: Mended | None, later: Mended | None) -> Mended | None:
-    """What was done to a model, and then to what came of it."""
+    """One change followed by another."""
     if first is None or later is None:
         return first or later
     pairs = zip(first.origins, later.origins, strict=True)
@@ -38,14 +38,14 @@ def joined(first: Mended | None, later: Mended | None) -> Mended | None:
 
 
 def graphs_by_path(model: ModelProto) -> dict[str, GraphProto]:
-    """The main graph and those inside it, each with its path; the outer ones come first."""
+    """The main graph and its subgraphs by path, outer ones first."""
     return {path: graph for path, graph in graphs(model) if path.startswith("graph")}
 
 
-def told_of_source(plan: Plan, mended: Mended, source: ModelProto, made: ModelProto) -> Plan:
-    """The plan of what became of a changed model, told of the model it was made of.
+def in_terms_of_source(plan: Plan, mended: Mended, source: ModelProto, made: ModelProto) -> Plan:
+    """The plan of a changed model in terms of the original one.
 
-    What yields or reads inner values is no site: only together they do the same as before.
+    Nodes that compute or read inner values are no sites, since only together they are equivalent to the original.
     """
     before, after = (list(graphs_by_path(model).items()) for model in (source, made))
     sites: list[Site] = []

@@ -1,9 +1,8 @@
-"""Functions that cannot be converted for every caller alike, copied for each way they are called.
+"""Copy functions that cannot be converted alike for all callers, one copy for each way they are called.
 
-The body of a model-local function may depend on what only its calls tell: attributes, axes handed over as an input or
-left out, the element type and rank of its data. Where conversion of a function was refused, or changed one that is
-called without an input it reads, each distinct way of calling it gets a copy with all that written in; functions that
-convert as they are stay as they are.
+A function body may depend on facts that only its calls have: attributes, axes that are passed or omitted, element type
+and rank of the data. If conversion of a function was refused, or changed a function that is called without one of its
+inputs, each distinct call gets a copy with these facts written in. Other functions stay as they are.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from reducelower.scope.ground import Ground
 
 __all__ = ["called_without_inputs", "specialize"]
 
-# Constants up to this size are axes, shapes and pads; larger ones are weights, which a copy need not hold.
+# Constants up to this size are axes, shapes or pads; larger ones are weights, which a copy does not need.
 _SMALL = 64
 
 
 def specialize(model: ModelProto, paths: Iterable[str], ground: Ground) -> None:
-    """Give functions a copy for each distinct way they are called, wherever they are called."""
+    """Copy the functions at these paths for each distinct way they are called, wherever that is."""
     _Specializer(model, set(paths), ground).run()
 
 
 def called_without_inputs(model: ModelProto) -> Iterator[FunctionProto]:
-    """Functions of which some call leaves out an input that their nodes read."""
+    """Functions with a call that omits an input which the body reads."""
     given: dict[FunctionId, list[set[int]]] = defaultdict(list)
     for node in all_nodes(model):
         given[called_function(node)].append({number for number, name in enumerate(node.input) if name})
@@ -44,8 +43,8 @@ def called_without_inputs(model: ModelProto) -> Iterator[FunctionProto]:
             yield function
 
 
-def _leave_out(copy: FunctionProto, names: Collection[str]) -> None:
-    """Let nodes that read inputs which a call leaves out leave these out themselves."""
+def _omit_inputs(copy: FunctionProto, names: Collection[str]) -> None:
+    """Let the nodes of a copy omit the inputs that the call omits."""
     for node in walk(copy.node) if names else ():
         inputs = ["" if name in names else name for name in node.input]
         while inputs and not inputs[-1] and node.input[len(inputs) - 1]:
@@ -69,7 +68,7 @@ class _Specializer:
         self.copies: dict[tuple[object, ...], FunctionProto] = {}
         self.names = {(function.domain, function.name) for function in model.functions}
         self.affected = {key for key, function in self.functions.items() if function_path(function) in paths}
-        # Who calls such a function may hand on what it was itself called with.
+        # A caller of such a function may pass on its own inputs, so it is copied as well.
         grown = True
         while grown:
             callers = {key for key, function in self.functions.items() if self.affected & _called(function.node)}
@@ -89,7 +88,7 @@ class _Specializer:
         self.model.functions.extend([*kept, *made])
 
     def _calls(self, scope: GraphScope, nodes: Iterable[NodeProto]) -> None:
-        """Turn every call in a graph, and the graphs inside it, to a copy of the function called."""
+        """Redirect every call in a graph and its subgraphs to a copy of the function."""
         for index, node in enumerate(nodes):
             if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and node.output:
                 scope.constant_nodes[node.output[0]] = (index, node)
@@ -104,7 +103,7 @@ class _Specializer:
                 self._calls(GraphScope(self.ground, graph, 0, "graph", scope, key), graph.node)
 
     def _copy(self, function: FunctionProto, call: NodeProto, scope: GraphScope) -> FunctionProto:
-        """The copy of a function for a call: the one made for an earlier call that is no different, or a new one."""
+        """The copy of a function for a call: an existing one for an equal call, or a new one."""
         given = attributes_of_call(function, call)
         constants = {}
         for name, value_name in zip(function.input, call.input, strict=False):
@@ -125,10 +124,10 @@ class _Specializer:
             del copy.attribute[:]
             del copy.attribute_proto[:]
             bind(copy.node, given)
-            _leave_out(copy, [name for name, there in zip_longest(function.input, call.input) if not there])
+            _omit_inputs(copy, [name for name, there in zip_longest(function.input, call.input) if not there])
             self._write_constants(copy, {name: tensor.SerializeToString() for name, tensor in constants.items()})
             self._calls(GraphScope(self.ground, copy, 0, "function"), copy.node)
-            self.copies[key] = copy  # behind those that it calls, as the reference evaluator wants functions
+            self.copies[key] = copy  # after the functions it calls, as onnx's reference evaluator needs it
         return self.copies[key]
 
     def _free_name(self, function: FunctionProto) -> str:
@@ -140,9 +139,9 @@ class _Specializer:
         return name
 
     def _write_constants(self, copy: FunctionProto, constants: Mapping[str, bytes]) -> None:
-        """Let Constant nodes yield what inputs would bring; the inputs stay, under names that nothing reads.
+        """Replace inputs by Constant nodes; the inputs remain under names that nothing reads.
 
-        What no node may hold at the opset version of the function remains an input.
+        A value that no node can hold at the function's opset version stays an input.
         """
         nodes: list[NodeProto] = []
         opset = opset_of(copy)

@@ -1,8 +1,8 @@
-"""Making one node legal, and then whatever comes in its place.
+"""Legalize one node, and then the nodes that replace it.
 
-A node crosses the boundaries between the opset version it is written for and the target's, or is replaced: by the body
-of a rule, by other operators where the target has not got its own, by an equivalent form where the runtime gets it
-wrong. Nodes that come in its place are settled in turn, from the opset version they were written for.
+A node crosses the boundaries between its opset version and the target's, or it is replaced: by the body of a rule, by
+other operators if the target lacks its own, or by an equivalent form if the runtime gets it wrong. Replacements are
+legalized in turn, from the opset version for which they were written.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 __all__ = ["Settler"]
 
 _TAKEN_EVERYWHERE = frozenset(f"tensor({name})" for name in ("float", "double", "float16", "int64"))
-"""Types that an operator which ever took them, or the like of them, always took."""
+"""An operator that takes these types, or similar ones, at one version takes them at every version."""
 
 
 _OFTEN = 8
-"""Times that an operator is expressed by others within its own expression; simpler forms of itself take two or three,
-and operators that are expressed by each other take no end."""
+"""How often an operator may occur within its own expansion. Simpler forms of itself take two or three levels; operators
+that are expanded into each other would never end."""
 
 
 class Settler:
-    """What settles the nodes of one run; by opset version, its tables say what the nodes of each operator need."""
+    """Legalizes the nodes of one run, with a table of treatments per opset version."""
 
     def __init__(self, target: Target, rules: Rules) -> None:
         """Prepare a run."""
@@ -53,16 +53,16 @@ class Settler:
         self._mender: Mender | None = None
 
     def take_unmended(self) -> tuple[str, ...]:
-        """What overflows on the runtime that the model is for, and could not be mended since this was last asked."""
+        """Return and clear the sentences about problems on the runtime that no form avoids."""
         return () if self._mender is None else self._mender.take_unmended()
 
     @property
     def underway(self) -> tuple[str, ...]:
-        """The operators whose rules or expressions are being written out, which none within may lead back to."""
+        """The operators that are being expanded, to which no nested replacement may lead back."""
         return (*self._expanding, *self._expressing)
 
     def table(self, opset: int) -> Treatments:
-        """What operators need whose nodes are written for an opset version."""
+        """The treatments of operators at an opset version."""
         if opset not in self.tables:
             self.tables[opset] = Treatments(opset, self.target)
         return self.tables[opset]
@@ -70,9 +70,9 @@ class Settler:
     def settle(
         self, node: NodeProto, opset: int, scope: AnyScope, treatment: Treatment, *, mistyped: bool = False
     ) -> tuple[list[NodeProto] | None, str]:
-        """Make one node legal: what replaces it, or None, and the name of what did that or edited the node.
+        """Legalize one node; return its replacement, or None, and the label of what replaced or edited it.
 
-        `mistyped` says that the node came in place of one of an element type which its version may not take.
+        `mistyped`: the node replaces one whose element type its own version may not take.
         """
         if treatment.refusal:
             raise RefusedError(treatment.refusal)
@@ -81,7 +81,7 @@ class Settler:
             try:
                 return self.expand(node, opset, scope, self.rules.find(node, scope))
             except RefusedError as refused:
-                raise self._naming_a_book(refused, before, opset, scope) from None
+                raise self._with_suggested_book(refused, before, opset, scope) from None
         if treatment.absent:
             return self._replace_absent(node, opset, scope)
         labels = ""
@@ -118,7 +118,7 @@ class Settler:
     def settle_all(
         self, nodes: list[NodeProto], opset: int, around: AnyScope, *, mistyped: bool = False
     ) -> list[NodeProto]:
-        """Make nodes that replace another legal, from the opset version they are written for."""
+        """Legalize replacement nodes, from the opset version for which they were written."""
         if not nodes:
             return nodes
         scope = BodyScope(around, nodes, opset)
@@ -153,7 +153,7 @@ class Settler:
             graph.node.extend(settled)
 
     def expand(self, node: NodeProto, opset: int, scope: AnyScope, rule: Rule) -> tuple[list[NodeProto], str]:
-        """Replace a node by the body of a rule, moved first to the opset version the rule is written for."""
+        """Replace a node by the body of a rule, after moving it to the rule's opset version."""
         if node.op_type in self._expanding:
             raise RefusedError(f"the rule for {node.op_type} leads back to {node.op_type}", "change the rule")
         label = rule.name
@@ -172,8 +172,8 @@ class Settler:
         finally:
             self._expanding.pop()
 
-    def _naming_a_book(self, refused: RefusedError, node: bytes, opset: int, scope: AnyScope) -> RefusedError:
-        """The refusal of a rule with a shipped rule book in its hint that can do what the chosen one cannot."""
+    def _with_suggested_book(self, refused: RefusedError, node: bytes, opset: int, scope: AnyScope) -> RefusedError:
+        """The refusal, with a shipped rule book in its hint that can expand the node, if there is one."""
         for name in SHIPPED:
             copy = NodeProto.FromString(node)
             try:
@@ -193,7 +193,7 @@ class Settler:
                 f"on {self.target.runtime}, no equivalent form comes out better: {known.says}",
                 f"keep to an opset version that has {node.op_type}",
             )
-        # They are written for an opset version that may not take all the types which the operator takes at its own.
+        # The replacement is written for an opset version that may lack types that the operator takes at its own.
         mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
         if self._expressing.count(node.op_type) == _OFTEN:
             raise RefusedError(f"opset {self.goal} has neither {' nor '.join(dict.fromkeys(self._expressing))}")
@@ -205,9 +205,9 @@ class Settler:
             self._expressing.pop()
 
     def fit(self, node: NodeProto, scope: AnyScope, *, strict: bool = True) -> list[NodeProto] | None:
-        """Cast around a node whose element type the target's version does not take; None if it takes it.
+        """Add casts around a node if the target's version does not take its element type; None if it does.
 
-        What is of unknown type is refused where `strict`, else trusted to be taken.
+        An unknown type is refused if `strict`, else accepted.
         """
         goal = schema(node.op_type, self.goal)
         if goal is None:
@@ -218,16 +218,16 @@ class Settler:
         from reducelower.adapters import casts
 
         before, inner, after = casts.retype(node, scope, misfit, goal)
-        # Node and casts are written for different opset versions, and the casts' types are known to be taken.
+        # Node and casts are for different opset versions, and the types of the casts are known to be taken.
         around = (self.settle_all(before, casts.CAST_OPSET, scope), self.settle_all(after, casts.CAST_OPSET, scope))
         middle = [] if inner is None else [inner]
         if inner is not None and _misfit(inner, scope, goal, strict=False) not in (None, misfit):
-            middle = self.fit(inner, scope, strict=False) or middle  # it has a second type that is not taken
+            middle = self.fit(inner, scope, strict=False) or middle  # for a second type that is not taken
         return [*around[0], *middle, *around[1]]
 
 
 def _joined(label: str, further: str) -> str:
-    """Both labels in one, with the reason that the further one has."""
+    """Both labels in one, with the reason of the second."""
     if not label:
         return further
     return Label(f"{label}; {further}", further.because) if isinstance(further, Label) else f"{label}; {further}"
@@ -235,7 +235,7 @@ def _joined(label: str, further: str) -> str:
 
 def _misfit(node: NodeProto, scope: AnyScope, goal: defs.OpSchema, *, strict: bool) -> str | None:
     """The first type among inputs and outputs that a schema does not take, as schemas spell it."""
-    # The type of an output that shares a type variable with an input follows from what is read.
+    # An output that shares a type variable with an input has that input's type.
     tied = {formal.type_str for formal in goal.inputs}
     for names, formals, are_inputs in ((node.input, goal.inputs, True), (node.output, goal.outputs, False)):
         for index, name in enumerate(names):

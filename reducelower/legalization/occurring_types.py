@@ -1,8 +1,7 @@
-"""Which element types can occur in a model at all.
+"""Which element types can occur in a model.
 
-Most boundaries between operator versions only change element types that a given model has nowhere. One look at where
-types come from (inputs, initializers, constants, operators of fixed output type) answers for all nodes at once, without
-inferring the type of any value.
+Most operator boundaries only change element types that a given model does not use. One look at where types come from
+(inputs, initializers, constants, operators with fixed output types) decides for all nodes, without inferring any type.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from reducelower.model.nodelist import NodeList
 from reducelower.model.schemas import element_type_name, schema, taken_types, type_string
 from reducelower.scope.graph import GraphScope
 
-__all__ = ["Occurring", "dropped_types"]
+__all__ = ["OccurringTypes", "dropped_types"]
 
 
 @cache
@@ -37,20 +36,20 @@ def _dropped(op_type: str, source_version: int, goal_version: int) -> frozenset[
 
 
 def dropped_types(source: defs.OpSchema, goal: defs.OpSchema) -> frozenset[str]:
-    """Types that one version of an operator takes or yields somewhere and another does not."""
+    """Types that one version of an operator takes or yields and the other does not."""
     return _dropped(source.name, source.since_version, goal.since_version)
 
 
-# What they yield where no attribute says; the other generators yield floats. Source: their operators' pages.
+# Default output types; other generators default to float. Source: the operators' pages.
 _WITHOUT_CHOICE = {"Multinomial": "tensor(int32)", "QuantizeLinear": "tensor(uint8)"}
 
-# Their outputs come from graphs and constants that are looked at themselves.
+# Their outputs come from subgraphs and constants, which are examined themselves.
 _HANDLED = frozenset({"If", "Loop", "Scan", "SequenceMap", "Constant"})
 
 
 @cache
 def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bool] | None:
-    """Types an operator yields whatever it reads, and whether attributes choose others; None if nothing is known."""
+    """Types an operator yields whatever it reads, and whether attributes can choose others; None if unknown."""
     found = schema(op_type, opset, domain) if not domain else _any_schema(op_type, domain)
     if found is None:
         return None
@@ -65,7 +64,7 @@ def _produced(op_type: str, opset: int, domain: str) -> tuple[frozenset[str], bo
             fixed |= taken
         elif op_type not in _HANDLED:
             chosen = True
-            # What a sequence is made of occurs by itself; that it is a sequence does not.
+            # The element type of a sequence occurs by itself; the sequence type has to be added.
             fixed.update(name for name in taken if name.startswith(("seq(", "optional(")))
     return frozenset(fixed), chosen
 
@@ -78,7 +77,7 @@ def _any_schema(op_type: str, domain: str) -> defs.OpSchema | None:
 
 
 def _elements(type_name: str) -> set[str]:
-    """A type and the tensor types inside it: sequence and optional operators give out what they hold."""
+    """A type and the tensor types inside it, since sequence and optional values can be unpacked."""
     found = {type_name}
     inner = type_name
     while inner.startswith(("seq(", "optional(", "map(")):
@@ -89,8 +88,8 @@ def _elements(type_name: str) -> set[str]:
     return found
 
 
-class Occurring:
-    """Gathers, over a whole model, where types come from."""
+class OccurringTypes:
+    """Collects the types of a whole model."""
 
     def __init__(self) -> None:
         self.foreign: set[tuple[str, str]] = set()
@@ -98,12 +97,12 @@ class Occurring:
         self._nodes: list[NodeList] = []
 
     def note_constant(self, node: NodeProto) -> None:
-        """Take in what a Constant node yields."""
+        """Add the type of a Constant node."""
         if found := element_type_of_constant(node):
             self._types.add(f"tensor({element_type_name(found)})")
 
     def note_scopes(self, scopes: Iterable[GraphScope]) -> None:
-        """Take in what graphs and function bodies state and hold."""
+        """Add the types of inputs, initializers and value_info."""
         for scope in scopes:
             holder, element_types = scope.holder, scope.element_types_stated
             self._nodes.append(scope.node_list)
@@ -124,9 +123,9 @@ class Occurring:
             self._types |= _elements(found)
 
     def types(self, operators: Iterable[tuple[str, int]]) -> frozenset[str] | None:
-        """Types that can occur given the operators (with opset versions) met; None if that could be any.
+        """The types that can occur, given all operators with their opset versions; None if any type can.
 
-        The answer may hold types that do not occur, never the other way round.
+        The result may include types that do not occur, but it never misses one that does.
         """
         choosing: set[str] = set()
         for op_type, opset in operators:
@@ -149,7 +148,7 @@ class Occurring:
         return frozenset(self._types)
 
     def _note_choice(self, node: NodeProto) -> None:
-        """Take in the element type that an attribute of a node chooses for its output."""
+        """Add the element type that an attribute chooses for the node's output."""
         self._types.add(_WITHOUT_CHOICE.get(node.op_type, "tensor(float)"))
         for attribute in node.attribute:
             if attribute.type == AttributeProto.TENSOR:

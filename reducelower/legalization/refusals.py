@@ -1,4 +1,4 @@
-"""From a model to a legal one, or to every reason why there is none: what all public functions come down to."""
+"""Legalize a model or raise every reason why it cannot be; all public functions end up here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reducelower.model.document import Document
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference import ContradictionError
 from reducelower.model.schemas import opset_of, since_version
-from reducelower.model.validate import what_is_not_imported, what_is_odd
+from reducelower.model.validate import find_defect, find_missing_import
 from reducelower.options import Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import Rules
@@ -29,18 +29,18 @@ from reducelower.rulebook.rules import Rules
 if TYPE_CHECKING:
     from reducelower.runtimes import Runtime
 
-__all__ = ["fits", "legal", "name_oldest_fitting", "oldest_fitting", "refused", "suspecting"]
+__all__ = ["explain_failures", "fits", "legal", "name_oldest_fitting", "oldest_fitting", "refused"]
 
 
 def legal(source: Document, target: Target, settings: Settings, *, report: bool) -> tuple[Document, Plan]:
-    """A legal model, and the plan.
+    """The legal model and the plan.
 
     Raises:
-        ConversionError: something cannot be made legal; it holds every reason.
-        UnreadableModelError: the bytes are no model.
-        ValueError: the target makes no sense.
+        ConversionError: something cannot be legalized; it has every reason.
+        UnreadableModelError: the bytes are not a model.
+        ValueError: the target is invalid.
     """
-    with suspecting(source):
+    with explain_failures(source):
         draft, plan = attempt(source, target, settings, report=report)
         if plan.refusals:
             raise refused(plan, source, target, settings)
@@ -48,22 +48,22 @@ def legal(source: Document, target: Target, settings: Settings, *, report: bool)
 
 
 def refused(plan: Plan, source: Document, target: Target, settings: Settings) -> ConversionError:
-    """The error that holds the refusals of a plan, with the opset version at which they would vanish."""
+    """The error for the refusals of a plan, with the opset version at which they would vanish."""
     return ConversionError(name_oldest_fitting(plan, fits(source, target, settings, plan.refusals)).refusals)
 
 
 @contextmanager
-def suspecting(source: Document) -> Iterator[None]:
-    """Turn the errors that an invalid model causes into a refusal that says what is wrong with it."""
+def explain_failures(source: Document) -> Iterator[None]:
+    """Turn errors that an invalid model causes into a refusal that says what is wrong with it."""
     try:
         yield
     except ConversionError:
         raise
     except ContradictionError as error:
-        reason = what_is_not_imported(source.bare) or f"the types it states contradict what its nodes yield: {error}"
+        reason = find_missing_import(source.bare) or f"the types it states contradict what its nodes yield: {error}"
         raise ConversionError([Refusal("graph", "", "", reason, "repair it first, with reducelower.repair")]) from error
     except Exception as error:
-        reason = what_is_odd(_readable(source))
+        reason = find_defect(_readable(source))
         if not reason:
             raise
         raise ConversionError([Refusal("graph", "", "", reason, "the model is not valid")]) from error
@@ -81,9 +81,9 @@ def _readable(source: Document) -> ModelProto:
 def fits(
     source: Document, target: Target, settings: Settings, refusals: Sequence[Refusal] = ()
 ) -> Callable[[int], bool]:
-    """Whether a model can be made legal for the same target at another opset version.
+    """Return a function that tells whether the model can be legalized at another opset version, for the same target.
 
-    As long as what was refused at the target's own opset version is, nothing else is looked at.
+    Refused nodes are tried first; while one of them is refused again, nothing else is tried.
     """
     trials = source.for_trials()
     refuses = _refusing(trials, target, settings, refusals) if refusals else lambda opset: False
@@ -97,7 +97,8 @@ def fits(
 def _refusing(
     source: Document, target: Target, settings: Settings, refusals: Sequence[Refusal]
 ) -> Callable[[int], bool]:
-    """Whether nodes that were refused, one for each operator, are so at other opset versions; answers in a moment."""
+    """Return a fast function that tells whether refused nodes, one per operator, are also refused at another opset
+    version."""
     wanted = {refusal.operator: refusal.node for refusal in refusals if refusal.graph == "graph" and refusal.operator}
     numbered = enumerate(source.bare.graph.node)
     positions = [
@@ -117,10 +118,10 @@ def _refusing(
         legalizer = Legalizer(draft, at_goal, ground, rules, Memo(Memory()))
         try:
             found = legalizer.refuses(opset, positions)
-        except ContradictionError:  # a whole attempt gets around it
+        except ContradictionError:  # a full attempt can handle it
             return False
         finally:
-            ground.let_go()
+            ground.clear_caches()
         if found and target.runtime is not None:
             refused_at.append((goal, legalizer.operators_met))
         return found
@@ -129,7 +130,7 @@ def _refusing(
 
 
 def _are_alike(opset: int, other: int, operators: Iterable[str], runtime: Runtime | None) -> bool:
-    """Whether all that was looked at in vain at one opset version is the same at another one."""
+    """Whether everything that a failed attempt looked up is the same at both opset versions."""
     return runtime is not None and all(
         since_version(name, opset) == since_version(name, other)
         and runtime.facts_about(name, opset) == runtime.facts_about(name, other)
@@ -138,16 +139,16 @@ def _are_alike(opset: int, other: int, operators: Iterable[str], runtime: Runtim
 
 
 def oldest_fitting(source: int, goal: int, fits: Callable[[int], bool]) -> int | None:
-    """The oldest opset version above a refused goal at which a model fits; None if that is none up to its own.
+    """The oldest opset version above a refused goal at which the model can be legalized; None if there is none.
 
-    Fitting is not monotone: an operator may change so that a version in between is the one that lacks something. So
-    every version is tried, from the goal upward.
+    This is not monotone: an operator may be missing in a version in between. So every version up to the source's is
+    tried.
     """
     return next((opset for opset in range(goal + 1, source + 1) if fits(opset)), None)
 
 
 def name_oldest_fitting(plan: Plan, fits: Callable[[int], bool]) -> Plan:
-    """The plan with the oldest fitting opset version in the hint of every refusal, if it refuses a downgrade."""
+    """If the plan refuses a downgrade, the plan with the oldest fitting opset version in every hint."""
     goal = plan.target.opset
     nodes_refused = any(refusal.operator for refusal in plan.refusals)
     if goal is None or goal >= plan.source_opset or not nodes_refused:

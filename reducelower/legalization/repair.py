@@ -1,7 +1,7 @@
-"""Mending models that runtimes run and the checker refuses: what can be put right without touching what is computed.
+"""Repair models that runtimes run but the checker refuses, without touching any computation.
 
-Exporters and optimizers write nodes out of order, state types that no longer hold, leave out imports, or give an IR
-version that does not fit what the model uses. None of this says anything about the numbers.
+Exporters and optimizers write nodes out of order, state outdated types, omit imports, or give an IR version that does
+not fit. None of this affects the numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reducelower.model.graph import all_nodes, graphs, read_from_outside, subgra
 from reducelower.model.inference import infer
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.model.skeleton import skeleton
-from reducelower.model.validate import what_is_wrong_with_calls
+from reducelower.model.validate import find_call_defect
 from reducelower.model.value_info import is_known, without_made_up_symbols
 
 __all__ = ["Repaired", "drop_shapes_in_loops", "drop_stale", "inferred_afresh", "mends_more", "repair"]
@@ -29,11 +29,11 @@ _MOST_NAMES = 5
 
 @dataclass(frozen=True)
 class Repaired:
-    """A mended model and what was done to it.
+    """A repaired model.
 
     Attributes:
         model: the model.
-        done: one sentence for each thing that was mended; empty where nothing had to be.
+        done: one sentence per repair; empty if nothing had to be done.
     """
 
     model: ModelProto
@@ -41,23 +41,22 @@ class Repaired:
 
 
 def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
-    """Put right what keeps a model that runtimes run from being valid, and say what was done.
+    """Repair a model that runtimes run but the checker refuses, and say what was done.
 
-    Nodes are put in order, each behind those it reads from; missing opset imports are added; the IR version is made to
-    fit; types that the model states of computed values, and that contradict what its nodes yield, are dropped; outputs
-    without a type get theirs; graphs without a name get one, and nodes of one name, which onnxruntime does not load,
-    get names of their own. Values, attributes and weights stay as they are. What is valid and runs comes back
-    unchanged.
+    Nodes are put in order, each after those it reads from. Missing opset imports are added. The IR version is adjusted.
+    Stated types of computed values that contradict inference are dropped, and outputs without a type get one. Graphs
+    without a name get one, and nodes with equal names, which onnxruntime does not load, get different ones. Values,
+    attributes and weights stay as they are. A valid model that runs comes back unchanged.
 
     Args:
         model: any model.
         in_place: change and return the model itself rather than a copy.
 
     Returns:
-        The model and what was done. It need not be valid: what cannot be mended stays as it is.
+        The model and what was done. It may still be invalid: what cannot be repaired stays as it is.
 
     Raises:
-        TypeError: it is no ModelProto.
+        TypeError: it is not a ModelProto.
 
     Example:
         >>> import onnx, reducelower
@@ -69,21 +68,21 @@ def repair(model: ModelProto, *, in_place: bool = False) -> Repaired:
         ("put 2 nodes of graph 'g' in order, each behind those it reads from",)
     """
     check_arguments(model=model)
-    if not model.HasField("graph") or what_is_wrong_with_calls(model):
-        return Repaired(model, ())  # inference would follow the calls without end
+    if not model.HasField("graph") or find_call_defect(model):
+        return Repaired(model, ())  # inference would recurse without end
     mended = model
     if not in_place:
         mended = ModelProto()
         mended.CopyFrom(model)
-    mends = (_add_imports, _fit_ir_version, _name_graphs, _tell_apart, _put_in_order, _drop_contradictions)
+    mends = (_add_imports, _fit_ir_version, _name_graphs, _rename_duplicates, _put_in_order, _drop_contradictions)
     return Repaired(mended, tuple(said for mend in mends for said in mend(mended)))
 
 
 def drop_stale(model: ModelProto, found: GraphProto | None = None) -> Repaired:
-    """Drop the types that a model states of inner values and that contradict what its nodes yield.
+    """Drop stated types of inner values that contradict inference.
 
-    Nothing reads them, so the model is the same to every runtime that runs it. Without any such type the model comes
-    back as it is, and not a copy of it. `found` is what `inferred_afresh` gives, where that is known.
+    Runtimes do not read them. If there are none, the model itself is returned, not a copy. `found` is the result of
+    `inferred_afresh`, if known.
     """
     found = inferred_afresh(model) if found is None else found
     pairs = [*_graphs_of(model.graph, found)]
@@ -95,14 +94,14 @@ def drop_stale(model: ModelProto, found: GraphProto | None = None) -> Repaired:
 
 
 def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
-    """Drop the shapes that bodies of Loop and Scan state of what they are handed and hand on; the model is changed.
+    """Drop the shapes that bodies of Loop and Scan state for their inputs and outputs; the model is changed.
 
-    An exporter may state scalars there whatever they are, which inference of old opset versions does not look into.
+    Exporters may state scalars there, whatever the values are, and inference of old opset versions does not notice.
     """
     dropped = False
     for node in all_nodes(model):
         inside = [graph for _, _, graph in subgraphs(node)] if node.op_type in ("Loop", "Scan") else []
-        own = 2 if node.op_type == "Loop" else 0  # the count and the condition, which onnxruntime wants the shapes of
+        own = 2 if node.op_type == "Loop" else 0  # onnxruntime needs the shapes of iteration count and condition
         for value in (value for body in inside for value in (*body.input[own:], *body.output[own // 2 :])):
             dropped |= value.type.tensor_type.HasField("shape")
             value.type.tensor_type.ClearField("shape")
@@ -111,7 +110,7 @@ def drop_shapes_in_loops(model: ModelProto) -> Iterator[str]:
 
 
 def mends_more(model: ModelProto, found: GraphProto) -> bool:
-    """Whether `repair` would do more to a model than drop types of inner values; `found` as of `drop_stale`."""
+    """Whether `repair` would do more than drop types of inner values; `found` as for `drop_stale`."""
     bare = skeleton(model)
     done = any(True for mend in (_add_imports, _fit_ir_version, _name_graphs, _put_in_order) for _ in mend(bare))
     return done or bool(_wrong_outputs(model.graph, found))
@@ -121,7 +120,7 @@ def mends_more(model: ModelProto, found: GraphProto) -> bool:
 
 
 def _add_imports(model: ModelProto) -> Iterator[str]:
-    """Import the domains that nodes come from."""
+    """Import the domains of nodes that lack an import."""
     holders: list[ModelProto | FunctionProto] = [model, *model.functions]
     for holder in holders:
         nodes = holder.graph.node if isinstance(holder, ModelProto) else holder.node
@@ -139,7 +138,7 @@ def _plain(domain: str) -> str:
 def _version_of(domain: str, model: ModelProto) -> int:
     if not domain and (imported := opset_of(model)):
         return imported
-    # The newest that the IR version came with; of a domain that onnx does not know, its first.
+    # The newest version released with the IR version; 1 for a domain that onnx does not know.
     name = domain or "ai.onnx"
     known = [opset for (of, opset), needed in helper.OP_SET_ID_VERSION_MAP.items() if of == name]
     fitting = [opset for opset in known if helper.OP_SET_ID_VERSION_MAP[name, opset] <= model.ir_version]
@@ -147,7 +146,7 @@ def _version_of(domain: str, model: ModelProto) -> int:
 
 
 def _fit_ir_version(model: ModelProto) -> Iterator[str]:
-    """Raise an IR version that lacks what the model uses, and lower one that the installed onnx does not know."""
+    """Raise an IR version that is too old for the contents, or lower one that the installed onnx does not know."""
     old = model.ir_version
     needed = ir_version_to_read(model)
     if old <= 0:
@@ -162,16 +161,16 @@ def _fit_ir_version(model: ModelProto) -> Iterator[str]:
 
 
 def _name_graphs(model: ModelProto) -> Iterator[str]:
-    """Give graphs without a name, which the checker wants, that of what they are to their node."""
+    """Name graphs without a name, which the checker refuses, after the attribute that holds them."""
     unnamed = [(path, graph) for path, graph in graphs(model) if not graph.name]
     for path, graph in unnamed:
-        graph.name = path.rpartition(".")[2]  # the attribute that holds it, but for the main graph
+        graph.name = path.rpartition(".")[2]  # the attribute's name, or "graph"
     if unnamed:
         yield "named the graphs that had no name"
 
 
-def _tell_apart(model: ModelProto) -> Iterator[str]:
-    """Give nodes that are called like one before them, which onnxruntime does not load, a name of their own."""
+def _rename_duplicates(model: ModelProto) -> Iterator[str]:
+    """Rename nodes with the name of an earlier node, which onnxruntime does not load."""
     renamed = []
     for _, graph in graphs(model):
         taken = {node.name for node in graph.node}
@@ -207,9 +206,9 @@ def _put_in_order(model: ModelProto) -> Iterator[str]:
 
 
 def _order(nodes: Collection[NodeProto]) -> list[int] | None:
-    """Positions of nodes, each behind those it reads from, else as they were; None where they are so already.
+    """Positions of the nodes, each after those it reads from, otherwise stable; None if they are in order already.
 
-    Also None for nodes that read from each other in a circle, which no order helps.
+    Also None if nodes form a cycle, for which there is no order.
     """
     makers: dict[str, int] = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     reads = [sorted({makers[name] for name in read_from_outside(node) if name in makers}) for node in nodes]
@@ -236,11 +235,11 @@ def _order(nodes: Collection[NodeProto]) -> list[int] | None:
 
 
 def _drop_contradictions(model: ModelProto) -> Iterator[str]:
-    """Drop the types stated of inner values that do not fit what inference finds without them; correct outputs."""
+    """Drop stated types of inner values that contradict inference without them; correct those of outputs."""
     found = inferred_afresh(model)
     yield from _drop(model, found)
     yield from _correct([*_graphs_of(model.graph, found)])
-    left_out = [*_left_out(model.graph, _types(found))]
+    left_out = [*_untyped_outputs(model.graph, _types(found))]
     for value, inferred in left_out:
         value.type.CopyFrom(without_made_up_symbols(inferred))
     if left_out:
@@ -251,7 +250,7 @@ def _drop_contradictions(model: ModelProto) -> Iterator[str]:
 
 
 def _correct(pairs: Iterable[tuple[GraphProto, GraphProto]]) -> Iterator[str]:
-    """Correct the types that graphs state of their outputs and that contradict what was found."""
+    """Correct the stated output types that contradict inference."""
     wrong = [item for graph, found in pairs for item in _wrong_outputs(graph, found)]
     for value, inferred in wrong:
         value.type.CopyFrom(inferred)
@@ -261,14 +260,14 @@ def _correct(pairs: Iterable[tuple[GraphProto, GraphProto]]) -> Iterator[str]:
 
 
 def _wrong_outputs(graph: GraphProto, found: GraphProto) -> list[tuple[ValueInfoProto, TypeProto]]:
-    """Outputs of a graph whose stated types contradict what was found, with that."""
+    """Outputs whose stated types contradict inference, each with the inferred type."""
     types = _types(found)
     values = ((value, types.get(value.name)) for value in graph.output)
     return [(value, known) for value, known in values if known is not None and _contradict(value.type, known)]
 
 
-def _left_out(graph: GraphProto, types: Mapping[str, TypeProto]) -> Iterator[tuple[ValueInfoProto, TypeProto]]:
-    """Outputs of which no type is stated, which the checker wants, with what was found."""
+def _untyped_outputs(graph: GraphProto, types: Mapping[str, TypeProto]) -> Iterator[tuple[ValueInfoProto, TypeProto]]:
+    """Outputs without a stated type, which the checker refuses, each with the inferred type."""
     for value in graph.output:
         known = types.get(value.name)
         if not value.HasField("type") and known is not None and is_known(known):
@@ -287,9 +286,9 @@ def _drop(model: ModelProto, found: GraphProto) -> Iterator[str]:
 
 
 def inferred_afresh(model: ModelProto) -> GraphProto:
-    """The main graph with what inference finds where nothing is stated."""
+    """The main graph with types inferred after all stated types of computed values were dropped."""
     bare = skeleton(model)
-    _forget(bare.graph)
+    _drop_types(bare.graph)
     return infer(bare).graph
 
 
@@ -298,20 +297,20 @@ def _types(graph: GraphProto) -> dict[str, TypeProto]:
 
 
 def _stale(graph: GraphProto, found: GraphProto) -> list[int]:
-    """Positions of the value_info of a graph that contradict what was found."""
+    """Positions of value_info entries that contradict inference."""
     types = _types(found) if graph.value_info else {}
     return [index for index, value in enumerate(graph.value_info) if _contradict(value.type, types.get(value.name))]
 
 
-def _forget(graph: GraphProto) -> None:
-    """Remove all that a graph states of what its nodes yield."""
+def _drop_types(graph: GraphProto) -> None:
+    """Remove the stated types of node outputs."""
     del graph.value_info[:]
     for value in graph.output:
         if value.type.HasField("tensor_type"):
             value.type.Clear()
     for node in graph.node:
         for _, _, inner in subgraphs(node):
-            _forget(inner)
+            _drop_types(inner)
 
 
 def _graphs_of(one: GraphProto, other: GraphProto) -> Iterator[tuple[GraphProto, GraphProto]]:

@@ -1,4 +1,4 @@
-"""One run over one model: from a model, a target and settings to a plan and a legal model."""
+"""One run over one model: from model, target and settings to a plan and a legal model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto
 
 from reducelower.errors import Refusal
-from reducelower.legalization.checking import contradicts_inference
+from reducelower.legalization.checking import new_objection
 from reducelower.legalization.draft import Draft
 from reducelower.legalization.driver import Legalizer
 from reducelower.legalization.ir_version import ir_version_of_opset, ir_version_to_read, needed_ir_version
@@ -26,14 +26,14 @@ from reducelower.model.onnx_inference import infer_shapes
 from reducelower.model.schemas import DEFAULT_DOMAINS, latest_opset, parse_element_type, schema_in_force, versions
 from reducelower.model.skeleton import skeleton
 from reducelower.model.sole_type import sole_element_type
-from reducelower.model.validate import what_is_wrong_with_calls
+from reducelower.model.validate import find_call_defect
 from reducelower.options import IrVersion, Settings, Target
 from reducelower.plan import Plan
 from reducelower.rulebook.rules import SHIPPED, Rules
 from reducelower.scope.ground import Ground
 from reducelower.scope.values import Values
 
-__all__ = ["declared_wrongly", "folder_of", "ground_of", "run"]
+__all__ = ["folder_of", "ground_of", "refuse_declarations", "run"]
 
 _CASTS_TELL_TYPES = 6
 
@@ -50,10 +50,10 @@ def run(
     is_last_attempt: bool = False,
     lenient: bool = False,
 ) -> Plan:
-    """Make a draft legal; `source` is the same model as it was.
+    """Legalize a draft; `source` is the same model before any edit.
 
-    Shape inference may object to the model where `lenient`; what it finds until then is taken.
-    The plan lists sites only where a report is wanted: on a large model listing them takes longer than the rest.
+    If `lenient`, shape inference may object to the model, and the types found until then are used. The plan lists sites
+    only if `report`: on a large model, listing them takes longer than everything else.
     """
     model = draft.model
     old_ir = model.ir_version
@@ -61,7 +61,7 @@ def run(
     opset, problem = _source_opset(versions_imported)
     goal = _goal(target, opset)
     plan = Plan(opset, goal, ir_version=(old_ir, old_ir))
-    if problem := problem or _wrong_beforehand(model, source, opset, goal, settings):
+    if problem := problem or _refuse_beforehand(model, source, opset, goal, settings):
         return replace(plan, refusals=(problem,))
     assert goal.opset is not None
     sole_type = partial(sole_element_type, model.graph, draft.census, opset)
@@ -85,7 +85,7 @@ def run(
             legalizer.run(opset)
             unmended = legalizer.unmended
         finally:
-            ground.let_go()
+            ground.clear_caches()
     notes = (
         *(f"{name!r} is a default that callers may override; it was taken for constant" for name in ground.frozen),
         *(f"{says} No equivalent form avoids that there." for says in unmended),
@@ -98,10 +98,10 @@ def run(
         entry.version = goal.opset
     problem = _misfit(draft, source, opset, goal.opset, memo.doubts if settings.validate else ())
     if not problem and goal.opset < _CASTS_TELL_TYPES <= opset:
-        problem = _untyped_function(draft)
+        problem = _refuse_untyped_functions(draft)
     if not problem:
         model.ir_version = _new_ir(draft, settings.ir_version, opset, goal.opset)
-        problem = _too_new_an_ir(draft, goal) or _too_new_an_ml(draft, goal)
+        problem = _fit_ir_version(draft, goal) or _fit_ml_version(draft, goal)
     if problem:
         return replace(plan, refusals=(problem,))
     ir_version = old_ir, model.ir_version
@@ -111,47 +111,47 @@ def run(
 
 
 def _imports(model: ModelProto, source: Document, target: Target) -> tuple[list[OperatorSetIdProto], list[int]]:
-    """The imports of the default domain that are to become the target's, and the opset versions of the source."""
+    """The default-domain imports to change to the target's version, and the opset versions of the source."""
     imports = [entry for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     domains = {node.domain for node in all_nodes(source.bare)} if not imports else set()
     if not domains or not domains.isdisjoint(DEFAULT_DOMAINS):
         return imports, [entry.version for entry in imports]
-    # Its nodes are for any opset version, and it says so of the target's.
+    # No node is of the default domain, and it is not imported: import the target's version.
     added = [] if target.opset is None else [model.opset_import.add(version=target.opset)]
     return added, [target.opset or latest_opset()]
 
 
-def _wrong_beforehand(
+def _refuse_beforehand(
     model: ModelProto, source: Document, opset: int, goal: Target, settings: Settings
 ) -> Refusal | None:
-    """What of the model as a whole, or of what is said about it, cannot be made legal."""
+    """A refusal of the model as a whole or of the user's declarations, if there is one."""
     if not _holds_graph(source):
         return Refusal("graph", "", "", "the model holds no graph", "export it again")
-    if model.functions and (wrong := what_is_wrong_with_calls(source.bare)):
+    if model.functions and (wrong := find_call_defect(source.bare)):
         return Refusal("graph", "", "", wrong, "inline the functions first")
-    return _left_behind(model, opset, goal) or declared_wrongly(source, settings)
+    return _refuse_training(model, opset, goal) or refuse_declarations(source, settings)
 
 
 def _holds_graph(source: Document) -> bool:
-    # Most are told from their bytes, without parsing them.
+    # For most models the bytes answer, without parsing.
     return (source.has_data and graph_field(source.data) is not None) or source.message.HasField("graph")
 
 
 def _misfit(draft: Draft, source: Document, opset: int, goal: int, doubts: Sequence[str]) -> Refusal | None:
-    """What strict inference objects to in the whole model, where a rewrite in doubt or a branch may be why."""
+    """The objection of strict inference to the whole model, if a doubtful rewrite or an If branch may be the cause."""
     in_doubt, hint = next(iter(doubts), ""), "state the types of what it reads and yields"
     if not in_doubt and goal < UNLIKE_BRANCHES_SINCE <= opset and draft.may_hold("If"):
-        # Branches may turn out to give different shapes now that more is constant than before.
+        # With more constants than before, inference may find different shapes in the branches of an If.
         in_doubt, hint = "If", f"opset {UNLIKE_BRANCHES_SINCE} is the oldest whose branches may give different shapes"
-    if not in_doubt or not (wrong := contradicts_inference(source.bare, draft.document().message)):
+    if not in_doubt or not (wrong := new_objection(source.bare, draft.document().message)):
         return None
     return Refusal("graph", "", in_doubt, f"what takes the place of a node does not fit the model: {wrong}", hint)
 
 
 def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -> Hashable:
-    """All that decides what becomes of nodes, beside what is asked about them; None where other runs cannot use it.
+    """All that determines results apart from the questions about nodes; None if other runs cannot reuse them.
 
-    What the user says of values, and a rule book of the user's own, belong to one run.
+    Declarations and rule books of the user belong to one run only.
     """
     if not settings.memo or settings.element_types or settings.ranks:
         return None
@@ -159,8 +159,8 @@ def _kind_of_run(target: Target, settings: Settings, *, is_last_attempt: bool) -
     return (target, settings.rules, settings.validate, is_last_attempt) if is_shipped else None
 
 
-def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
-    """The graphs of training, which change the initializers, so that nothing in them counts as constant."""
+def _refuse_training(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
+    """Refuse training graphs: they change initializers, so nothing in them is constant."""
     graphs = [graph for info in model.training_info for graph in (info.initialization, info.algorithm)]
     if any(graph.node for graph in graphs) and (goal.opset != opset or goal.without or goal.runtime is not None):
         reason = "the model holds graphs for training (training_info), which are not converted"
@@ -168,8 +168,8 @@ def _left_behind(model: ModelProto, opset: int, goal: Target) -> Refusal | None:
     return None
 
 
-def declared_wrongly(source: Document, settings: Settings) -> Refusal | None:
-    """Types and ranks declared of what is no value of the model, or of values that have others."""
+def refuse_declarations(source: Document, settings: Settings) -> Refusal | None:
+    """Refuse declared types and ranks of names that are not in the model, or that contradict it."""
     if not settings.element_types and not settings.ranks:
         return None
     reason = objection(infer_strictly(skeleton(source.bare))[0], _parsed(settings.element_types), settings.ranks or {})
@@ -181,20 +181,20 @@ def _parsed(element_types: Mapping[str, str] | None) -> dict[str, int]:
     return {name: parse_element_type(given) for name, given in (element_types or {}).items()}
 
 
-def _untyped_function(draft: Draft) -> Refusal | None:
-    """Look for functions in which inference misses a type: Cast named it as text, and a function states none."""
+def _refuse_untyped_functions(draft: Draft) -> Refusal | None:
+    """Refuse functions in which inference misses a type: old Cast names it as text, and a function states none."""
     if not draft.model.functions:
         return None
     try:
         infer_shapes(skeleton(draft.document().message), check_type=True, strict_mode=True)
-    except Exception as error:  # inference has several kinds of its own
+    except Exception as error:  # inference raises several types
         reason = f"inference does not read the Cast of opset {_CASTS_TELL_TYPES - 1} in functions: {error}"
         return Refusal("functions", "", "", " ".join(reason.split()), "inline the functions first")
     return None
 
 
 def folder_of(settings: Settings) -> Path | None:
-    """The folder that the locations of external data are relative to."""
+    """The folder that locations of external data are relative to."""
     return None if settings.base_dir is None else Path(settings.base_dir)
 
 
@@ -211,7 +211,7 @@ def ground_of(
     is_last_attempt: bool = False,
     lenient: bool = False,
 ) -> Ground:
-    """What all scopes of a run over a model stand on; the arguments are those of `run` and `Ground`."""
+    """The shared state of a run's scopes; arguments as for `run` and `Ground`."""
     assert target.opset is not None
     element_types = _parsed(settings.element_types)
     ranks = settings.ranks or {}
@@ -233,7 +233,7 @@ def ground_of(
 
 
 def _source_opset(imported: list[int]) -> tuple[int, Refusal | None]:
-    """The opset version of the default domain, and what is wrong with it if anything."""
+    """The default-domain opset version, and a refusal if it is not valid."""
     if not imported:
         reason = "it imports no opset of the default domain, so nothing says what its operators mean"
         return 0, Refusal("graph", "", "", reason, "set opset_import")
@@ -265,8 +265,8 @@ def _goal(target: Target, source_opset: int) -> Target:
     return replace(target, opset=opset)
 
 
-def _too_new_an_ir(draft: Draft, target: Target) -> Refusal | None:
-    """Bring the IR version down to the newest that the runtime reads; what needs a newer one is refused."""
+def _fit_ir_version(draft: Draft, target: Target) -> Refusal | None:
+    """Lower the IR version to the newest that the runtime reads; refuse contents that need a newer one."""
     newest = None if target.runtime is None else target.runtime.ir_version
     if newest is None or draft.model.ir_version <= newest:
         return None
@@ -278,10 +278,10 @@ def _too_new_an_ir(draft: Draft, target: Target) -> Refusal | None:
     return Refusal("graph", "", "", reason, "choose a newer version of the runtime")
 
 
-def _too_new_an_ml(draft: Draft, target: Target) -> Refusal | None:
-    """Bring imports of ai.onnx.ml down to the newest version that the runtime reads, where its operators are the same.
+def _fit_ml_version(draft: Draft, target: Target) -> Refusal | None:
+    """Lower ai.onnx.ml imports to the newest version that the runtime reads, if its operators are unchanged.
 
-    Exporters import the newest that they know, whichever operators of it they write, if any.
+    Exporters import the newest version they know, whichever of its operators they use, if any.
     """
     newest = None if target.runtime is None else target.runtime.ml
     holders: list[ModelProto | FunctionProto] = [draft.model, *draft.model.functions]
@@ -299,13 +299,13 @@ def _too_new_an_ml(draft: Draft, target: Target) -> Refusal | None:
 
 
 def _ml_since(op_type: str, version: int) -> int:
-    """The version that brought an operator of ai.onnx.ml as it is in another version; 0 where there is none."""
+    """The version that introduced an ai.onnx.ml operator as it is in another version; 0 if there is none."""
     found = schema_in_force(op_type, version, _ML)
     return 0 if found is None else int(found.since_version)
 
 
 def _new_ir_at_most(asked: IrVersion, old: int) -> int:
-    """The newest IR version the model may come out with."""
+    """The newest IR version that the output may have."""
     if asked == "keep":
         return old
     return max(old, 4) if asked == "auto" else int(asked)
@@ -320,7 +320,7 @@ def _new_ir(draft: Draft, asked: IrVersion, source_opset: int, goal_opset: int) 
     usual = ir_version_of_opset(goal_opset)
     if usual > old:
         return usual
-    # Of a model that stays at its opset version nothing tells that older readers are meant.
+    # If the opset version does not change, there is no sign that older readers are meant.
     least = old if goal_opset == source_opset else usual
     if least < old or old < 4:
         needed = needed_ir_version(draft.model, draft.nodes, draft.census, draft.stated)

@@ -1,4 +1,4 @@
-"""Nodes that a runtime gets wrong or refuses, replaced by equivalent ones that no fact is true of."""
+"""Replace nodes that a runtime gets wrong or refuses by equivalent ones to which no fact applies."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["Mender"]
 
 _STEPS = 3
-"""How many equivalent forms may follow one from the other until one is right on a runtime."""
+"""The longest chain of equivalent forms to try."""
 
 
 class Settler(Protocol):
-    """What makes legal that a form is made of; see `reducelower.legalization.node.Settler`."""
+    """Legalizes the nodes of a form; see `reducelower.legalization.node.Settler`."""
 
     target: Target
     goal: int
@@ -46,10 +46,10 @@ class Settler(Protocol):
 
 
 class Mender:
-    """What finds the way round a runtime's faults in one run."""
+    """Searches for forms that the runtime gets right, in one run."""
 
     def __init__(self, settler: Settler) -> None:
-        """Work for a settler, whose target has a runtime and which settles what is tried."""
+        """Take the settler of the run, whose target has a runtime; it legalizes the forms that are tried."""
         runtime = settler.target.runtime
         assert runtime is not None
         self._unmended: dict[str, None] = {}
@@ -62,9 +62,10 @@ class Mender:
         self._path: dict[int, int] = {}
 
     def mend(self, node: NodeProto, scope: AnyScope, facts: tuple[Fact, ...]) -> tuple[list[NodeProto] | None, str]:
-        """Replace a node that the runtime gets wrong or refuses by what it gets right, if it is such a node.
+        """Replace a node if the runtime gets it wrong or refuses it.
 
-        Where nothing equivalent will do either, that is a RefusedError, whose reason is the fact in the way.
+        Raises:
+            RefusedError: no equivalent form suits either; the reason is the fact that applies.
         """
         found = misfit(node, scope, facts)
         if found is None:
@@ -89,17 +90,21 @@ class Mender:
         return outcome
 
     def take_unmended(self) -> tuple[str, ...]:
-        """What overflows and could not be mended since this was last asked, as sentences, in the order it was met."""
+        """Return and clear sentences about overflow that no form avoids, in order of appearance."""
         taken, self._unmended = tuple(self._unmended), {}
         return taken
 
     @property
     def is_trying(self) -> bool:
-        """Whether something is being tried in place of a node."""
+        """Whether an alternative for a node is being tried."""
         return self._further_steps < _STEPS
 
     def refuse_hopeless(self, nodes: Iterable[tuple[NodeProto, Treatment | None]], scope: AnyScope) -> None:
-        """Refuse what is being tried where nothing can stand for one of its nodes, before others are worked on."""
+        """Reject an alternative early if one of its nodes has no suitable form, before others are worked on.
+
+        Raises:
+            RefusedError: there is such a node.
+        """
         for node, treatment in nodes:
             if treatment is None or not treatment.facts or treatment.crossings or node.domain or has_ways(node.op_type):
                 continue
@@ -108,16 +113,16 @@ class Mender:
                 raise found.refusal(self._runtime, ())
 
     def _mended_in_trial(self, node: NodeProto, scope: AnyScope, found: Misfit) -> tuple[list[NodeProto] | None, str]:
-        """What comes in place of a node that is part of something that is being tried."""
+        """The replacement of a node that is part of an alternative."""
         expression, steps = self._dead_ends.expression(node, scope), self._further_steps
         if expression in self._path:
-            # It has been searched for with fewer steps than it is now, in vain, and so it would be here.
-            self._obstacles.meet(Obstacles(way_back=self._path[expression]))
+            # The outer search for it has already failed with fewer steps, so this one would fail too.
+            self._obstacles.merge(Obstacles(way_back=self._path[expression]))
             raise found.refusal(self._runtime, ())
         known = self._known(expression, steps)
         if known is not None:
             assert known.refused is not None
-            self._obstacles.meet(known.met)
+            self._obstacles.merge(known.met)
             raise RefusedError(known.refused.reason, known.refused.hint)
         outer, self._obstacles = self._obstacles, Obstacles()
         try:
@@ -127,17 +132,17 @@ class Mender:
             self._note(expression, steps, refused, self._obstacles)
             raise
         finally:
-            outer.meet(self._obstacles)
+            outer.merge(self._obstacles)
             self._obstacles = outer
 
     def _known(self, tried: Hashable, steps: int) -> DeadEnd | None:
-        """What is known of a node, or a way to write it, that nothing suits; None if further steps may."""
+        """The recorded failure for a node or a way to write it; None if more steps may succeed."""
         return self._dead_ends.known((tried, self._excused is not None, self._settler.underway), steps)
 
     def _note(self, tried: Hashable, steps: int, refused: RefusedError | None, met: Obstacles) -> None:
-        """Keep that nothing suits a node, or a way to write it."""
+        """Record that no form suits a node or a way to write it."""
         excuses = self._excused is not None
-        # Where no overflow was in the way, excusing it changes nothing.
+        # If overflow was no obstacle, accepting it changes nothing.
         for mode in {excuses, excuses or not met.overflow}:
             key = tried, mode, self._settler.underway
             self._dead_ends.note(key, steps, refused, met, depth=len(self._path))
@@ -153,29 +158,29 @@ class Mender:
     def _mended(
         self, node: NodeProto, scope: AnyScope, found: Misfit, expression: int
     ) -> tuple[list[NodeProto] | None, str]:
-        """What comes in place of a node, or None where it stays because only its overflow cannot be mended."""
+        """The replacement of a node; None if it stays because only its overflow cannot be avoided."""
         reasons: list[str] = []
         data = node.SerializeToString()
-        nodes = self._way_round(data, scope, found, reasons, expression)
+        nodes = self._find_alternative(data, scope, found, reasons, expression)
         self._obstacles.overflow |= nodes is None and found.overflows
         if nodes is None and found.overflows and self._excused is not None:
             self._excused.update((f"on {self._runtime}, {says}", None) for says in found.overflowing)
             if found.only_overflows:
                 return None, ""
-            nodes = self._way_round(data, scope, found.without_overflow(), reasons, expression)
+            nodes = self._find_alternative(data, scope, found.without_overflow(), reasons, expression)
         if nodes is None:
             raise found.refusal(self._runtime, reasons)
         return nodes, Label(f"{nodes.label} for {self._runtime.name}", found.says)
 
-    def _way_round(
+    def _find_alternative(
         self, node: bytes, scope: AnyScope, found: Misfit, reasons: list[str], expression: int
     ) -> Replacement | None:
-        """The first equivalent form that is right on the runtime; why others are not is added to the reasons."""
+        """The first equivalent form that suits the runtime; why others do not is added to `reasons`."""
         allowed, excused, obstacles = self._further_steps, self._excused, self._obstacles
         obstacles.steps |= not allowed
         hopeless: set[str] = set()
         try:
-            # What takes one step is tried before what takes two, so that the simplest way is found.
+            # Forms of one step are tried before those of two, so that the simplest is found.
             for steps in range(allowed):
                 self._further_steps = steps
                 is_cut_short = False
@@ -195,9 +200,9 @@ class Mender:
                     if tried.refused is not None:
                         reasons.append(f"{way.name}: {tried.refused.reason}")
                     if not tried.met.steps:
-                        hopeless.add(way.name)  # More steps change nothing.
+                        hopeless.add(way.name)  # more steps would not help
                     is_cut_short |= tried.met.steps
-                    obstacles.meet(replace(tried.met, steps=False))
+                    obstacles.merge(replace(tried.met, steps=False))
                 if not is_cut_short:
                     break
             else:
@@ -207,14 +212,14 @@ class Mender:
         return None
 
     def _try(self, way: Way, node: bytes, scope: AnyScope, expression: int) -> list[NodeProto] | DeadEnd:
-        """What comes of a node that is written otherwise, or why nothing does."""
+        """The nodes of an alternative, or why it fails."""
         known = self._known((expression, way.name), self._further_steps)
         if known is not None:
             return known
         self._obstacles = met = Obstacles()
         mark, refused = scope.node_scope.mark(), None
         try:
-            nodes = self._go(way, NodeProto.FromString(node), scope)
+            nodes = self._apply(way, NodeProto.FromString(node), scope)
         except RefusedError as error:
             scope.node_scope.roll_back(mark)
             nodes, refused = None, error
@@ -223,7 +228,7 @@ class Mender:
         self._note((expression, way.name), self._further_steps, refused, met)
         return DeadEnd(self._further_steps, refused, met)
 
-    def _go(self, way: Way, node: NodeProto, scope: AnyScope) -> list[NodeProto] | None:
+    def _apply(self, way: Way, node: NodeProto, scope: AnyScope) -> list[NodeProto] | None:
         if way.rule is not None:
             return self._settler.expand(node, self._settler.goal, scope, way.rule)[0]
         assert way.remedy is not None

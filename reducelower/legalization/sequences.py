@@ -1,11 +1,11 @@
-"""Sequences taken apart into the tensors they are made of, for opset versions that have no sequences.
+"""Replace sequences by the tensors in them, for opset versions without sequences.
 
-No node of a sequence can be rewritten by itself: what makes it goes together with all that read it. So this is done to
-the whole model, where it is known what a sequence is made of: parts named one by one, or one tensor cut along an axis.
+A sequence cannot be removed node by node: its producer and all consumers go together. So the whole model is changed,
+wherever the contents of a sequence are known: tensors given one by one, or one tensor split along an axis.
 
 Sources: https://onnx.ai/onnx/operators/onnx__SplitToSequence.html (11),
-https://onnx.ai/onnx/operators/onnx__SequenceAt.html (11),
-https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html (11) and their kin.
+https://onnx.ai/onnx/operators/onnx__SequenceAt.html (11), https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html
+(11) and the other sequence operators.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
 from reducelower.scope.values import tensor_of
 
-__all__ = ["SINCE", "may_be_replaced", "take_apart"]
+__all__ = ["SINCE", "may_be_replaced", "replace_by_tensors"]
 
 SINCE = 11
-"""The opset version that sequences came with."""
+"""The opset version that introduced sequences."""
 
 _CARRIED_SINCE = 13
-"""The opset version since which Loop and If carry them."""
+"""The opset version from which on Loop and If carry sequences."""
 
 _MOST_PARTS = 1024
-"""Constants with more elements than this are not looked at."""
+"""Constants with more elements are ignored."""
 
 _MAKERS = frozenset(
     {"Identity", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
@@ -47,9 +47,9 @@ _MAKERS = frozenset(
 
 @dataclass(frozen=True)
 class _Cut:
-    """A sequence of what a tensor is cut to along an axis, which the parts may keep.
+    """A sequence of the parts of a tensor split along an axis, which the parts may keep.
 
-    The bounds say where the parts begin, and where the last one ends; None if each is of size 1.
+    The bounds are the starts of the parts and the end of the last; None if each part has size 1.
     """
 
     data: str
@@ -62,16 +62,16 @@ _Sequence = tuple[str, ...] | _Cut
 
 
 def may_be_replaced(model: ModelProto, opset: int) -> bool:
-    """Whether an opset version has no sequences, or no Loop and If that carry them, and a model makes some."""
+    """Whether the model may make sequences and the opset version lacks them, or lacks a Loop and If that carry them."""
     return opset < _CARRIED_SINCE and any(node.op_type in _MAKERS - {"Identity"} for node in all_nodes(model))
 
 
-def take_apart(model: ModelProto) -> Mended:
-    """Let what reads sequences that are known read the tensors they are made of; makers that nothing reads go."""
-    return _TakingApart(model).run()
+def replace_by_tensors(model: ModelProto) -> Mended:
+    """Let consumers of known sequences read the tensors instead; producers that become unused are removed."""
+    return _SequenceRemover(model).run()
 
 
-class _TakingApart:
+class _SequenceRemover:
     def __init__(self, model: ModelProto) -> None:
         self._model = model
         self._names = Names(lambda: model, None)
@@ -84,7 +84,7 @@ class _TakingApart:
         graphs = [*graphs_by_path(self._model).values()]
         for graph in graphs:
             self._note_constants(graph)
-        # Branches side by side may use one name for two values.
+        # Two branches of an If may use the same name for different values.
         defined = Counter(name for graph in graphs for node in graph.node for name in node.output)
         for graph in graphs:
             for node in graph.node:
@@ -92,7 +92,7 @@ class _TakingApart:
                 made = self._made(node) if is_maker and defined[node.output[0]] == 1 else None
                 if made is not None:
                     self._known[node.output[0]] = made
-        # The inner ones first: nodes are copied on the way, with the graphs inside them.
+        # Innermost graphs first, since nodes are copied together with their subgraphs.
         written = [[*self._written(graph)] for graph in reversed(graphs)]
         reads = Counter(name for node in all_nodes(self._model) for name in node.input)
         graphs = [*graphs_by_path(self._model).values()]
@@ -104,7 +104,7 @@ class _TakingApart:
         return Mended(said, tuple(reversed(origins)), frozenset(self._known))
 
     def _note_constants(self, graph: GraphProto) -> None:
-        """Keep the places and sizes that constants state; of those of one name that differ none is known."""
+        """Record constant positions and sizes; a name with two different values counts as unknown."""
         fed = {value.name for value in graph.input}
         stated = [(tensor.name, tensor) for tensor in graph.initializer if tensor.name not in fed]
         nodes = (node for node in graph.node if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS)
@@ -116,7 +116,7 @@ class _TakingApart:
                 self._constants[name] = numbers if is_alike else np.zeros((0, 0))
 
     def _made(self, node: NodeProto) -> _Sequence | None:
-        """What a node makes a sequence of; None where that is not known."""
+        """The sequence that a node makes; None if unknown."""
         if node.op_type == "SplitToSequence":
             return self._cut(node)
         if node.op_type == "SequenceConstruct":
@@ -143,20 +143,20 @@ class _TakingApart:
             return _Cut(node.input[0], axis, None, bool(value_of(node, "keepdims", 1)))
         sizes = self._constants.get(node.input[1])
         if sizes is None or sizes.ndim != 1:
-            return None  # how many parts of one size there are is not known
+            return None  # the number of equal parts is unknown
         return _Cut(node.input[0], axis, (0, *accumulate(sizes.tolist())), True)
 
     def _number(self, node: NodeProto, index: int, default: int) -> int | None:
-        """The value of an input that is a place in a sequence; None where it is computed."""
+        """The constant value of an index input; None if it is computed."""
         if len(node.input) <= index or not node.input[index]:
             return default
         value = self._constants.get(node.input[index])
         return None if value is None or value.size != 1 else int(value.reshape(-1)[0])
 
-    # What reads sequences
+    # Consumers
 
     def _written(self, graph: GraphProto) -> Iterator[int]:
-        """Write what reads known sequences with tensors; yields where each node, or what it comes of, was before."""
+        """Rewrite the consumers of known sequences; yield for each new node the old position it comes from."""
         nodes = list(graph.node)
         del graph.node[:]
         for place, node in enumerate(nodes):
@@ -203,7 +203,7 @@ class _TakingApart:
 
     def _joined(self, node: NodeProto, known: _Sequence) -> str | None:
         axis, stacks = int(value_of(node, "axis")), bool(value_of(node, "new_axis", 0))
-        if isinstance(known, _Cut):  # put together as it was cut
+        if isinstance(known, _Cut):  # concatenated along the axis it was split on
             is_whole = axis == known.axis and stacks != known.keeps_axis
             return self._add(node, "Identity", known.data) if is_whole else None
         parts = known
@@ -215,7 +215,7 @@ class _TakingApart:
         return self._add(node, "Concat", *parts, axis=axis) if parts else None
 
     def _without_unread(self, graph: GraphProto, places: list[int], reads: Counter[str]) -> list[int]:
-        """Drop what makes sequences that nothing reads any more; returns where the other nodes were."""
+        """Remove unused producers of sequences; return the old positions of the other nodes."""
         kept = []
         for place, node in reversed([*zip(places, graph.node, strict=True)]):
             if self._known.keys() & set(node.output) and not reads[node.output[0]]:
@@ -232,8 +232,8 @@ class _TakingApart:
         return [place for place, _ in kept]
 
 
-_READERS: Mapping[str, Callable[[_TakingApart, NodeProto, Any], str | None]] = {
-    "ConcatFromSequence": _TakingApart._joined,
-    "SequenceAt": _TakingApart._at,
-    "SequenceLength": _TakingApart._length,
+_READERS: Mapping[str, Callable[[_SequenceRemover, NodeProto, Any], str | None]] = {
+    "ConcatFromSequence": _SequenceRemover._joined,
+    "SequenceAt": _SequenceRemover._at,
+    "SequenceLength": _SequenceRemover._length,
 }

@@ -1,7 +1,7 @@
-"""Ifs whose branches give different shapes as Loops, for opset versions whose If gave one shape alone.
+"""Rewrite an If whose branches give different shapes with Loops, for opset versions whose If allows only one shape.
 
-A Loop over each branch runs once or never, and what it carries may change its shape from one iteration to the next at
-every opset version: what the branch yields that runs takes the place of a number that nobody reads.
+Each branch becomes the body of a Loop that runs once or never. A loop-carried value may change its shape between
+iterations at every opset version, so the output of the branch that runs replaces an unused initial number.
 
 Sources: https://onnx.ai/onnx/operators/onnx__If.html (1, 11), https://onnx.ai/onnx/operators/onnx__Loop.html (1, 11).
 """
@@ -21,16 +21,16 @@ from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 from reducelower.model.value_info import may_be_of_one_shape, sizes
 
-__all__ = ["may_be_unlike", "run_unlike_branches_in_loops"]
+__all__ = ["may_be_unlike", "rewrite_ifs_as_loops"]
 
 
 def may_be_unlike(model: ModelProto, opset: int) -> bool:
-    """Whether branches have to give one shape at an opset version, and a model has any."""
+    """Whether the opset version requires equal shapes of branches, and the model may have an If."""
     return opset < UNLIKE_BRANCHES_SINCE and any(node.op_type == "If" for node in all_nodes(model))
 
 
-def run_unlike_branches_in_loops(model: ModelProto) -> Mended | None:
-    """Let Loops run the branches of Ifs that are known to give different shapes, in place; None if none are."""
+def rewrite_ifs_as_loops(model: ModelProto) -> Mended | None:
+    """Rewrite, in place, every If known to give different shapes; None if there is none."""
     work = _Rewriting(model)
     work.rewrite(model.graph, infer(skeleton(model)).graph)
     said = f"branches of different shapes, which If takes since opset {UNLIKE_BRANCHES_SINCE}, run in Loops"
@@ -44,7 +44,7 @@ class _Rewriting:
         self._fresh = Names(lambda: model, None).fresh
 
     def rewrite(self, graph: GraphProto, inferred: GraphProto) -> None:
-        """Write the nodes of a graph anew, given the same graph with its types; the graphs inside come first."""
+        """Rewrite the nodes of a graph, subgraphs first; `inferred` is the same graph with types."""
         origins: list[int] = []
         self.origins.append(origins)
         written: list[NodeProto] = []
@@ -55,7 +55,7 @@ class _Rewriting:
                 self.rewrite(inner, beside)
             types = _types_of_unlike(node, seen)
             if types:
-                for number in of_branches:  # of the node that says that it may go on
+                for number in of_branches:  # of the node that computes the loop condition
                     self.origins[number].append(self.origins[number][-1])
             nodes = self._loops(node, types) if types else [node]
             written += nodes
@@ -85,7 +85,7 @@ class _Rewriting:
         return nodes
 
     def _body(self, node: NodeProto, branch: GraphProto, types: list[int]) -> GraphProto:
-        """The graph of a branch as one that takes what it replaces, and says that it may go on."""
+        """The graph of a branch as a loop body, with the carried inputs and the loop condition added."""
         body = GraphProto()
         body.CopyFrom(branch)
         names = [self._fresh(node.name or node.output[0], f"/{tail}") for tail in ("at", "may_go_on", "goes_on")]
@@ -106,7 +106,7 @@ class _Rewriting:
 
 
 def _types_of_unlike(node: NodeProto, seen: NodeProto) -> list[int]:
-    """The element types of what an If yields whose branches give different shapes; empty of any other node."""
+    """The element types of the outputs of an If with different shapes; empty for any other node."""
     if node.op_type != "If" or node.domain not in DEFAULT_DOMAINS:
         return []
     branches = [graph for _, _, graph in subgraphs(seen)]

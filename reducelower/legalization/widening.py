@@ -1,12 +1,13 @@
-"""Integers of two and four bits held in eight, for opset versions that have no such element types.
+"""Widen 2-bit and 4-bit integers to 8 bits, for opset versions without such element types.
 
-No operator computes with them: they are moved, cast, quantized to and dequantized from, all of which is the same in
-eight bits. So weights and inner values are held in the wider type, and what is made of others is cut to the narrow
-range. Inputs and outputs of the model keep their types, and operators of other domains may look at the bits.
+No operator computes with them: they are only moved, cast, quantized and dequantized, which works the same in 8 bits.
+Weights and inner values are widened, and values made from other types are limited to the narrow range. Inputs and
+outputs of the model keep their types, and operators of other domains may look at the bits, so such models are not
+changed.
 
 Sources: https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html (21, 25),
-https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html (21, 25),
-https://onnx.ai/onnx/operators/onnx__Cast.html (25).
+https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html (21, 25), https://onnx.ai/onnx/operators/onnx__Cast.html
+(25).
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS
 from reducelower.model.skeleton import skeleton
 
-__all__ = ["hold_in_wider"]
+__all__ = ["widen_integers"]
 
 
 @dataclass(frozen=True)
 class _Narrow:
-    """An element type: the opset version it came with, the type of eight bits that holds it, its bounds."""
+    """A narrow type: the opset version that introduced it, the 8-bit type that replaces it, its bounds."""
 
     since: int
     wide: int
@@ -52,13 +53,14 @@ _NARROW: Mapping[int, _Narrow] = {
 }
 
 _MAKING = {"Cast": ("to", 1), "CastLike": ("", 1), "QuantizeLinear": ("output_dtype", 2)}
-"""What makes values of one element type of those of another: the attribute that names it, the input that is like it."""
+"""Operators that turn values of one element type into another: the attribute that names it, and the input that has
+it."""
 
 
-def hold_in_wider(model: ModelProto, opset: int, base_dir: Path | None) -> tuple[ModelProto, Mended] | None:
-    """Hold the integers of a copy of a model that are too narrow for an opset version in eight bits, all of them.
+def widen_integers(model: ModelProto, opset: int, base_dir: Path | None) -> tuple[ModelProto, Mended] | None:
+    """A copy of the model with all integers widened that are too narrow for the opset version.
 
-    None where it has none, or where they cannot all be held so.
+    None if there are none, or if not all of them can be widened.
     """
     absent = _absent(opset)
     tensors = [tensor for graph in _graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
@@ -79,7 +81,7 @@ def _held(
     names = Names(lambda: model, None)
     origins: list[list[int]] = []
     inner: set[str] = set()
-    # The inner ones first: nodes are copied on the way, with the graphs inside them.
+    # Innermost graphs first, since nodes are copied together with their subgraphs.
     for graph in reversed(_graphs(model)):
         for tensor in _tensors(graph):
             if tensor.data_type in absent:
@@ -102,7 +104,7 @@ def _absent(opset: int) -> dict[int, _Narrow]:
 
 
 def _graphs(model: ModelProto) -> list[GraphProto]:
-    """The main graph and those inside it; the outer ones come first."""
+    """The main graph and its subgraphs, outer ones first."""
     return [*graphs_by_path(model).values()]
 
 
@@ -114,7 +116,7 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
 
 
 def _types(model: ModelProto) -> dict[str, int]:
-    """The element types of values of graphs by name, as far as inference finds them."""
+    """Element types by name, as far as inference finds them."""
     found: dict[str, int] = {}
     for graph in _graphs(infer(skeleton(model))):
         stated = (*graph.input, *graph.output, *graph.value_info)
@@ -124,7 +126,7 @@ def _types(model: ModelProto) -> dict[str, int]:
 
 
 def _names_type(node: NodeProto) -> int:
-    """The element type that an attribute names for what a node makes of values of another type; 0 where none does."""
+    """The element type in an attribute of a node that converts types; 0 if there is none."""
     if node.domain not in DEFAULT_DOMAINS or node.op_type not in _MAKING:
         return 0
     attribute = attribute_of(node, _MAKING[node.op_type][0])
@@ -132,7 +134,7 @@ def _names_type(node: NodeProto) -> int:
 
 
 def _is_like(node: NodeProto) -> str:
-    """The value whose element type a node gives to what it makes of others; empty where there is none."""
+    """The input whose element type the node gives to its output; empty if there is none."""
     if node.domain not in DEFAULT_DOMAINS or node.op_type not in _MAKING:
         return ""
     return next(iter(node.input[_MAKING[node.op_type][1] :]), "")
@@ -143,7 +145,7 @@ def _made(node: NodeProto, types: Mapping[str, int]) -> int:
 
 
 def _are_all_inside(model: ModelProto, absent: Collection[int], types: Mapping[str, int]) -> bool:
-    """Whether nobody but operators of the default domain sees the narrow values, and all that makes them is known."""
+    """Whether only operators of the default domain use narrow values, and every producer of them is known."""
     outside = {value.name for value in (*model.graph.input, *model.graph.output)}
     for node in walk(model.graph.node):
         if node.domain in DEFAULT_DOMAINS and node.op_type != "BitCast":
@@ -155,7 +157,7 @@ def _are_all_inside(model: ModelProto, absent: Collection[int], types: Mapping[s
 
 
 def _widen(tensor: TensorProto, wide: int, base_dir: str) -> None:
-    """Hold a tensor in a wider type; one that was stripped of its values stays without them."""
+    """Store a tensor in a wider type; one without its values stays without them."""
     if uses_external_data(tensor):
         load_external_data_for_tensor(tensor, base_dir)
     if tensor.raw_data or tensor.int32_data:
@@ -168,9 +170,9 @@ def _widen(tensor: TensorProto, wide: int, base_dir: str) -> None:
 
 
 def _fitted(node: NodeProto, narrow: _Narrow | None, names: Names) -> Iterator[NodeProto]:
-    """A node, followed by what brings its result into the range of the narrow type it was to be of, if of one.
+    """A node, followed by nodes that bring its output into the range of its former narrow type, if it had one.
 
-    QuantizeLinear saturates. A cast keeps the low bits, and of these the highest is the sign.
+    QuantizeLinear saturates. A cast keeps the low bits, the highest of which is the sign.
     """
     if narrow is None:
         yield node

@@ -81,14 +81,14 @@ def omitted_attributes(model: ModelProto) -> frozenset[tuple[str, str, str, str]
     grown = True
     while grown:
         before = len(omitted)
-        omitted.update(_left_out(model.graph.node, None, functions, omitted))
+        omitted.update(_omitted_in(model.graph.node, None, functions, omitted))
         for key, function in functions.items():
-            omitted.update(_left_out(function.node, key, functions, omitted))
+            omitted.update(_omitted_in(function.node, key, functions, omitted))
         grown = len(omitted) > before
     return frozenset(omitted)
 
 
-def _left_out(
+def _omitted_in(
     nodes: Iterable[NodeProto],
     around: FunctionId | None,
     functions: dict[FunctionId, FunctionProto],
@@ -104,4 +104,4 @@ def _left_out(
             }
             yield from ((*called, name) for name in functions[called].attribute if name not in given)
         for _, _, graph in subgraphs(node):
-            yield from list(_left_out(graph.node, around, functions, omitted))
+            yield from list(_omitted_in(graph.node, around, functions, omitted))

@@ -301,7 +301,7 @@ def _element_types(values: Any) -> frozenset[int] | None:
 def leading_nodes(model: bytes, most: int) -> bytes | None:
     """The first fields of a serialized model's graph, if they are nodes, as bytes of a graph; the model is not parsed.
 
-    Returns None if there are more than `most` bytes of them, or if the graph does not come early.
+    Returns None if there are more than `most` nodes, or if the graph does not come early.
     """
     graph = graph_field(model)
     if graph is None:

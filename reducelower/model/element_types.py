@@ -15,9 +15,16 @@ from onnx import NodeProto, TensorProto, defs
 from reducelower.model.attributes import attribute_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, parse_element_type, schema, taken_types
 
-__all__ = ["Told", "element_type_of_constant", "follow", "formal_at", "only_element_type", "told_by"]
+__all__ = [
+    "ElementTypeOrInputs",
+    "element_type_of_constant",
+    "formal_at",
+    "only_element_type",
+    "output_element_type",
+    "resolve_element_type",
+]
 
-Told: TypeAlias = "int | Sequence[str]"
+ElementTypeOrInputs: TypeAlias = "int | Sequence[str]"
 """An element type (0: unknown), or inputs of which each has the element type of the output."""
 
 _Value = TypeVar("_Value", bound=Hashable)
@@ -34,7 +41,7 @@ _OF_CONSTANT = {
 }
 
 
-def told_by(node: NodeProto, output: str, opset: int) -> Told:
+def output_element_type(node: NodeProto, output: str, opset: int) -> ElementTypeOrInputs:
     """What a node says about the element type of an output: the type, the inputs that share it, or 0 if unknown."""
     if node.domain not in DEFAULT_DOMAINS:
         return 0
@@ -46,8 +53,8 @@ def told_by(node: NodeProto, output: str, opset: int) -> Told:
         if attribute is None:
             return TensorProto.FLOAT if node.op_type == "ConstantOfShape" else 0
         return attribute.i or attribute.t.data_type  # both are 0 if it refers to an attribute of the function
-    told = _by_variables(node.op_type, opset, list(node.output).index(output), len(node.input))
-    return told if isinstance(told, int) else [name for name in map(node.input.__getitem__, told) if name]
+    answer = _by_variables(node.op_type, opset, list(node.output).index(output), len(node.input))
+    return answer if isinstance(answer, int) else [name for name in map(node.input.__getitem__, answer) if name]
 
 
 def element_type_of_constant(node: NodeProto) -> int:
@@ -89,7 +96,9 @@ def formal_at(formals: Sequence[defs.OpSchema.FormalParameter], place: int) -> d
     return formal if formal.is_homogeneous else None
 
 
-def follow(start: _Value, look: Callable[[_Value], int | Sequence[_Value]], found: MutableMapping[_Value, int]) -> int:
+def resolve_element_type(
+    start: _Value, look: Callable[[_Value], int | Sequence[_Value]], found: MutableMapping[_Value, int]
+) -> int:
     """Follow the element type of a value back through the graph until a node or graph determines it.
 
     Args:
@@ -100,10 +109,10 @@ def follow(start: _Value, look: Callable[[_Value], int | Sequence[_Value]], foun
     waiting: list[tuple[_Value, Sequence[_Value]]] = []
 
     def begin(value: _Value) -> None:
-        told = look(value)
-        found[value] = told if isinstance(told, int) else 0
-        if not isinstance(told, int):
-            waiting.append((value, told))
+        answer = look(value)
+        found[value] = answer if isinstance(answer, int) else 0
+        if not isinstance(answer, int):
+            waiting.append((value, answer))
 
     if start not in found:
         begin(start)

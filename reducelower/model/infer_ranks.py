@@ -20,8 +20,8 @@ from onnx.numpy_helper import from_array, to_array
 from reducelower.model.attributes import value_of
 from reducelower.model.element_types import formal_at, only_element_type
 from reducelower.model.graph import may_hold_graphs
-from reducelower.model.onnx_inference import may_end_process
-from reducelower.model.ranks import CONTRIB, ML_RANKS, RANKS, UNLISTED, Inputs, followed, rank_of
+from reducelower.model.onnx_inference import may_crash
+from reducelower.model.ranks import CONTRIB, ML_RANKS, RANKS, UNLISTED, Inputs, evaluate_rule, rank_of
 from reducelower.model.schemas import DEFAULT_DOMAINS, schema_in_force
 from reducelower.model.value_info import is_known, tensor_type
 
@@ -30,7 +30,7 @@ __all__ = ["complete", "state_ranks"]
 _SMALL = 64
 """Shapes and axes have at most this many elements; longer constants are not evaluated."""
 
-_TOLD_RANKS = {"": RANKS, "ai.onnx.ml": ML_RANKS}
+_RANK_RULES = {"": RANKS, "ai.onnx.ml": ML_RANKS}
 
 Types: TypeAlias = MutableMapping[str, TypeProto]
 
@@ -118,7 +118,7 @@ def state_ranks(model: ModelProto, inferred: ModelProto) -> None:
             continue
         element_type = _element_type(types.get(node.output[0]))
         if element_type and rank_of(types[node.output[0]]) is None and not _refers(node):
-            rank = followed(RANKS[node.op_type], Inputs.of_types(node, types))
+            rank = evaluate_rule(RANKS[node.op_type], Inputs.of_types(node, types))
             if rank is not None:
                 found[node.output[0]] = _tensor(element_type, rank)
     _state(model.graph, found)
@@ -187,7 +187,7 @@ class _Completion:
                 self._fold(node, constants)
             elif node.op_type == "Size" and node.domain in DEFAULT_DOMAINS:
                 self._note_size(node, types, constants)
-            inner = self._inside(node, types, constants) if may_hold_graphs(node) else []
+            inner = self._subgraph_outputs(node, types, constants) if may_hold_graphs(node) else []
             if all(not name or self._is_settled(types.get(name), node) for name in node.output):
                 continue
             for name, found in self._outputs(node, types, constants, inner):
@@ -226,16 +226,16 @@ class _Completion:
         if found is None or not is_known(found):
             return False
         tells_ranks = rank_of(found) == 1 or _element_type(found) == TensorProto.INT64
-        return not tells_ranks or not _open_sizes(found) or not self._reads_news(node)
+        return not tells_ranks or not _open_sizes(found) or not self._has_new_inputs(node)
 
-    def _reads_news(self, node: NodeProto) -> bool:
+    def _has_new_inputs(self, node: NodeProto) -> bool:
         """Whether something is known about an input that onnx's inference does not know.
 
         That is a type or value found here, or a constant of an enclosing graph.
         """
         return not (self._names.isdisjoint(node.input) and self._around.keys().isdisjoint(node.input))
 
-    def _inside(
+    def _subgraph_outputs(
         self, node: NodeProto, types: Types, constants: Mapping[str, TensorProto]
     ) -> list[list[TypeProto | None]]:
         """The output types of every subgraph of a node; for an If with a constant condition, those of the branch
@@ -244,17 +244,17 @@ class _Completion:
         if decided is not None:
             taken = "then_branch" if to_array(decided).any() else "else_branch"
             branches = [attribute.g for attribute in node.attribute if attribute.name == taken]
-            return [self._taken(node, branch, types, constants) for branch in branches] * 2
+            return [self._branch_outputs(node, branch, types, constants) for branch in branches] * 2
         found = []
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
                 body = attribute.g
-                handed = _handed(node, body, types) if self._knows_graphs(node) else {}
+                handed = _body_inputs(node, body, types) if self._knows_graphs(node) else {}
                 inner = self.graph(body, types, constants, handed)
                 found.append([inner.get(value.name) for value in body.output])
         return found
 
-    def _taken(
+    def _branch_outputs(
         self, node: NodeProto, branch: GraphProto, types: Types, constants: Mapping[str, TensorProto]
     ) -> list[TypeProto | None]:
         """The output types of the branch that is always taken, inferred anew, since stated shapes may be of the other
@@ -291,18 +291,18 @@ class _Completion:
         if _refers(node):
             return _by_variables(schema, node, types)
         found: list[tuple[str, TypeProto]] = []
-        is_news = not self._is_inferred or self._reads_news(node)
+        is_news = not self._is_inferred or self._has_new_inputs(node)
         if is_news:
             found = self._inferred(schema, node, types, constants)
         if is_news or not all(_has_type(types.get(name)) for name in node.output if name):
             found += _by_variables(schema, node, types)
         if self._knows_graphs(node):
             found += _by_graphs(node, inner)
-        told = _TOLD_RANKS.get(domain, {}).get(node.op_type)
-        if told is not None:
+        rule = _RANK_RULES.get(domain, {}).get(node.op_type)
+        if rule is not None:
             element_type = next((_element_type(one) for name, one in found if name == node.output[0]), 0)
             element_type = element_type or _element_type(types.get(node.output[0]))
-            rank = followed(told, Inputs.of_types(node, types)) if element_type else None
+            rank = evaluate_rule(rule, Inputs.of_types(node, types)) if element_type else None
             if rank is not None:
                 found += [(name, _tensor(element_type, rank)) for name in _ranked_outputs(node)]
         return found
@@ -324,7 +324,7 @@ class _Completion:
         if any(attribute.type == AttributeProto.GRAPH for attribute in node.attribute):
             return []
         given = {name: types[name] for name in node.input if name in types}
-        if any(name and not _element_type(given.get(name)) for name in node.input) or may_end_process(node, given):
+        if any(name and not _element_type(given.get(name)) for name in node.input) or may_crash(node, given):
             return []
         data = {name: constants[name] for name in node.input if name in constants}
         try:
@@ -439,7 +439,7 @@ def _contrib(node: NodeProto, types: Types) -> list[tuple[str, TypeProto]]:
         is_said = 0 <= output.like < len(node.input) and bool(node.input[output.like])
         element_type = _element_type(types.get(node.input[output.like])) if is_said else output.element_type
         if element_type:
-            found.append((name, _tensor(element_type, followed(output.rank, inputs))))
+            found.append((name, _tensor(element_type, evaluate_rule(output.rank, inputs))))
     return found
 
 
@@ -482,7 +482,7 @@ def _by_variables(schema: defs.OpSchema, node: NodeProto, types: Types) -> list[
 # Subgraphs
 
 
-def _handed(node: NodeProto, body: GraphProto, types: Types) -> dict[str, TypeProto]:
+def _body_inputs(node: NodeProto, body: GraphProto, types: Types) -> dict[str, TypeProto]:
     """The types that Loop and Scan pass to their body, as far as they are the same in every iteration."""
     handed: list[TypeProto] = []
     if node.op_type == "Loop":

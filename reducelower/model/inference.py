@@ -91,7 +91,7 @@ class Inference:
         self._contradiction = ""
         self._omitted: frozenset[tuple[str, str, str, str]] | None = None
         self._by_ancestors: dict[str, TypeProto | None] = {}
-        self.followed: dict[GraphKey, dict[tuple[str, bool], int | None]] = {}
+        self.known_ranks: dict[GraphKey, dict[tuple[str, bool], int | None]] = {}
         """Ranks and lengths that were followed back through operators, by graph; see `reducelower.scope.ranks`."""
 
     @cached_property
@@ -150,11 +150,11 @@ class Inference:
     def types(self, key: GraphKey) -> Mapping[str, TypeProto]:
         """Types by value name of the graph at `key`; see `type`."""
         self._inferred()
-        self._look_into_open()
+        self._complete_types()
         assert self._types is not None
         return self._types.get(key, {})
 
-    def _look_into_open(self) -> None:
+    def _complete_types(self) -> None:
         """Complete the types that onnx's inference left open."""
         if self._open is not None:
             _complete(self._open[0], is_inferred=self._open[1], lenient=self.is_lenient)
@@ -175,7 +175,7 @@ class Inference:
                 self._collect(self._open[0].graph, ())
                 if self._open[0].functions or any(node.op_type == "If" for node in bare.graph.node):
                     # Input types of functions should be as complete as possible, and an If may state a wrong type.
-                    self._look_into_open()
+                    self._complete_types()
             except shape_inference.InferenceError as error:
                 # Several attempts may share this inference, so every question raises again.
                 self._types, self._contradiction = None, one_line(error)
@@ -287,17 +287,17 @@ def _callers_first(functions: Sequence[FunctionProto], positions: Mapping[Functi
     order: list[int] = []
     seen: set[int] = set()
 
-    def put_behind_callees(number: int) -> None:
+    def put_after_callees(number: int) -> None:
         if number in seen:
             return
         seen.add(number)
         for called in map(called_function, walk(functions[number].node)):
             if called in positions:
-                put_behind_callees(positions[called])
+                put_after_callees(positions[called])
         order.append(number)
 
     for number in range(len(functions)):
-        put_behind_callees(number)
+        put_after_callees(number)
     return order[::-1]
 
 
@@ -399,7 +399,7 @@ def _has_open_size(value: ValueInfoProto) -> bool:
 
 def infer_shapes(model: ModelProto, *, lenient: bool) -> tuple[ModelProto, bool]:
     """Run onnx's inference; return its result and True, or the model itself and False if it fails."""
-    _ease(model.graph, set())
+    _help_inference(model.graph, set())
     try:
         inferred = onnx_inference.infer_shapes(model, strict_mode=not lenient)
     except Exception:  # it raises several types, among them the checker's
@@ -465,7 +465,7 @@ def _inner_graphs(graph: GraphProto) -> Iterator[GraphProto]:
 _WITHOUT_INFERENCE = {"GroupNormalization": "", "MeanVarianceNormalization": "", "Imputer": "ai.onnx.ml"}
 
 
-def _ease(graph: GraphProto, constants: set[str]) -> None:
+def _help_inference(graph: GraphProto, constants: set[str]) -> None:
     """Rewrite nodes at which inference gives up although their result type is clear."""
     constants = constants | {tensor.name for tensor in graph.initializer}
     constants |= {node.output[0] for node in graph.node if node.op_type == "Constant" and node.output}
@@ -485,7 +485,7 @@ def _ease(graph: GraphProto, constants: set[str]) -> None:
             if node.domain == "ai.onnx.ml":
                 _state_outputs(node, graph)
             for _, _, inner in subgraphs(node):
-                _ease(inner, constants)
+                _help_inference(inner, constants)
 
 
 def _state_outputs(node: NodeProto, graph: GraphProto) -> None:

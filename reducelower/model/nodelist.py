@@ -121,7 +121,7 @@ class ParsedNodes:
         """Yield position and current node of every node whose operator is wanted."""
         return ((index, node) for index, node in enumerate(self._nodes) if is_wanted(node.op_type))
 
-    def mentioning(self, name: str) -> Iterator[NodeProto]:
+    def nodes_containing(self, name: str) -> Iterator[NodeProto]:
         """All nodes: searching them for the name would take as long as looking at them."""
         return iter(self._nodes)
 
@@ -288,7 +288,7 @@ class SerializedNodes:
             if is_wanted(node.op_type):
                 yield index, node
 
-    def mentioning(self, name: str) -> Iterator[NodeProto]:
+    def nodes_containing(self, name: str) -> Iterator[NodeProto]:
         """The current nodes whose bytes contain the name; they may include nodes that do not use it."""
         self._settle()
         coded = name.encode()

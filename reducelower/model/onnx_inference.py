@@ -24,7 +24,7 @@ from reducelower.model.attributes import attribute_of
 from reducelower.model.graph import all_nodes, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS
 
-__all__ = ["infer_shapes", "may_end_process"]
+__all__ = ["infer_shapes", "may_crash"]
 
 _DEFAULT, _ML = DEFAULT_DOMAINS, frozenset({"ai.onnx.ml"})
 _ENDING = {
@@ -34,7 +34,7 @@ _ENDING = {
     "RegexFullMatch": _DEFAULT,
     "TreeEnsemble": _ML,
 }
-_SUSPECTS = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"TreeEnsemble", b"batch_dims")
+_CRASHING = (b"EyeLike", b"LabelEncoder", b"RegexFullMatch", b"TreeEnsemble", b"batch_dims")
 """Operator names to search for in the bytes of a model."""
 
 _VALUES = {"values_floats": TensorProto.FLOAT, "values_int64s": TensorProto.INT64, "values_strings": TensorProto.STRING}
@@ -54,10 +54,10 @@ def infer_shapes(
         ValueError: the model is larger than 2 GiB.
     """
     data = model.SerializeToString()
-    if not (any(name in data for name in _SUSPECTS) and any(True for _ in _ending(model))):
+    if not (any(name in data for name in _CRASHING) and any(True for _ in _crashing_nodes(model))):
         return shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
     eased = load_from_string(data)
-    for node, may_cast in [*_ending(eased)]:
+    for node, may_cast in [*_crashing_nodes(eased)]:
         _replace(node, may_cast=may_cast)
     for imports in (eased.opset_import, *(function.opset_import for function in eased.functions)):
         imports.append(OperatorSetIdProto(domain=_UNKNOWN_DOMAIN, version=1))
@@ -70,7 +70,7 @@ def infer_shapes(
     return found
 
 
-def _ending(model: ModelProto) -> Iterator[tuple[NodeProto, bool]]:
+def _crashing_nodes(model: ModelProto) -> Iterator[tuple[NodeProto, bool]]:
     """The nodes that could crash the process, each with whether a Cast to any type may replace it."""
     graph = model.graph
     stated = {value.name for value in chain(graph.input, graph.value_info) if value.HasField("type")}
@@ -79,7 +79,7 @@ def _ending(model: ModelProto) -> Iterator[tuple[NodeProto, bool]]:
     parts += [(function.node, function.opset_import, set()) for function in model.functions]
     for nodes, imports, known in parts:
         may_cast = any(entry.domain in DEFAULT_DOMAINS and entry.version >= _CASTS_STRINGS for entry in imports)
-        yield from ((node, may_cast) for node in walk(nodes) if may_end_process(node, known))
+        yield from ((node, may_cast) for node in walk(nodes) if may_crash(node, known))
 
 
 def _replace(node: NodeProto, *, may_cast: bool) -> None:
@@ -93,7 +93,7 @@ def _replace(node: NodeProto, *, may_cast: bool) -> None:
         node.attribute.append(to)
 
 
-def may_end_process(node: NodeProto, stated: Collection[str]) -> bool:
+def may_crash(node: NodeProto, stated: Collection[str]) -> bool:
     """Whether inferring this node could crash the process, given the names of values with known types."""
     if node.domain not in _ENDING.get(node.op_type, ()):
         return False

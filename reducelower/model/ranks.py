@@ -24,7 +24,7 @@ __all__ = [
     "Inputs",
     "NumberOf",
     "Output",
-    "followed",
+    "evaluate_rule",
     "length_of",
     "product",
     "rank_of",
@@ -54,7 +54,7 @@ class _UnknownError(Exception):
 
 
 class Inputs:
-    """Facts about the inputs of a node. Rules ask as if all were known; if one is not, `followed` returns None."""
+    """Facts about the inputs of a node. Rules ask as if all were known; if one is not, `evaluate_rule` returns None."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ NumberOf: TypeAlias = Callable[[Inputs], int]
 """Computes a rank or length from facts about the inputs."""
 
 
-def followed(number_of: NumberOf | None, inputs: Inputs) -> int | None:
+def evaluate_rule(number_of: NumberOf | None, inputs: Inputs) -> int | None:
     """The rank or length that a rule gives; None if a fact it needs is unknown, or the result is out of range."""
     try:
         found = None if number_of is None else number_of(inputs)

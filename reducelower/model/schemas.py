@@ -18,6 +18,7 @@ __all__ = [
     "all_operators",
     "attribute_type",
     "default_attributes",
+    "deprecated_from_start",
     "element_type_name",
     "element_type_names",
     "first_version",
@@ -32,7 +33,6 @@ __all__ = [
     "taken_types",
     "type_string",
     "versions",
-    "withdrawn_at_once",
 ]
 
 DEFAULT_DOMAINS = frozenset({"", "ai.onnx"})
@@ -83,7 +83,7 @@ def is_deprecated(op_type: str, opset: int) -> bool:
     return found is not None and found.deprecated
 
 
-def withdrawn_at_once(op_type: str, opset: int) -> bool:
+def deprecated_from_start(op_type: str, opset: int) -> bool:
     """Whether the version in force is the operator's first and already deprecated, like GroupNormalization 18.
 
     Checkers reject such a node, but exporters write it and runtimes run it.

@@ -67,7 +67,7 @@ def _made_by(op_type: str, opset: int) -> frozenset[str] | None:
 
 
 @cache
-def _apart(op_type: str, opset: int) -> tuple[bool, ...]:
+def _separate_inputs(op_type: str, opset: int) -> tuple[bool, ...]:
     """Which inputs of an operator have a type variable that no output has."""
     found = schema(op_type, opset)
     if found is None:
@@ -79,7 +79,7 @@ def _apart(op_type: str, opset: int) -> tuple[bool, ...]:
 @cache
 def reads_and_yields_one_type(op_type: str, opset: int) -> bool:
     """Whether all inputs and outputs of an operator share one type variable."""
-    return not any(_apart(op_type, opset)) and _made_by(op_type, opset) == frozenset()
+    return not any(_separate_inputs(op_type, opset)) and _made_by(op_type, opset) == frozenset()
 
 
 def _flowing_on(census: Census, opset: int) -> Iterator[bytes] | None:
@@ -91,7 +91,7 @@ def _flowing_on(census: Census, opset: int) -> Iterator[bytes] | None:
     starts = np.cumsum(counts) - counts
     flows = np.ones(len(names), dtype=bool)
     for name in census.operators:
-        apart = _apart(name, opset)
+        apart = _separate_inputs(name, opset)
         if any(apart):
             at = census.positions(name.__eq__)
             for place in range(counts[at].max()):

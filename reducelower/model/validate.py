@@ -18,7 +18,7 @@ from reducelower.model.graph import subgraphs, walk
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of, schema
 from reducelower.model.text import one_line
 
-__all__ = ["what_is_not_imported", "what_is_odd", "what_is_wrong_with_calls"]
+__all__ = ["find_call_defect", "find_defect", "find_missing_import"]
 
 _ELEMENT_TYPE_FIELDS = ("data_type", "elem_type", "key_type")
 
@@ -32,15 +32,15 @@ _MOST_NODES = 1_000_000
 _Id: TypeAlias = tuple[str, str, str]
 
 
-def what_is_odd(model: ModelProto) -> str:
+def find_defect(model: ModelProto) -> str:
     """Describe the first defect in a sentence; empty if there is none.
 
     This walks through every field: use it to explain a failure, not in every run.
     """
-    return _odd_nesting(model) or _odd_field(model) or what_is_wrong_with_calls(model) or _odd_node(model)
+    return _nesting_defect(model) or _field_defect(model) or find_call_defect(model) or _node_defects(model)
 
 
-def what_is_not_imported(model: ModelProto) -> str:
+def find_missing_import(model: ModelProto) -> str:
     """Name a node of the main graph whose domain the model does not import; empty if there is none."""
     imported = {"" if entry.domain in DEFAULT_DOMAINS else entry.domain for entry in model.opset_import}
     for node in walk(model.graph.node):
@@ -50,12 +50,12 @@ def what_is_not_imported(model: ModelProto) -> str:
     return ""
 
 
-def _odd_field(model: ModelProto) -> str:
+def _field_defect(model: ModelProto) -> str:
     element_types = set(TensorProto.DataType.values())
     pending: list[Message] = [model]
     while pending:
         message = pending.pop()
-        if isinstance(message, TensorProto) and (odd := _odd_tensor(message)):
+        if isinstance(message, TensorProto) and (odd := _tensor_defect(message)):
             return odd
         for field, value in message.ListFields():
             values: Any = [value] if isinstance(value, (Message, str, bytes, int, float)) else value
@@ -70,7 +70,7 @@ def _odd_field(model: ModelProto) -> str:
     return ""
 
 
-def _odd_tensor(tensor: TensorProto) -> str:
+def _tensor_defect(tensor: TensorProto) -> str:
     if tensor.data_location == TensorProto.EXTERNAL:
         return ""
     try:
@@ -80,7 +80,7 @@ def _odd_tensor(tensor: TensorProto) -> str:
     return ""
 
 
-def _odd_nesting(model: ModelProto) -> str:
+def _nesting_defect(model: ModelProto) -> str:
     pending: list[tuple[Iterable[NodeProto], int]] = [(model.graph.node, 0)]
     pending += [(function.node, 0) for function in model.functions]
     while pending:
@@ -94,7 +94,7 @@ def _odd_nesting(model: ModelProto) -> str:
 # Calls
 
 
-def what_is_wrong_with_calls(model: ModelProto) -> str:
+def find_call_defect(model: ModelProto) -> str:
     """Describe functions that call themselves or expand to too many nodes; empty if there are none."""
     functions = {
         key: entry
@@ -166,7 +166,7 @@ def _called(nodes: Iterable[NodeProto]) -> Iterator[_Id]:
 # Nodes
 
 
-def _odd_node(model: ModelProto) -> str:
+def _node_defects(model: ModelProto) -> str:
     holders: list[tuple[GraphProto | FunctionProto, int]] = [(model.graph, opset_of(model))]
     holders += [(function, opset_of(function)) for function in model.functions]
     references = {function_id(entry): _references(entry) for entry in model.functions}
@@ -175,7 +175,7 @@ def _odd_node(model: ModelProto) -> str:
         defined: set[str] = set()
         for index, node in enumerate(holder.node):
             wanted = references.get(called_function(node), {})
-            odd = _what_is_odd_about(node, opset, defined) or _what_is_odd_about_call(node, wanted)
+            odd = _node_defect(node, opset, defined) or _call_defect(node, wanted)
             if odd:
                 return f"{node.op_type} {node.name or f'#{index}'!r} {odd}"
             defined.update(filter(None, node.output))
@@ -193,14 +193,14 @@ def _references(function: FunctionProto) -> dict[str, set[int]]:
     return found
 
 
-def _what_is_odd_about_call(node: NodeProto, wanted: dict[str, set[int]]) -> str:
+def _call_defect(node: NodeProto, wanted: dict[str, set[int]]) -> str:
     for attribute in node.attribute:
         if wanted.get(attribute.name, set()) - {attribute.type}:
             return f"has an attribute {attribute.name} of another type than the function takes it for"
     return ""
 
 
-def _what_is_odd_about(node: NodeProto, opset: int, defined: set[str]) -> str:
+def _node_defect(node: NodeProto, opset: int, defined: set[str]) -> str:
     for name in node.output:
         if name in defined:
             return f"defines {name!r} a second time"

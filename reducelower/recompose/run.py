@@ -14,7 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 from reducelower.api import Legalized, check
 from reducelower.arguments import check_arguments
 from reducelower.errors import ConversionError
-from reducelower.legalization.run import declared_wrongly
+from reducelower.legalization.run import refuse_declarations
 from reducelower.model.census import Census
 from reducelower.model.document import Document
 from reducelower.model.graph import bodies, kind_may_hold_graphs
@@ -115,7 +115,7 @@ def raise_with_plan(
     as_it_is = _as_it_is(model)
     if as_it_is.refusals:
         raise ConversionError(as_it_is.refusals)
-    if wrong := declared_wrongly(Document.of_message(model), settings):
+    if wrong := refuse_declarations(Document.of_message(model), settings):
         raise ConversionError([wrong])
     result, before = model, model
     if in_place:
@@ -139,7 +139,7 @@ def raise_with_plan(
     try:
         sites = raiser.run(result, as_it_is.source_opset)
     finally:
-        ground.let_go()
+        ground.clear_caches()
     notes = tuple(
         f"{name!r} is a default that callers may override; it was taken for constant" for name in sorted(ground.frozen)
     )

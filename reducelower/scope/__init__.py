@@ -1,1 +1,1 @@
-"""What a rule may know about the place a node stands in."""
+"""What a rule may know about the surroundings of a node, and how it adds values to the graph."""

@@ -1,4 +1,4 @@
-"""The scope of the few nodes that replace one node, and of the graphs inside them."""
+"""Scopes of the nodes that replace one node, and of the subgraphs of such nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from onnx import (
 )
 
 from reducelower.model.build import make_node
-from reducelower.model.element_types import Told, follow, told_by
+from reducelower.model.element_types import ElementTypeOrInputs, output_element_type, resolve_element_type
 from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.inference import infer_body
 from reducelower.model.schemas import element_type_name, type_string
@@ -27,7 +27,7 @@ from reducelower.model.value_info import sizes, without_made_up_symbols
 from reducelower.scope.fold import Folding
 from reducelower.scope.graph import LARGEST_SHAPE, as_vector
 from reducelower.scope.node import NodeScope
-from reducelower.scope.ranks import Followed, Ranks
+from reducelower.scope.ranks import KnownRanks, Ranks
 from reducelower.scope.scope import Scope
 
 if TYPE_CHECKING:
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 __all__ = ["AnyScope", "BodyScope", "InnerScope"]
 
 AnyScope: TypeAlias = "NodeScope | BodyScope | InnerScope"
-"""Where a node stands that is to be made legal: in the model, or among those that replace one of it."""
+"""The scope of a node to legalize: a node of the model, or one that replaces a node of the model."""
 
 
-class _Inside(Scope):
-    """A scope inside another: it answers for the values it defines, and hands on every other question."""
+class _NestedScope(Scope):
+    """A scope nested in another: it answers for the values that it defines, and passes every other question outward."""
 
     is_made = True
     parent: Scope
     node_scope: NodeScope
-    """The scope of the node of the model that all this comes in place of."""
+    """The scope of the model's node that is being replaced."""
 
-    def __init__(self, parent: NodeScope | _Inside, opset: int) -> None:
+    def __init__(self, parent: NodeScope | _NestedScope, opset: int) -> None:
         self.parent = parent
         self.node_scope = parent if isinstance(parent, NodeScope) else parent.node_scope
         self.opset = opset
@@ -56,17 +56,17 @@ class _Inside(Scope):
 
     @abstractmethod
     def defines(self, name: str) -> bool:
-        """Whether a value is brought about here."""
+        """Whether a value is defined in this scope."""
 
     @abstractmethod
     def own_type(self, name: str) -> TypeProto | None:
-        """The type of a value that is defined here; None where that is not known."""
+        """The type of a value that is defined here; None if unknown."""
 
     # Types
 
     def type(self, name: str) -> TypeProto | None:
         """The type of a value."""
-        # The last nodes yield the outputs of the node they replace, whose types the graph around knows.
+        # The last nodes compute the outputs of the replaced node, whose types the enclosing graph knows.
         found = self.own_type(name) if self.defines(name) else None
         return found if found is not None else self.parent.type(name)
 
@@ -105,31 +105,31 @@ class _Inside(Scope):
         found = self.shape(name)
         return None if found is None else len(found)
 
-    # All else
+    # Everything else
 
     def constant(self, name: str) -> Array | None:
         """The value of a constant."""
         return self.parent.constant(name)
 
     def reference(self, name: str) -> AttributeProto | None:
-        """The attribute of the function that a Constant node yields."""
+        """See `Scope.reference`."""
         return self.parent.reference(name)
 
     def written_as(self, name: str) -> str:
-        """How a value is defined."""
+        """See `Scope.written_as`."""
         return "dynamic" if self.defines(name) else self.parent.written_as(name)
 
     def made_by(self, name: str) -> str:
-        """The operator that yields a value."""
+        """The operator that computes a value."""
         return "" if self.defines(name) else self.parent.made_by(name)
 
     def is_read(self, name: str) -> bool:
         """Whether anything reads a value."""
         return self.parent.is_read(name)
 
-    def is_handed_by_callers(self, name: str) -> bool:
-        """Whether a value is an input of the function around."""
-        return self.parent.is_handed_by_callers(name)
+    def is_function_input(self, name: str) -> bool:
+        """Whether a value is an input of the enclosing function."""
+        return self.parent.is_function_input(name)
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of a node."""
@@ -140,56 +140,57 @@ class _Inside(Scope):
         return self.node_scope.fresh(stem, tail)
 
     def add_constant(self, value: Array, tail: str) -> str:
-        """Add the constant to the graph around."""
+        """Add the constant to the enclosing graph."""
         return self.node_scope.add_constant(value, tail)
 
     def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
-        """Add the Constant node to the function around."""
+        """Add the Constant node to the enclosing function."""
         return self.node_scope.add_reference(attribute, value, tail)
 
-    def adopt_initializer(self, name: str, tensor: TensorProto) -> None:
-        """Let an initializer of the graph around hold a value."""
-        self.node_scope.adopt_initializer(name, tensor)
+    def replace_by_initializer(self, name: str, tensor: TensorProto) -> None:
+        """See `Scope.replace_by_initializer`."""
+        self.node_scope.replace_by_initializer(name, tensor)
 
     def declare(self, name: str, element_type: int) -> None:
-        """State the element type of a value that a rewrite makes."""
+        """State the element type of a new value."""
         self.node_scope.declare(name, element_type)
 
     def state_type(self, name: str) -> None:
-        """Let the graph around state the type of a value."""
+        """Let the enclosing graph state the type of a value."""
         self.node_scope.state_type(name)
 
     def release(self, *names: str) -> None:
-        """Note that constants of the graph around are no longer read."""
+        """Record that the node no longer reads these constants of the enclosing graph."""
         self.parent.release(*(name for name in names if not self.defines(name)))
 
 
-class BodyScope(_Inside):
-    """The nodes that replace one node, standing in the scope of the node they replace.
+class BodyScope(_NestedScope):
+    """The scope of the nodes that replace one node, nested in the scope of that node.
 
-    What they add goes to the graph around them; the types of what they compute come from inference over just them.
+    Constants that they need go to the enclosing graph. The types of what they compute are inferred over these nodes
+    alone.
     """
 
-    def __init__(self, around: NodeScope | _Inside, nodes: list[NodeProto], opset: int) -> None:
-        """Open the scope of replacement nodes written for an opset version."""
+    def __init__(self, around: NodeScope | _NestedScope, nodes: list[NodeProto], opset: int) -> None:
+        """Open the scope of replacement nodes that are written for an opset version."""
         super().__init__(around, opset)
-        # As they were written: making them legal edits them in place.
+        # A copy, since legalization edits the nodes in place.
         self.nodes = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
         self._producers = {name: node for node in self.nodes for name in node.output if name}
         self._constants: dict[str, Array | None] = {}
         self._folding = Folding()
-        self._told_types: dict[str, int] = {}
+        self._found_element_types: dict[str, int] = {}
         self._ranks: dict[str, int | None] = {}
-        self.followed: Followed = {}
+        self.known_ranks: KnownRanks = {}
 
     def defines(self, name: str) -> bool:
-        """Whether one of the nodes yields a value."""
+        """Whether one of the nodes computes a value."""
         return name in self._producers
 
     # Constants among the nodes
 
     def constant(self, name: str) -> Array | None:
-        """The value of a constant, which the nodes may compute."""
+        """The value of a constant, which may be folded from these nodes."""
         if not self.defines(name):
             return self.parent.constant(name)
         if name not in self._constants:
@@ -197,11 +198,11 @@ class BodyScope(_Inside):
         return self._constants[name]
 
     def home(self, name: str) -> BodyScope:
-        """Here: what comes from around the nodes is known whole, or not at all."""
+        """This scope: it answers for outer values too, which are either constants or not foldable."""
         return self
 
     def whole(self, name: str) -> Array | None:
-        """The value of a Constant node here, or of any constant around; None where the nodes compute it."""
+        """The value of a Constant node here, or of any outer constant; None if the nodes compute it."""
         node = self.producer(name)
         if node is None:
             return self.parent.constant(name)
@@ -209,98 +210,106 @@ class BodyScope(_Inside):
         return values[values.number_of_attribute(node.attribute[0])] if _is_constant(node) else None
 
     def producer(self, name: str) -> NodeProto | None:
-        """The node that yields a value."""
+        """The node that computes a value."""
         return self._producers.get(name)
 
     def reference(self, name: str) -> AttributeProto | None:
-        """The attribute of the function that a Constant node yields."""
+        """See `Scope.reference`."""
         node = self.producer(name)
         if node is None:
             return self.parent.reference(name)
         return next((each for each in node.attribute if each.ref_attr_name), None) if _is_constant(node) else None
 
     def written_as(self, name: str) -> str:
-        """How a value is defined."""
+        """See `Scope.written_as`."""
         node = self.producer(name)
         if node is None:
             return self.parent.written_as(name)
         return "constant" if _is_constant(node) else "dynamic"
 
     def made_by(self, name: str) -> str:
-        """The operator that yields a value."""
+        """The operator that computes a value."""
         node = self.producer(name)
         return self.parent.made_by(name) if node is None else node.op_type
 
     def is_read(self, name: str) -> bool:
-        """Whether one of the nodes reads a value, or anything outside."""
+        """Whether one of the nodes, or anything outside, reads a value."""
         return any(name in read_from_outside(node) for node in self.nodes) or self.parent.is_read(name)
 
-    def is_handed_by_callers(self, name: str) -> bool:
-        """Whether a value is an input of the function around."""
-        return not self.defines(name) and self.parent.is_handed_by_callers(name)
+    def is_function_input(self, name: str) -> bool:
+        """Whether a value is an input of the enclosing function."""
+        return not self.defines(name) and self.parent.is_function_input(name)
 
     # Ranks
 
     def rank(self, name: str) -> int | None:
         """The number of dimensions of a tensor."""
         if self.defines(name) and name not in self._ranks:
-            self.followed = {}  # each that is asked for asks what is around anew, so that the memo sees it
+            self.known_ranks = {}  # cleared each time, so that the memo records every question to the enclosing scope
             self._ranks[name] = Ranks().rank(name, self)
         found = self._ranks.get(name)
         return super().rank(name) if found is None else found
 
     def declared_rank(self, name: str) -> int | None:
-        """The rank of a value that the user declared, or that is known from around the nodes."""
+        """The rank of a value that the user declared or the enclosing scope knows."""
         return self.node_scope.declared_rank(name) if self.defines(name) else self.parent.rank(name)
 
     def stated_rank(self, name: str) -> int | None:
-        """None: nodes that come in state nothing."""
+        """None: replacement nodes state no types."""
 
     def given_shape(self, name: str) -> tuple[int | None, ...] | None:
-        """The shape of a constant among the nodes, or of what comes from around them."""
+        """The shape of a constant among the nodes, or of an outer value."""
         if not self.defines(name):
             return self.parent.shape(name)
         value = self.whole(name)
         return None if value is None else value.shape
 
     def given_vector(self, name: str) -> list[int] | None:
-        """The value of a constant that is a vector of integers."""
+        """The value of a constant integer vector."""
         return as_vector(self.whole(name))
 
     # Types
 
     def type_string(self, name: str) -> str | None:
         """The type of a value as schemas spell it."""
-        told = follow(name, self._told, self._told_types) if self.defines(name) else 0
-        return f"tensor({element_type_name(told)})" if told else super().type_string(name)
+        answer = (
+            resolve_element_type(name, self._element_type_or_inputs, self._found_element_types)
+            if self.defines(name)
+            else 0
+        )
+        return f"tensor({element_type_name(answer)})" if answer else super().type_string(name)
 
     def element_type(self, name: str) -> int | None:
         """The element type of a tensor."""
-        return (follow(name, self._told, self._told_types) if self.defines(name) else 0) or super().element_type(name)
+        return (
+            resolve_element_type(name, self._element_type_or_inputs, self._found_element_types)
+            if self.defines(name)
+            else 0
+        ) or super().element_type(name)
 
-    def _told(self, name: str) -> Told:
-        """What the nodes tell of an element type without shape inference; see `follow`."""
+    def _element_type_or_inputs(self, name: str) -> ElementTypeOrInputs:
+        """What the nodes say about an element type without shape inference; see `resolve_element_type`."""
         declared = self.node_scope.declared_element_type(name)
         if declared is not None:
             return declared
         node = self.producer(name)
-        return self.parent.element_type(name) or 0 if node is None else told_by(node, name, self.opset)
+        return self.parent.element_type(name) or 0 if node is None else output_element_type(node, name, self.opset)
 
     def own_type(self, name: str) -> TypeProto | None:
-        """The type that inference over the nodes finds."""
+        """The type by inference over the nodes."""
         return self._types.get(name)
 
     def state_type(self, name: str) -> None:
-        """Let the graph around state the type of a value, which may be one that the nodes bring in."""
+        """Let the enclosing graph state the type of a value, which the nodes may define."""
         if not self.node_scope.is_new(name):
             self.parent.state_type(name)
         elif (found := self.type(name)) is not None:
             self.node_scope.types[name] = without_made_up_symbols(found)
 
     def types_inside(self, node: NodeProto, number: int) -> list[ValueInfoProto]:
-        """The types of what a subgraph of one of the nodes, by its number among them, takes and computes."""
+        """The types of the inputs and values of a node's subgraph, given by its number among the node's subgraphs."""
         graph = self._graph_inside(node, number)
-        # An input may be stated without a type, which the values then tell.
+        # An input may lack a type; then value_info has it.
         return (
             [] if graph is None else [*(value for value in graph.input if type_string(value.type)), *graph.value_info]
         )
@@ -318,7 +327,7 @@ class BodyScope(_Inside):
         return None
 
     def _type_outside(self, name: str) -> TypeProto | None:
-        """The type of a value around the nodes; a rank that the user declared is part of it."""
+        """The type of an outer value, with the rank that the user declared, if any."""
         found = self.parent.type(name)
         if found is None or not found.HasField("tensor_type") or found.tensor_type.HasField("shape"):
             return found
@@ -335,7 +344,7 @@ class BodyScope(_Inside):
         return {value.name: value.type for value in self._inferred.value_info}
 
     def how_to_declare(self, name: str, what: Literal["type", "rank"]) -> str:
-        """The hint for a value of the model: what the nodes compute follows from what they read."""
+        """The hint how to declare a value of the model; types of new values follow from those that the nodes read."""
         if not self.defines(name):
             return self.parent.how_to_declare(name, what)
         for outer in self._read_outside():
@@ -345,7 +354,7 @@ class BodyScope(_Inside):
         return "state the types and shapes of what the node reads"
 
     def _read_outside(self) -> list[str]:
-        """The values that the nodes, and graphs inside them, read and do not define themselves."""
+        """The outer values that the nodes and their subgraphs read."""
         read = {name for node in self.nodes for name in read_from_outside(node)}
         return sorted(read - self._producers.keys())
 
@@ -359,7 +368,7 @@ class BodyScope(_Inside):
         return infer_body([*constants, *self.nodes], known, self.opset)
 
     def _shapes_among(self, known: Mapping[str, TypeProto]) -> Iterator[NodeProto]:
-        """Constant nodes for what inference reads the values of: shapes and axes, which are integers."""
+        """Constant nodes for the outer integers that inference may read as shapes or axes."""
         for name, found in known.items():
             if found.tensor_type.elem_type in (TensorProto.INT32, TensorProto.INT64):
                 value = self.parent.constant(name)
@@ -367,20 +376,20 @@ class BodyScope(_Inside):
                     yield make_node("Constant", [], [name], value=numpy_helper.from_array(value))
 
 
-class InnerScope(_Inside):
-    """A graph inside one of the nodes that replace another."""
+class InnerScope(_NestedScope):
+    """The scope of a subgraph of a replacement node."""
 
     def __init__(self, around: BodyScope, graph: GraphProto, types: list[ValueInfoProto]) -> None:
-        """Open the scope of a graph, given the types that inference finds in it."""
+        """Open the scope of a graph, with the types that inference found in it."""
         super().__init__(around, around.opset)
         self._known = {value.name: value.type for value in (*graph.input, *graph.value_info, *types)}
 
     def defines(self, name: str) -> bool:
-        """Whether the type of a value is known from the graph itself."""
+        """Whether the graph determines the type of a value."""
         return name in self._known
 
     def own_type(self, name: str) -> TypeProto | None:
-        """The type of a value as the graph or inference states it."""
+        """The stated or inferred type of a value."""
         return self._known[name]
 
 

@@ -1,4 +1,4 @@
-"""Constants that nothing reads any more, and the nodes that only they were computed by."""
+"""Remove constants that are no longer read, and the nodes that computed only them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Edited", "remove_named", "remove_unused"]
 
 
 class Edited(Protocol):
-    """A graph or function body and what becomes of its nodes."""
+    """A graph or function body with the replacements of its nodes."""
 
     scope: GraphScope
     replaced: dict[int, Replacement]
@@ -28,7 +28,7 @@ _NAME = attrgetter("name")
 
 
 def remove_unused(edits: Sequence[Edited]) -> None:
-    """Remove constants that rewritten nodes read and nothing reads any more, and what only they were computed from."""
+    """Remove constants that only rewritten nodes read, and everything that was computed only for them."""
     by_scope = {edit.scope: edit for edit in edits}
     wanted = {home: home.released - home.inputs for home in by_scope if home.released}
     computed = {(home, name) for home, names in wanted.items() for name in home.folded & names}
@@ -51,7 +51,7 @@ def remove_unused(edits: Sequence[Edited]) -> None:
             around = home.home(read)
             uses[around, read] -= 1
             if not uses[around, read] and around in by_scope and read not in around.inputs:
-                # What a computed constant was computed from goes the same way.
+                # The inputs of a removed node may be unused now as well.
                 computed.add((around, read))
                 open_ones.append((around, read))
     for home, names in removed.items():
@@ -59,7 +59,7 @@ def remove_unused(edits: Sequence[Edited]) -> None:
 
 
 def _remove(names: set[str], home: GraphScope, edit: Edited) -> None:
-    """Remove initializers and Constant nodes, and what is stated of values that are gone."""
+    """Remove initializers and Constant nodes, and the stated types of removed values."""
     if not names:
         return
     for name in names & home.constant_nodes.keys():
@@ -69,7 +69,7 @@ def _remove(names: set[str], home: GraphScope, edit: Edited) -> None:
     if isinstance(home.holder, GraphProto):
         remove_named(home.holder.initializer, names, home.initializers)
     remove_named(home.holder.value_info, names, home.stated_places)
-    home.note_removed(names)
+    home.drop_positions(names)
 
 
 def _remove_node(edit: Edited, index: int) -> None:
@@ -78,7 +78,7 @@ def _remove_node(edit: Edited, index: int) -> None:
 
 
 def _remove_computed(name: str, home: GraphScope, edit: Edited, removed: Collection[str]) -> list[str]:
-    """Remove the node that yields a value, where nothing else that it yields remains; returns what it read."""
+    """Remove the node that computes a value, unless another output of it remains; return what it read."""
     index = home.position(name)
     if index is None or edit.replaced.get(index) == []:
         return []
@@ -91,9 +91,9 @@ def _remove_computed(name: str, home: GraphScope, edit: Edited, removed: Collect
 
 
 def _read_among(wanted: Mapping[GraphScope, set[str]], edits: Sequence[Edited]) -> Mapping[GraphScope, set[str]]:
-    """Which of some values what is in the model now reads."""
+    """The values, out of those given, that the edited model still reads."""
     if len(edits) == 1 and not edits[0].replaced:
-        # A model of one graph where no node was replaced: there is no need to go through names one by one.
+        # A model of one graph without replacements: no need to go through names one by one.
         scope = edits[0].scope
         names = wanted[scope]
         return {scope: scope.node_list.reading(names) | names.intersection(read_outside_nodes(scope.holder))}
@@ -108,7 +108,7 @@ def _read_among(wanted: Mapping[GraphScope, set[str]], edits: Sequence[Edited]) 
 
 
 def _read(edit: Edited) -> Iterator[str]:
-    """Every name that a graph or function body reads, as its nodes will be."""
+    """Every name that the edited graph or function body reads."""
     yield from edit.scope.node_list.read(edit.replaced)
     for replacement in edit.replaced.values():
         if not isinstance(replacement, bytes):
@@ -118,9 +118,9 @@ def _read(edit: Edited) -> Iterator[str]:
 
 
 def remove_named(values: Any, names: Collection[str], places: Mapping[str, int] | None = None) -> None:
-    """Remove those messages of a repeated field that bear some names.
+    """Remove the messages with some names from a repeated field.
 
-    Places, if they are known, tell where the messages stand, by name; of like names the last.
+    `places`, if given, maps names to positions; of equal names it has the last.
     """
     if places is None or len(places) < len(values):
         count = sum(map(names.__contains__, map(_NAME, values))) if names else 0
@@ -129,6 +129,6 @@ def remove_named(values: Any, names: Collection[str], places: Mapping[str, int] 
     if count == len(values):
         del values[:]
     elif count:
-        # Those that go are brought to the end, which moves pointers alone; each removal in between would move the rest.
+        # Move them to the end first, which moves pointers only; removing each in place would move all that follow.
         values.sort(key=lambda value: value.name in names)
         del values[len(values) - count :]

@@ -1,7 +1,7 @@
-"""Constants that small subgraphs compute: ``axes`` behind Concat, Range, Shape of a known shape, and their like.
+"""Constant folding of small subgraphs, such as ``axes`` computed by Concat, Range, or Shape of a known shape.
 
-The producing nodes run in onnx's own reference implementation, one by one, within bounds on the size of what they
-yield. What that gets wrong is computed here, or counts as unknown.
+The producing nodes run one by one in onnx's reference implementation, with a limit on the size of outputs. Operators
+that it gets wrong are computed here or count as unknown.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST", "Folding", "places"]
 
 LARGEST = 65_536
-"""How many elements a computed constant may have at most."""
+"""The most elements of a folded constant."""
 
 _SMALL, _EVALUATED = 256, 1024
-"""How many elements a computation reads at most to be kept, and how many are kept."""
+"""The most elements that a cached computation reads, and the number of cached computations."""
 
 _ONLY_TYPES = frozenset({("CastLike", 1), ("Size", 0)})
-"""Operands of which the values do not matter."""
+"""Operands whose values do not matter."""
 
 _SELECTING = frozenset(
     {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
 )
-"""They pass on some elements of their first input, or of all inputs of Concat, whatever these are. Every other operand
-decides what is computed, so it has to be known whole."""
+"""Operators that copy elements of their first input (Concat: of all inputs), whatever their values. Every other operand
+selects them, so it has to be known in full."""
 
-# The input that says how large the result is, checked before it is made.
+# The input that determines the size of the result, which is checked before it is computed.
 _SIZES = {"ConstantOfShape": 0, "Expand": 1, "Tile": 1, "Reshape": None}
 
 _COMPUTABLE = frozenset(
@@ -56,29 +56,29 @@ _COMPUTABLE = frozenset(
 
 
 class _Value(NamedTuple):
-    """A value that is known as far as `unknown` does not mark its elements; None where it is known whole."""
+    """A value; `unknown` marks the elements that are not known, and is None if all are known."""
 
     data: Array
     unknown: Array | None = None
 
 
 _Place: TypeAlias = "tuple[Foldable, str]"
-"""A value by name, with the graph that defines it."""
+"""A name and the graph that defines it."""
 
 
 class Folding:
-    """Computes values from constants; each is computed once, however many others are made of it."""
+    """Folds values; each is computed once."""
 
     def __init__(self) -> None:
         self._known: dict[_Place, _Value | None] = {}
 
     def value(self, name: str, scope: Foldable) -> Array | None:
-        """The value of a name; None if it depends on more than constants and static shapes, or goes beyond bounds."""
+        """The folded value; None if it depends on more than constants and static shapes, or exceeds the limits."""
         found = self._value((scope.home(name), name))
         return None if found is None or found.unknown is not None else found.data
 
     def _value(self, wanted: _Place) -> _Value | None:
-        # A stack of our own: what one value is made of may be deeper than Python calls may be.
+        # An explicit stack, since the graph may be deeper than Python's recursion limit.
         waiting = [wanted]
         begun: set[_Place] = set()
         while waiting:
@@ -90,14 +90,14 @@ class Folding:
             if found is None or isinstance(found, _Value):
                 self._known[place] = found
             elif found in begun:
-                self._known[place] = None  # a value that is made of itself is none
+                self._known[place] = None  # a value in a cycle is not constant
             else:
                 begun.add(place)
                 waiting.append(found)
         return self._known[wanted]
 
     def _look(self, place: _Place) -> _Value | _Place | None:
-        """The value at a place, or where one stands that is to be known first."""
+        """The value of a place, or a place that has to be computed first."""
         home, name = place
         known = home.whole(name)
         if known is not None:
@@ -106,7 +106,7 @@ class Folding:
         if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in _COMPUTABLE:
             return None
         if any(attribute.ref_attr_name for attribute in node.attribute):
-            return None  # every call of the function around may say something else
+            return None  # it may differ between calls of the function
         if node.op_type == "Shape":
             return self._shape(node, home)
         inputs: list[_Value | None] = []
@@ -132,7 +132,7 @@ class Folding:
         result = _evaluate(node, name, data, opset)
         if result is None or all(found is None or found.unknown is None for found in inputs):
             return None if result is None else _Value(result)
-        # What is known of the result goes the way its elements went.
+        # Apply the same operator to the marks of unknown elements.
         marked = _data_operands(node)
         marks = [
             _marks(found) if at < marked else given for at, (found, given) in enumerate(zip(inputs, data, strict=True))
@@ -141,7 +141,7 @@ class Folding:
         return None if unknown is None else _Value(result, unknown if unknown.any() else None)
 
     def _only_type(self, node: NodeProto, at: int, home: Foldable) -> _Value | None:
-        """Something that has the element type of an operand, or its shape, where only that is looked at."""
+        """A stand-in with the element type or shape of an operand whose values do not matter."""
         name = node.input[at]
         if node.op_type == "CastLike":
             element_type = home.element_type(name)
@@ -149,7 +149,7 @@ class Folding:
         shape = home.shape(name)
         if shape is None or None in shape:
             return None
-        # A zero of that shape takes no memory.
+        # A broadcast zero takes no memory.
         return _Value(np.broadcast_to(np.float32(0), [size or 0 for size in shape]))
 
     def _shape(self, node: NodeProto, home: Foldable) -> _Value | None:
@@ -163,14 +163,14 @@ class Folding:
 
 
 def _data_operands(node: NodeProto) -> int:
-    """How many operands of a node, from the first, only carry data, so that they may be known in part."""
+    """How many leading operands only provide elements, so that they may be partly unknown."""
     if node.op_type not in _SELECTING:
         return 0
     return len(node.input) if node.op_type == "Concat" else 1
 
 
 def _marks(found: _Value | None) -> Array | None:
-    """Which elements of a value are unknown, as ones among zeros."""
+    """The unknown elements of a value, as ones among zeros."""
     if found is None:
         return None
     return np.zeros(found.data.shape, np.int64) if found.unknown is None else found.unknown
@@ -194,10 +194,10 @@ def _is_small(node: NodeProto, inputs: list[Array | None]) -> bool:
 
 
 def places(start: int, end: int, step: int, size: int) -> range:
-    """The places that Slice takes along an axis of a size, with negative bounds counted from its end.
+    """The positions that Slice takes along an axis; negative bounds count from its end.
 
-    Going backward, a start before the first element is that element; numpy takes none then, and so does onnx's own
-    reference evaluator.
+    With a negative step, a start before the first element is clamped to it. numpy takes nothing then, and neither does
+    onnx's reference evaluator.
 
     Source: https://onnx.ai/onnx/operators/onnx__Slice.html (13), "clamped"; onnxruntime does so in every version.
     """
@@ -226,24 +226,25 @@ def _unsqueezed(node: NodeProto, inputs: list[Array | None]) -> Array | None:
 
 
 _OWN = {"Slice": _sliced, "Unsqueeze": _unsqueezed}
-"""What the reference evaluator gets wrong: backward from before the first element, and several negative axes."""
+"""Operators that the reference evaluator gets wrong: Slice backward from before the first element, and Unsqueeze with
+several negative axes."""
 
 
 def _evaluate(node: NodeProto, name: str, inputs: list[Array | None], opset: int) -> Array | None:
     try:
         result = _OWN[node.op_type](node, inputs) if node.op_type in _OWN else _by_reference(node, name, inputs, opset)
     except Exception:
-        # Whatever cannot be computed, for the model is wrong or the reference implementation lacks it, is no constant.
+        # Any failure, of an invalid model or an unsupported operator, means that the value is not constant.
         return None
     if result is None or result.size > LARGEST:
         return None
-    # Which digits a number has as text is every runtime's own.
+    # Runtimes differ in how they print numbers.
     writes_numbers = result.dtype.kind in "OUS" and node.op_type in ("Cast", "CastLike")
     return None if writes_numbers else result
 
 
 def _by_reference(node: NodeProto, name: str, inputs: list[Array | None], opset: int) -> Array | None:
-    """What the reference evaluator computes; exporters write the same few computations of sizes again and again."""
+    """The output by the reference evaluator, cached, since exporters repeat the same few size computations."""
     alike = NodeProto(op_type=node.op_type, attribute=node.attribute)
     alike.input.extend("" if value is None else str(place) for place, value in enumerate(inputs))
     alike.output.extend("y" if output == name else "" for output in node.output)
@@ -253,7 +254,7 @@ def _by_reference(node: NodeProto, name: str, inputs: list[Array | None], opset:
 
 
 class _Held:
-    """A value that is equal to another exactly where the two are the same."""
+    """A hashable value; two are equal if element type, shape and bits are."""
 
     def __init__(self, value: Array) -> None:
         self.value = value

@@ -1,7 +1,6 @@
-"""A graph or function body of the model: what is known of its values, and where what is added goes.
+"""A graph or function body of the model: what is known about its values, and how it is added to.
 
-This is the engine's own view, under the names that values have in the model. Rules do not see it: what they may know,
-they ask a `Scope`.
+This is the engine's own view, with the names of the model. Rules do not see it; they ask a `Scope`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from onnx import (
 from reducelower.errors import RefusedError
 from reducelower.model.build import make_node
 from reducelower.model.census import Stated
-from reducelower.model.element_types import follow, told_by
+from reducelower.model.element_types import output_element_type, resolve_element_type
 from reducelower.model.graph import read_by
 from reducelower.model.inference import GraphKey
 from reducelower.model.names import Names
@@ -46,21 +45,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from reducelower.model.numbers import Array
-    from reducelower.scope.ranks import Followed
+    from reducelower.scope.ranks import KnownRanks
 
 __all__ = ["LARGEST_SHAPE", "Described", "GraphScope", "as_doubles", "as_vector", "constant_nodes"]
 
 _CONSTANT_TAKES_ALL = 9
-"""Opset version from which on Constant takes every element type; below it takes floats only."""
+"""From this opset version on, Constant takes every element type; before, floats only."""
 
 _CAST_IS_INFERRED = 6
 
 _EXACT_IN_DOUBLE = 2.0**53
-"""Up to here a double holds every integer."""
+"""Doubles hold every integer up to this one."""
 
 
-def _told(value: tuple[GraphScope, str]) -> int | list[tuple[GraphScope, str]]:
-    """What the graph that defines a value tells of its element type; see `follow`."""
+def _element_type_or_inputs(value: tuple[GraphScope, str]) -> int | list[tuple[GraphScope, str]]:
+    """What the graph that defines a value says about its element type; see `resolve_element_type`."""
     home, name = value
     declared = home.ground.element_types.get(name)
     if declared is not None:
@@ -74,12 +73,13 @@ def _told(value: tuple[GraphScope, str]) -> int | list[tuple[GraphScope, str]]:
         return tensor.data_type
     constant = home.constant_nodes.get(name)
     node = home.producer(name) if constant is None else constant[1]
-    told = 0 if node is None or home.key is None else told_by(node, name, home.opset)
-    return told if isinstance(told, int) else [(home.home(each), each) for each in told]
+    answer = 0 if node is None or home.key is None else output_element_type(node, name, home.opset)
+    return answer if isinstance(answer, int) else [(home.home(each), each) for each in answer]
 
 
 class Described(NamedTuple):
-    """What inference is told of a value: its type, serialized, and its number (see `Values`), 0 if not known."""
+    """What inference gets to know about a value: its serialized type, and the number of its constant value (see
+    `Values`), 0 if unknown."""
 
     type: bytes
     number: int
@@ -88,14 +88,14 @@ class Described(NamedTuple):
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
 LARGEST_SHAPE = 64
-"""How many elements a vector of integers has at most of which inference is told the value, for it may be a shape."""
+"""Inference gets the values of integer vectors of at most this length, which may be shapes."""
 
 
 class GraphScope:
-    """A graph or function body: its constants, the types of its values, the scope around it.
+    """A graph or function body: its constants, the types of its values, the enclosing scope.
 
-    Names resolve the way ONNX resolves them: a subgraph sees the values of the graphs around it unless it defines the
-    name itself; a function sees nothing from outside.
+    Names resolve as in ONNX: a subgraph sees the values of enclosing graphs unless it defines the name itself; a
+    function sees nothing from outside.
     """
 
     def __init__(
@@ -111,12 +111,13 @@ class GraphScope:
         """Open the scope of a graph or function body.
 
         Args:
-            ground: what all scopes of the run share.
+            ground: shared by all scopes of the run.
+            holder: the graph or function.
             opset: opset version its nodes are written for.
-            path: graph path shown to people, such as ``graph/If_3.then_branch``.
-            parent: scope around a subgraph.
-            key: where shape inference keeps the types of this graph; None where it has none.
-            nodes: its nodes, where `holder` does not hold them.
+            path: graph path shown to users, such as ``graph/If_3.then_branch``.
+            parent: the scope that encloses a subgraph.
+            key: the key of this graph in shape inference; None if it has none.
+            nodes: its nodes, if `holder` does not hold them.
         """
         self.ground = ground
         self.holder = holder
@@ -130,14 +131,14 @@ class GraphScope:
         self.is_function: bool = isinstance(holder, FunctionProto) if parent is None else parent.is_function
         """Whether this is the body of a model-local function, or a subgraph inside one."""
         self.writes_initializers = self.is_graph and ground.initializers_stand_alone and not self.is_function
-        """Whether constants that are added become initializers rather than Constant nodes."""
+        """Whether added constants become initializers; otherwise Constant nodes."""
         self.added_nodes: list[NodeProto] = []
         self.released: set[str] = set()
-        """Names of constants that some node ceased to read."""
+        """Constants that some node no longer reads."""
         self.folded: set[str] = set()
-        """Names of constants that nodes compute rather than state."""
-        self.put_off: list[Callable[[], object]] = []
-        """What is to be done to graphs inside its nodes once they are written."""
+        """Names of folded constants."""
+        self.deferred: list[Callable[[], object]] = []
+        """Edits of subgraphs to make after their nodes have been legalized."""
         self.constant_nodes: dict[str, tuple[int, NodeProto]] = {}
         self._constants: dict[str, int] = {}
         self._node_values: dict[int, int] = {}
@@ -149,14 +150,14 @@ class GraphScope:
 
     @property
     def root(self) -> GraphScope:
-        """The main graph or function body around everything here."""
-        # Not kept: what holds on to itself, and with it to the weights, waits for the garbage collector.
+        """The main graph or function body that encloses this one."""
+        # Not cached: a reference cycle would keep the weights until the garbage collector runs.
         return self if self.parent is None else self.parent.root
 
     # Where a value is defined
 
     def home(self, name: str) -> GraphScope:
-        """The scope that defines a value: this one or one around it."""
+        """The scope that defines a value: this one or an enclosing one."""
         scope = self
         while scope.parent is not None and name not in scope._defined:
             scope = scope.parent
@@ -164,10 +165,10 @@ class GraphScope:
 
     @cached_property
     def _defined(self) -> set[str]:
-        """The values that this graph, if it stands inside another, defines itself."""
+        """The values that this graph defines, if it is a subgraph."""
         holder = self.holder
         if self.parent is None:
-            return set()  # what no graph inside defines is looked for here
+            return set()  # every name that no subgraph defines belongs here
         defined = {*self.initializers, *self.inputs}
         if isinstance(holder, GraphProto):
             defined.update(tensor.values.name for tensor in holder.sparse_initializer)
@@ -176,7 +177,7 @@ class GraphScope:
         return defined
 
     def _initializer(self, name: str) -> TensorProto | None:
-        """The initializer of this very graph, or what is added in its stead, of a name."""
+        """The initializer of this graph with that name, an added one included."""
         added = self._adopted.get(name)
         place = self.initializers.get(name)
         if added is not None or place is None or not isinstance(self.holder, GraphProto):
@@ -188,7 +189,7 @@ class GraphScope:
 
     @cached_property
     def initializers(self) -> dict[str, int]:
-        """Where the initializers stand, by name; see `stated_places`."""
+        """Positions of the initializers by name; see `stated_places`."""
         return _places(self.holder.initializer) if isinstance(self.holder, GraphProto) else {}
 
     @cached_property
@@ -201,7 +202,7 @@ class GraphScope:
         return {output: node for node in self._source_nodes() for output in node.output if output}
 
     def producer(self, name: str) -> NodeProto | None:
-        """The node of this very graph that yields a value, as it was before any rewrite."""
+        """The node of this graph that computes a value, before any rewrite."""
         nodes = self.node_list
         if not isinstance(nodes, SerializedNodes):
             return self._producers.get(name)
@@ -209,7 +210,7 @@ class GraphScope:
         return None if index is None else nodes.source(index)
 
     def position(self, name: str) -> int | None:
-        """Where the node of this very graph stands that yields a value."""
+        """The position of the node of this graph that computes a value."""
         nodes = self.node_list
         return nodes.position(name) if isinstance(nodes, SerializedNodes) else self._positions.get(name)
 
@@ -218,27 +219,27 @@ class GraphScope:
         return {output: index for index, node in enumerate(self.node_list) for output in node.output if output}
 
     def whole(self, name: str) -> Array | None:
-        """The value of an initializer or Constant node of this very graph; None for anything else."""
+        """The value of an initializer or Constant node of this graph; None for anything else."""
         return self.ground.values[self.stated_constant(name)]
 
     def _source_nodes(self) -> Iterable[NodeProto]:
         return self.node_list if self.key is None else self.ground.source.holder(self.key).node
 
     def is_overridable(self, name: str) -> bool:
-        """Whether an initializer is only the default of a graph input that the caller may override."""
+        """Whether an initializer is only the default of a graph input, which callers may override."""
         is_given = name in self.inputs and self.ground.overridable
         return is_given and self.parent is None and isinstance(self.holder, GraphProto)
 
-    # Questions about a value, each with an answer that can be compared
+    # Questions about a value; all answers can be compared
 
     def constant(self, name: str) -> Array | None:
-        """The value of an initializer or Constant node, or of what small nodes compute from such; None for others."""
+        """The value of an initializer or Constant node, or one folded from such; None for others."""
         return self.ground.values[self.constant_number(name)]
 
     def constant_number(self, name: str) -> int:
-        """The number of the value (see `Values`) of what is computed from constants alone; 0 where there is none.
+        """The number (see `Values`) of a constant's value; 0 if it is not constant.
 
-        There is none for anything that depends on the model's inputs, that a caller may override, or that is large.
+        A value that depends on the model's inputs, may be overridden by a caller, or is large is not constant.
         """
         home = self.home(name)
         number = home._constants.get(name)
@@ -253,7 +254,7 @@ class GraphScope:
         return number
 
     def stated_constant(self, name: str) -> int:
-        """The number of the value of an initializer or Constant node of this very graph; 0 for anything else.
+        """The number of the value of an initializer or Constant node of this graph; 0 for anything else.
 
         Raises:
             RefusedError: it cannot be read.
@@ -266,7 +267,7 @@ class GraphScope:
             if not self.ground.freeze_defaults:
                 return 0
             self.ground.frozen.add(name)
-        dims = tuple(tensor.dims[:])  # a list of them takes half as long to read
+        dims = tuple(tensor.dims[:])  # slicing to a list halves the time
         size = prod(dims)
         if size > LARGEST:
             return 0
@@ -278,7 +279,7 @@ class GraphScope:
         return self.ground.values.number_of_tensor(tensor, dims)
 
     def _value_of_node(self, node: NodeProto) -> int:
-        """The number of the value of a Constant node; one may stand for many that hold the same value."""
+        """The number of a Constant node's value; equal nodes may share one object."""
         key = id(node)
         if key not in self._node_values:
             self._node_values[key] = 0
@@ -290,19 +291,20 @@ class GraphScope:
         return self._node_values[key]
 
     def reference(self, name: str) -> bytes:
-        """The attribute of the Constant node that yields a value, where it refers to one of the function; else none."""
+        """The serialized attribute of the Constant node that computes a value, if it refers to a function attribute;
+        else empty."""
         found = self.home(name).constant_nodes.get(name)
         attributes = () if found is None else found[1].attribute
         return next((each.SerializeToString() for each in attributes if each.ref_attr_name), b"")
 
     def type_bytes(self, name: str) -> bytes | None:
-        """The type of a value, serialized; None if unknown."""
+        """The serialized type of a value; None if unknown."""
         found = self._known_type(name)
         self.ground.trusts_sizes = self.ground.trusts_sizes or self.home(name)._states_of_node(name)
         return None if found is None else found.data
 
     def described(self, name: str) -> Described | None:
-        """What inference is to be told of a value: its type and, of integers that may be a shape, their value."""
+        """What inference needs to know about a value: its type, and its value if it may be a shape."""
         found = self._known_type(name)
         if found is None:
             return None
@@ -312,7 +314,7 @@ class GraphScope:
         return Described(found.data, self.constant_number(name) if is_small else 0)
 
     def type_string(self, name: str) -> str | None:
-        """The type of a value as schemas spell it, such as ``tensor(float)``; None if unknown."""
+        """The type as schemas spell it, such as ``tensor(float)``; None if unknown."""
         known = self._plain_element_type(name)
         if known is not None:
             return f"tensor({element_type_name(known)})"
@@ -335,17 +337,17 @@ class GraphScope:
         return None if whole is None else whole.element_type
 
     def declared_element_type(self, name: str) -> int | None:
-        """The element type that the user declared of a value; None if none."""
+        """The element type that the user declared for a value; None if none."""
         return self.ground.element_types.get(name)
 
     def declared_rank(self, name: str) -> int | None:
-        """The rank that the user declared of a value; None if none."""
+        """The rank that the user declared for a value; None if none."""
         return self.ground.ranks.get(name)
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
-        """The shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown."""
+        """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
         home = self.home(name)
-        short = None if home._is_described(name) else self.ground.followed_ranks.short_shape(name, home)
+        short = None if home._is_described(name) else self.ground.ranks_by_operators.short_shape(name, home)
         if short is not None:
             return short
         found = self._known_type(name)
@@ -355,7 +357,7 @@ class GraphScope:
         return home._with_sizes_inferred(name, found.shape)
 
     def _with_sizes_inferred(self, name: str, stated: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """A shape with sizes that are stated without number or name, as far as shape inference knows them."""
+        """A stated shape, with sizes of neither number nor name replaced by those that shape inference finds."""
         inferred = self._inferred_type(name)
         sizes = None if inferred is None else self.ground.known_type(inferred).shape
         if sizes is None or len(sizes) != len(stated):
@@ -378,20 +380,20 @@ class GraphScope:
             if name not in self.inputs:
                 self.ground.trusted_ranks.append((self, name))
             return stated
-        followed = self.ground.followed_ranks.rank(name, self)
-        if followed is not None:
-            return followed
+        rank = self.ground.ranks_by_operators.rank(name, self)
+        if rank is not None:
+            return rank
         found = self._known_type(name)
         return None if found is None or found.shape is None else len(found.shape)
 
     def stated_rank(self, name: str) -> int | None:
-        """The rank that this very graph states of a value; None if none."""
+        """The rank that this graph states for a value; None if none."""
         stated = self._stated_type(name)
         shape = None if stated is None else self.ground.known_type(stated).shape
         return None if shape is None else len(shape)
 
     def given_shape(self, name: str) -> tuple[int | None, ...] | None:
-        """The shape of a constant of this very graph, or of an input of the model; None for any other value."""
+        """The shape of a constant of this graph, or of an input of the model; None for any other value."""
         tensor = None if self.is_overridable(name) else self._initializer(name)
         if tensor is None and name in self.constant_nodes:
             tensor = tensor_of(self.constant_nodes[name][1])
@@ -401,7 +403,7 @@ class GraphScope:
         return None if stated is None else self.ground.known_type(stated).shape
 
     def written_as(self, name: str) -> str:
-        """How a value is defined: see `Scope.written_as`."""
+        """See `Scope.written_as`."""
         home = self.home(name)
         if name in home.constant_nodes:
             return "constant"
@@ -410,23 +412,23 @@ class GraphScope:
         return "fed" if name in home.inputs and home.parent is None and not home.is_function else "dynamic"
 
     def made_by(self, name: str) -> str:
-        """The operator that yields a value; empty where no node does."""
+        """The operator that computes a value; empty if no node does."""
         node = self.home(name).producer(name)
         return "" if node is None else node.op_type
 
     def is_read(self, name: str) -> bool:
-        """Whether any node or graph output, here or in a graph inside, reads a value that this graph defines."""
+        """Whether any node or output of this graph or a subgraph reads a value that this graph defines."""
         home = self.home(name)
         holder = home.holder
         outputs = [value.name for value in holder.output] if isinstance(holder, GraphProto) else holder.output
-        return name in outputs or any(name in read_by(node) for node in home.node_list.mentioning(name))
+        return name in outputs or any(name in read_by(node) for node in home.node_list.nodes_containing(name))
 
-    def is_handed_by_callers(self, name: str) -> bool:
-        """Whether a value is an input of the function around."""
+    def is_function_input(self, name: str) -> bool:
+        """Whether a value is an input of the enclosing function."""
         return self.is_function and name in self.root.inputs
 
     def states_type(self, name: str) -> bool:
-        """Whether the type of a value is stated, or its value, which tells it."""
+        """Whether the type of a value is stated, or follows from its stated value."""
         home = self.home(name)
         if not home._is_described(name):
             return False
@@ -435,35 +437,35 @@ class GraphScope:
         return home._stated_whole(name) is not None
 
     def has_type_at_hand(self, name: str) -> bool:
-        """Whether the type of a value is to be had without inferring the types of the whole model."""
+        """Whether the type of a value is known without inferring the whole model."""
         return self.ground.source.has_run or self.states_type(name)
 
     @cached_property
-    def followed(self) -> Followed:
-        """What was followed back of the ranks of values, in this run or, where it is the same, an earlier one."""
-        if self.key is None or self.ground.freeze_defaults:  # which defaults were taken is noted in each run
+    def known_ranks(self) -> KnownRanks:
+        """Ranks that were followed back in this run, or in an earlier attempt whose result is the same."""
+        if self.key is None or self.ground.freeze_defaults:  # each run has to record itself which defaults it used
             return {}
-        return self.ground.source.followed.setdefault(self.key, {})
+        return self.ground.source.known_ranks.setdefault(self.key, {})
 
     def given_vector(self, name: str) -> list[int] | None:
-        """The value of a constant of this very graph that is a vector of integers; None for any other value."""
+        """The value of a constant integer vector of this graph; None for any other value."""
         return as_vector(self.whole(name))
 
-    # Questions about the place
+    # Questions about the surroundings
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
-        """The inferred type of a value in a subgraph of a node of this graph, by its number among them."""
+        """The inferred type of a value in a node's subgraph, given by its number among the node's subgraphs."""
         if self.key is None:
             return None
         places = (place for place, other in enumerate(self._source_nodes()) if other.output == node.output)
         return self.ground.source.type((*self.key, next(places), number), name)
 
-    # How types are found out
+    # Where types come from
 
     def type(self, name: str) -> TypeProto | None:
-        """The type of a value: as stated in the model, else as shape inference finds it; None if unknown.
+        """The type of a value as stated, else as inferred; None if unknown.
 
-        Symbols that inference makes up for sizes it does not know are left out of it.
+        Symbols that inference invents for unknown sizes are removed.
         """
         found = self._known_type(name)
         return None if found is None else found.proto
@@ -492,13 +494,13 @@ class GraphScope:
         return source.type(self.key, name) if found is None and self.key is not None else found
 
     def _stated_whole(self, name: str) -> KnownType | None:
-        """The type that the graph itself states of a value, if that leaves nothing to be inferred."""
+        """The stated type of a value, if it leaves nothing to inference."""
         stated = self._stated_type(name)
         known = None if stated is None else self.ground.known_type(stated)
         return known if known is not None and known.is_whole else None
 
     def _plain_element_type(self, name: str) -> int | None:
-        """The element type of a value that the user declared, or that is plain without shape inference."""
+        """The element type of a value, if it is declared or known without shape inference."""
         declared = self.ground.element_types.get(name)
         if declared is not None:
             return declared
@@ -510,28 +512,28 @@ class GraphScope:
         tensor = home._initializer(name)
         if tensor is not None and not home._states(name):
             return tensor.data_type or None
-        return follow((home, name), _told, self.ground.told) or None
+        return resolve_element_type((home, name), _element_type_or_inputs, self.ground.found_element_types) or None
 
     @property
     def _sole_element_type(self) -> int | None:
-        """The element type of all that nodes of this graph yield, as far as that is known before inference has run."""
+        """The element type of every node output of this graph, if that is known before inference."""
         source = self.ground.source
         return None if self.key != () or source.has_run else source.sole_element_type
 
     def _is_described(self, name: str) -> bool:
-        """Whether a value is a constant, or the graph itself states its type."""
+        """Whether a value is a constant or has a stated type."""
         return self._states(name) or self._holds(name) or name in self.constant_nodes
 
     def _states(self, name: str) -> bool:
-        """Whether the graph itself states the type of a value."""
+        """Whether this graph states the type of a value."""
         return name in self.stated_places or name in self._outside_nodes
 
     def _states_of_node(self, name: str) -> bool:
-        """Whether the graph states the type of what one of its nodes yields."""
+        """Whether this graph states the type of a node output."""
         return self._states(name) and name not in self.inputs
 
     def _stated_type(self, name: str) -> TypeProto | None:
-        """The type that the graph itself states of a value."""
+        """The type that this graph states for a value."""
         if name in self._outside_nodes:
             return self._outside_nodes[name]
         place = self.stated_places.get(name)
@@ -539,9 +541,9 @@ class GraphScope:
 
     @cached_property
     def stated_places(self) -> dict[str, int]:
-        """Where the types of values are stated in value_info, by name.
+        """Positions in value_info by name.
 
-        Places rather than messages: to hold a message for each of 50,000 values takes five times as long.
+        Holding 50,000 messages instead of positions takes five times as long.
         """
         values = self.holder.value_info
         if self._stated is not None and not self._has_removed and len(self._stated.names) == len(values):
@@ -550,12 +552,12 @@ class GraphScope:
 
     @cached_property
     def _outside_nodes(self) -> dict[str, TypeProto]:
-        """What the graph states of its outputs and inputs, and of sparse tensors."""
+        """The stated types of graph inputs, graph outputs and sparse initializers."""
         holder = self.holder
         known: dict[str, TypeProto] = {}
         if isinstance(holder, GraphProto):
             for value in (*holder.output, *holder.input):
-                # What a Scan takes need not be stated, and is where inference has looked.
+                # The inputs of a Scan body need not have types; inference knows them.
                 if value.name not in self.stated_places or type_string(value.type) is not None:
                     known[value.name] = value.type
             for sparse in holder.sparse_initializer:
@@ -563,14 +565,14 @@ class GraphScope:
                 known[sparse.values.name] = tensor_type(dense)
         return known
 
-    # What is added
+    # Additions
 
     def may_hold(self, element_type: int) -> bool:
-        """Whether a constant of an element type can be added as it is: Constant takes floats only before opset 9."""
+        """Whether a constant of an element type can be added directly: Constant takes floats only before opset 9."""
         return self.writes_initializers or constant_takes(element_type, self.ground.opset)
 
     def add_constant(self, value: Array, tensor: TensorProto, tail: str) -> str:
-        """The name of a constant with this value: one initializer per value and graph, a Constant node in functions."""
+        """Add a constant and return its name: one initializer per value and graph; in functions a Constant node."""
         key = value_key(value)
         name = self._added.get(key)
         if name is None:
@@ -579,13 +581,13 @@ class GraphScope:
         return name
 
     def adopt_constant(self, name: str, tensor: TensorProto) -> None:
-        """Let an initializer or Constant node that is added hold a value, under a name; the scope knows it then."""
+        """Add an initializer or Constant node under a given name, and know its value from now on."""
         kept = deepcopy(tensor)
         kept.name = name
         self._adopted[name] = kept
         self._constants.pop(name, None)
         for is_length in (False, True):
-            self.followed.pop((name, is_length), None)
+            self.known_ranks.pop((name, is_length), None)
         self._defined.add(name)
         if isinstance(self.holder, GraphProto) and self.writes_initializers:
             self.holder.initializer.append(kept)
@@ -595,7 +597,8 @@ class GraphScope:
             self.added_nodes += nodes
 
     def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
-        """The name of a Constant node that yields an attribute of the function around, as its ``value_ints`` or so."""
+        """Add a Constant node that yields a function attribute, as its ``value_ints`` or the like, and return its
+        name."""
         name = self.ground.names.fresh("", f"{tail}_{attribute.ref_attr_name}")
         node = NodeProto(op_type="Constant", name=name, output=[name])
         node.attribute.add(name=value, type=attribute.type, ref_attr_name=attribute.ref_attr_name)
@@ -603,9 +606,9 @@ class GraphScope:
         return name
 
     def refuse_reference(self, attribute: AttributeProto) -> None:
-        """Refuse a Constant node that yields an attribute of the function around, where it cannot.
+        """Raise RefusedError if a Constant node cannot yield this function attribute here.
 
-        Constant has no such attribute below opset 12, and would have no value for a call that leaves it out.
+        Below opset 12 Constant has no such attribute, and a call that omits the attribute gives no value.
         """
         if self.ground.opset < 12:
             raise RefusedError(
@@ -626,12 +629,12 @@ class GraphScope:
             )
 
     def state(self, name: str, value_type: bytes) -> None:
-        """Let the graph state the type of a value, unless it does or is a function, which cannot."""
+        """State the type of a value, unless it is stated already or this is a function."""
         if isinstance(self.holder, GraphProto) and not self._states(name):
             self.state_all(entry(name.encode(), value_type))
 
     def state_all(self, entries: bytes) -> None:
-        """Let the graph state the types of some values, given as bytes of a GraphProto."""
+        """State types, given as bytes of a GraphProto."""
         self.holder.MergeFromString(entries)
         if self._stated is not None:
             self._stated.add(entries)
@@ -642,19 +645,19 @@ class GraphScope:
 
     @property
     def element_types_stated(self) -> Collection[int]:
-        """The element types that value_info states, or stated before a value went; 0 for anything but a tensor."""
+        """The element types that value_info states or stated before a removal; 0 stands for anything but a tensor."""
         stated = None if self._stated is None else self._stated.element_types
         return set(map(_ELEMENT_TYPE, self.holder.value_info)) if stated is None else stated
 
-    def note_removed(self, names: Collection[str]) -> None:
-        """Note that constants, and types that were stated, have gone, so that others stand where they stood."""
+    def drop_positions(self, names: Collection[str]) -> None:
+        """Drop cached positions after constants or value_info entries were removed."""
         self._has_removed = True
         self._added = {key: name for key, name in self._added.items() if name not in names}
         for places in ("initializers", "stated_places"):
             self.__dict__.pop(places, None)
 
     def release(self, name: str) -> None:
-        """Note that a node no longer reads a constant, which may go if nothing else reads it."""
+        """Record that a node no longer reads a constant, which can be removed if nothing else reads it."""
         self.home(name).released.add(name)
 
 
@@ -664,9 +667,9 @@ def constant_takes(element_type: int, opset: int) -> bool:
 
 
 def constant_nodes(name: str, tensor: TensorProto, opset: int, names: Names) -> list[NodeProto] | None:
-    """The nodes that yield a constant, where no initializer may; None where no nodes do at that opset version.
+    """The nodes that compute a constant where no initializer is possible; None if none can at that opset version.
 
-    An element type that Constant does not take is cast from doubles that hold the same values.
+    An element type that Constant does not take is cast from doubles with the same values.
     """
     if constant_takes(tensor.data_type, opset):
         return [make_node("Constant", [], [name], value=tensor)]
@@ -689,12 +692,12 @@ _ELEMENT_TYPE = attrgetter("type.tensor_type.elem_type")
 
 
 def as_vector(value: Array | None) -> list[int] | None:
-    """The integers in a vector of them; None for anything else."""
+    """The integers of a vector; None for anything else."""
     return value.tolist() if value is not None and value.ndim == 1 and value.dtype.kind == "i" else None
 
 
 def as_doubles(tensor: TensorProto, opset: int) -> TensorProto | None:
-    """Doubles that a tensor of integers or bools can be cast from; None where they do not hold its values.
+    """Doubles from which integers or bools can be cast; None if doubles do not hold the values.
 
     Below opset 6 inference does not read a Cast.
     """

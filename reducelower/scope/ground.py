@@ -1,4 +1,4 @@
-"""What all scopes of one run stand on."""
+"""The state that all scopes of one run share."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = ["Ground", "KnownType"]
 
 
 class KnownType(NamedTuple):
-    """What the type of a value says.
+    """A type and its parts.
 
     Attributes:
-        proto: the type, without symbols that inference made up.
-        data: its bytes.
-        is_whole: whether it leaves nothing to be inferred: neither what it is nor, of a tensor, the shape.
-        element_type: None if it does not say, or is not of a tensor.
-        shape: None standing for a size that is not a number; None if even the rank is unknown.
-        leaves_sizes_open: whether some size has neither a number nor a name, so that inference may know more.
+        proto: the type, without symbols that inference invented.
+        data: the same, serialized.
+        is_whole: whether it leaves nothing to inference: the kind of value is known and, for a tensor, the shape.
+        element_type: None if unknown, or not a tensor.
+        shape: with None for a size that is not a number; None if the rank is unknown.
+        leaves_sizes_open: whether some size has neither number nor name, so that inference may know more.
     """
 
     proto: TypeProto
@@ -42,7 +42,7 @@ class KnownType(NamedTuple):
 
 
 def known_type(found: TypeProto) -> KnownType:
-    """What a type says."""
+    """Take a type apart."""
     is_tensor, known = found.WhichOneof("value") == "tensor_type", sizes(found)
     proto = without_made_up_symbols(found)
     return KnownType(
@@ -57,29 +57,28 @@ def known_type(found: TypeProto) -> KnownType:
 
 @dataclass(eq=False)
 class Ground:
-    """What all scopes of one run stand on: names, overrides, inference and how constants are written.
+    """The state that all scopes of one run share: names, overrides, inference, and how constants are written.
 
     Attributes:
         names: gives out fresh names.
-        source: the model as it was, and the types that inference finds in it.
+        source: the types of the model before any rewrite.
         opset: opset version of the target.
         element_types: element types that the user declared, by value name.
         ranks: ranks that the user declared, by value name.
-        base_dir: folder that external data locations are relative to.
+        base_dir: folder that locations of external data are relative to.
         freeze_defaults: whether an initializer that is also a graph input counts as constant.
-        overridable: whether such an initializer is a default the caller may override (IR version 4 and later).
+        overridable: whether callers may override such an initializer (IR version 4 and later).
         initializers_stand_alone: whether an initializer need not be a graph input (IR version 4 and later).
-        is_last_attempt: whether functions have been copied for their calls where that could help, so that what they
-            are handed has to be taken as it comes.
-        values: the numbers of values of constants, which other runs may share.
-        stated: what the main graph states, where that can be told in short.
-        weight: gives the initializers of the main graph by name, where the model has none of their values.
-        frozen: names of the defaults that were taken for constants.
-        folding: what is computed from constants.
-        trusted_ranks: the graph and name of each value whose rank was taken from what is stated of it.
-        trusts_sizes: whether more than ranks was taken from what is stated.
-        followed_ranks: ranks that operators tell.
-        told: element types that were followed back; see `reducelower.model.element_types.follow`.
+        is_last_attempt: whether functions were already copied per call, so that their inputs stay as they are.
+        values: numbers of constant values, which other runs may share.
+        stated: the types that the main graph states, if they are at hand as columns.
+        weight: gives initializers of the main graph by name, if the model itself lacks their values.
+        frozen: names of initializers whose defaults were used as constants.
+        folding: cache of folded constants.
+        trusted_ranks: graph and name of each value whose rank was taken from its stated type.
+        trusts_sizes: whether more than ranks was taken from stated types.
+        ranks_by_operators: cache of ranks followed back through operators.
+        found_element_types: cache of `element_types.resolve_element_type`.
     """
 
     names: Names
@@ -99,41 +98,41 @@ class Ground:
     folding: Folding = field(default_factory=Folding)
     trusted_ranks: list[tuple[Any, str]] = field(default_factory=list)
     trusts_sizes: bool = False
-    followed_ranks: Ranks = field(init=False)
-    told: dict[tuple[Any, str], int] = field(default_factory=dict)
+    ranks_by_operators: Ranks = field(init=False)
+    found_element_types: dict[tuple[Any, str], int] = field(default_factory=dict)
     _known_types: dict[bytes, KnownType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Take ranks that contradict what is stated as inference takes them."""
-        self.followed_ranks = Ranks(objects=not self.source.is_lenient)
+        """Handle ranks that contradict stated types as inference handles them."""
+        self.ranks_by_operators = Ranks(objects=not self.source.is_lenient)
 
     def check_what_was_trusted(self) -> None:
-        """Look into what the model states, as far as it was taken, where it does not state all that was asked.
+        """Check the stated types that were used, if the model does not state all types that were needed.
 
-        Exporters that leave types out leave wrong ones in. Inference looks into all of them; where it did not run, for
-        operators told the ranks that were asked for, nobody has.
+        Exporters that omit types also state wrong ones. Inference checks all of them; if it did not run because
+        operators determined every rank asked for, nothing has checked them.
 
         Raises:
-            ContradictionError: it is not what the nodes yield.
+            ContradictionError: a stated type contradicts what nodes compute.
         """
-        if self.source.has_run or not self.followed_ranks.were_followed:
+        if self.source.has_run or not self.ranks_by_operators.were_followed:
             return
         if self.trusts_sizes:
             self.source.types(())
         for graph, name in self.trusted_ranks:
-            self.followed_ranks.rank(name, graph)
+            self.ranks_by_operators.rank(name, graph)
 
-    def let_go(self) -> None:
-        """Forget what was found of values, when no more is asked: the graphs they are in hold on to this.
+    def clear_caches(self) -> None:
+        """Clear the caches at the end of a run: their graphs refer back to this object.
 
-        Otherwise the model, weights and all, would wait for the garbage collector.
+        This cycle would keep the model and its weights until the garbage collector runs.
         """
         self.folding = Folding()
         self.trusted_ranks = []
-        self.told = {}
+        self.found_element_types = {}
 
     def known_type(self, found: TypeProto) -> KnownType:
-        """What a type says; there is one of each, since thousands of values have the same."""
+        """Take a type apart, cached, since thousands of values have the same type."""
         key = found.SerializeToString()
         if key not in self._known_types:
             self._known_types[key] = known_type(found)

@@ -1,7 +1,7 @@
-"""The scope of one node of the model: what rules ask about it is written down, with the answers.
+"""The scope of one node of the model, which records every question of a rule with its answer.
 
-Operands go by blanks rather than by their names, such as ``⟦0⟧`` for the first input. So no rule can learn what a
-value is called, and what a rule writes is the same for every node about which its questions have the same answers.
+Operands are called by blanks, such as ``⟦0⟧`` for the first input. A rule never learns the name of a value, so its
+result is right for every node whose questions have the same answers.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ if TYPE_CHECKING:
 __all__ = ["Added", "Mark", "NodeScope", "Question", "blank"]
 
 Question: TypeAlias = Callable[[GraphScope, str], Any]
-"""What is asked about one value of a graph, by its name there; the answer can be compared and hashed."""
+"""A question about a value of a graph, given its name; answers can be compared and hashed."""
 
 
 def blank(what: int | str) -> str:
-    """What stands for a name: that of an operand by its number, ``n`` for the node's, ``c0`` for what is added."""
+    """The placeholder of a name: the operand's number, ``n`` for the node's name, ``c0`` for the first added
+    constant."""
     return f"⟦{what}⟧"
 
 
 _NO_OPERAND = -1
-"""The number under which a question about the place itself is written down."""
+"""The operand number under which questions about the surroundings are recorded."""
 
 
 def _writes_initializers(graph: GraphScope, _: str) -> bool:
@@ -58,11 +59,11 @@ _OF_ATTRIBUTES: Mapping[int, tuple[int, bool]] = {
     AttributeProto.STRING: (TensorProto.STRING, False),
     AttributeProto.STRINGS: (TensorProto.STRING, True),
 }
-"""What a Constant yields that refers to an attribute: the element type, and whether it is a vector."""
+"""The output of a Constant that refers to an attribute: element type, and whether it is a vector."""
 
 
 class Added(NamedTuple):
-    """A constant, or a reference to an attribute of the function around, that a rule brings in."""
+    """A constant, or a reference to a function attribute, that a rule adds."""
 
     tail: str
     tensor: TensorProto
@@ -72,7 +73,7 @@ class Added(NamedTuple):
 
     @property
     def type(self) -> TypeProto:
-        """The type of the value; of an attribute that is a list, nothing tells the length."""
+        """The type of the value; for a list attribute the length is unknown."""
         if self.attribute is None:
             return tensor_type(self.tensor)
         element_type, is_list = _OF_ATTRIBUTES.get(self.attribute.type, (0, False))
@@ -85,14 +86,14 @@ class Added(NamedTuple):
 
     @property
     def shape(self) -> tuple[int | None, ...]:
-        """Its shape."""
+        """The shape of the value."""
         if self.attribute is None:
             return tuple(self.tensor.dims)
         return (None,) * _OF_ATTRIBUTES.get(self.attribute.type, (0, False))[1]
 
 
 class Mark(NamedTuple):
-    """How much a rule had brought in when something else was tried."""
+    """A point that `NodeScope.roll_back` returns to."""
 
     added: int
     released: int
@@ -101,17 +102,17 @@ class Mark(NamedTuple):
 
 
 class NodeScope(Scope):
-    """What rules may know about a node of a graph, and what they bring in for it.
+    """What rules may know about a node of a graph, and what they add for it.
 
     Attributes:
-        trail: every question that was asked about an operand, by its number, with its answer.
-        is_repeatable: whether all that was asked is in the trail.
-        added: constants and references, by the blanks they go by.
+        trail: every question about an operand, by its number, with the answer.
+        is_repeatable: whether the trail has every question.
+        added: constants and references by their blanks.
         released: numbers of operands that are no longer read.
-        stated: types that the graph is to state of operands, by their numbers.
-        adopted: tensors that operands become, by their numbers.
-        derived: new names, in order: stem, tail, name.
-        types: types of new values that a rule wants stated.
+        stated: types that the graph has to state for operands, by number.
+        adopted: tensors that become the value of operands, by number.
+        derived: new names in order: stem, tail, name.
+        types: types to state for new values.
     """
 
     is_made = False
@@ -119,8 +120,8 @@ class NodeScope(Scope):
     def __init__(self, graph: GraphScope, operands: Mapping[str, tuple[int, str]] | None) -> None:
         """Open the scope of a node.
 
-        Each operand has a number and a name, by the blank that stands for it in the node. None are given where the node
-        uses the names of the model, as one that holds graphs does.
+        `operands` maps each blank in the node to the operand's number and name. It is None if the node uses the names
+        of the model, as nodes with subgraphs do.
         """
         self.graph = graph
         self.opset = graph.opset
@@ -142,16 +143,16 @@ class NodeScope(Scope):
 
     @property
     def node_scope(self) -> NodeScope:
-        """This scope; those inside it answer with it as well."""
+        """This scope; nested scopes return it as well."""
         return self
 
     def _ask(self, question: Question, name: str) -> Any:
-        """The one way to the graph: what is asked here is written down."""
+        """The only access to the graph: it records question and answer."""
         if self._operands is None:
             return question(self.graph, name)
         operand = self._operands.get(name)
         if operand is None:
-            # A name of the model that the node itself does not have: what follows from it holds for this node only.
+            # A name of the model that is no operand of the node: the answer holds for this node only.
             self.is_repeatable = False
             return question(self.graph, name)
         number, real = operand
@@ -161,7 +162,7 @@ class NodeScope(Scope):
         return self.trail[key]
 
     def is_new(self, name: str) -> bool:
-        """Whether a value was brought in by a rule."""
+        """Whether a rule added the value."""
         return name in self._made or name in self.added
 
     # Questions
@@ -173,7 +174,7 @@ class NodeScope(Scope):
         return self.graph.ground.values[self._ask(GraphScope.constant_number, name)]
 
     def reference(self, name: str) -> AttributeProto | None:
-        """The attribute of the function that a Constant node yields."""
+        """See `Scope.reference`."""
         if self.is_new(name):
             return self.added[name].attribute if name in self.added else None
         found = self._ask(GraphScope.reference, name)
@@ -202,7 +203,7 @@ class NodeScope(Scope):
         return self._ask(GraphScope.element_type, name)  # type: ignore[no-any-return]
 
     def declared_element_type(self, name: str) -> int | None:
-        """The element type that a rule or the user declared of a value; None if nobody did."""
+        """The element type that a rule or the user declared for a value; None if none."""
         if name in self._declared:
             return self._declared[name]
         if self.is_new(name) or not self.graph.ground.element_types:
@@ -210,7 +211,7 @@ class NodeScope(Scope):
         return self._ask(GraphScope.declared_element_type, name)  # type: ignore[no-any-return]
 
     def declared_rank(self, name: str) -> int | None:
-        """The rank that the user declared of a value; None if none."""
+        """The rank that the user declared for a value; None if none."""
         if self.is_new(name) or not self.graph.ground.ranks:
             return None
         return self._ask(GraphScope.declared_rank, name)  # type: ignore[no-any-return]
@@ -228,40 +229,40 @@ class NodeScope(Scope):
         return self._ask(GraphScope.rank, name)  # type: ignore[no-any-return]
 
     def written_as(self, name: str) -> str:
-        """How a value is defined."""
+        """See `Scope.written_as`."""
         if self.is_new(name):
             is_initializer = name in self.added and self.added[name].value is not None and self._writes_initializers()
             return "initializer" if is_initializer else "constant" if name in self.added else "dynamic"
         return self._ask(GraphScope.written_as, name)  # type: ignore[no-any-return]
 
     def made_by(self, name: str) -> str:
-        """The operator that yields a value."""
+        """The operator that computes a value."""
         return "" if self.is_new(name) else self._ask(GraphScope.made_by, name)
 
     def is_read(self, name: str) -> bool:
         """Whether anything reads a value."""
         return name not in self._made and bool(self._ask(GraphScope.is_read, name))
 
-    def is_handed_by_callers(self, name: str) -> bool:
-        """Whether a value is an input of the function around."""
-        return not self.is_new(name) and bool(self._ask(GraphScope.is_handed_by_callers, name))
+    def is_function_input(self, name: str) -> bool:
+        """Whether a value is an input of the enclosing function."""
+        return not self.is_new(name) and bool(self._ask(GraphScope.is_function_input, name))
 
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
         """The inferred type of a value in a subgraph of the node; such nodes use the names of the model."""
         return self.graph.type_inside(node, number, name)
 
-    def once_written(self, work: Callable[[], object]) -> None:
-        """Do something to the graphs inside the node once what they hold has been written."""
-        self.graph.put_off.append(work)
+    def after_subgraphs(self, work: Callable[[], object]) -> None:
+        """See `Scope.after_subgraphs`."""
+        self.graph.deferred.append(work)
 
     def _ask_of_place(self, question: Question) -> bool:
-        """Ask what is no operand's."""
+        """Ask a question that is not about an operand."""
         return bool(self.trail.setdefault((question, _NO_OPERAND), question(self.graph, "")))
 
     def _writes_initializers(self) -> bool:
         return self._ask_of_place(_writes_initializers)
 
-    # What a rule adds
+    # Additions
 
     def fresh(self, stem: str, tail: str) -> str:
         """A name for a new value."""
@@ -279,7 +280,7 @@ class NodeScope(Scope):
         return name
 
     def add_constant(self, value: Array, tail: str) -> str:
-        """The name of a constant with this value."""
+        """Add a constant and return its name."""
         key = value_key(value)
         if key not in self._numbers:
             tensor = numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape))
@@ -287,7 +288,7 @@ class NodeScope(Scope):
         return self._numbers[key]
 
     def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
-        """The name of a Constant node that yields an attribute of the function around."""
+        """Add a Constant node that yields a function attribute, and return its name."""
         self.graph.refuse_reference(attribute)
         return self._add(Added(tail, TensorProto(), attribute=attribute, written=value))
 
@@ -296,8 +297,8 @@ class NodeScope(Scope):
         self.added[name] = added
         return name
 
-    def adopt_initializer(self, name: str, tensor: TensorProto) -> None:
-        """Let an initializer hold a value that the node yielded until now."""
+    def replace_by_initializer(self, name: str, tensor: TensorProto) -> None:
+        """See `Scope.replace_by_initializer`."""
         self.check_constant(tensor)
         if self._operands is None:
             self.graph.adopt_constant(name, tensor)
@@ -306,7 +307,7 @@ class NodeScope(Scope):
             self.adopted.append((self._number(name), kept))
 
     def check_constant(self, tensor: TensorProto) -> None:
-        """Refuse a constant that neither an initializer nor Constant nodes may hold here."""
+        """Raise RefusedError if neither an initializer nor Constant nodes can hold the constant here."""
         is_held = self._ask_of_place(_may_hold(tensor.data_type))
         if not is_held and as_doubles(tensor, self.target_opset) is None:
             raise RefusedError(
@@ -316,11 +317,11 @@ class NodeScope(Scope):
             )
 
     def declare(self, name: str, element_type: int) -> None:
-        """State the element type of a value that a rewrite makes."""
+        """State the element type of a new value."""
         self._declared[name] = element_type
 
     def state_type(self, name: str) -> None:
-        """Let the graph state the type of a value; a function states none."""
+        """Let the graph state the type of a value; functions state none."""
         if not self.graph.is_graph or self.is_new(name):
             return
         found = self._ask(GraphScope.type_bytes, name)
@@ -330,7 +331,7 @@ class NodeScope(Scope):
             self.stated.append((self._number(name), found))
 
     def release(self, *names: str) -> None:
-        """Note that the node no longer reads constants; an operand that is absent is none."""
+        """Record that the node no longer reads these constants; empty names are ignored."""
         for name in names:
             if name and not self.is_new(name) and self._operands is None:
                 self.graph.release(name)
@@ -341,14 +342,14 @@ class NodeScope(Scope):
         assert self._operands is not None
         return self._operands[name][0]
 
-    # Taking back
+    # Undo
 
     def mark(self) -> Mark:
-        """How much has been brought in so far, to come back to if what is tried next does not work."""
+        """Return a point to roll back to if the next attempt fails."""
         return Mark(len(self.added), len(self.released), len(self.stated), len(self.derived))
 
     def roll_back(self, mark: Mark) -> None:
-        """Take back what was brought in since."""
+        """Undo every addition since the mark."""
         for name in list(self.added)[mark.added :]:
             del self.added[name]
         self._numbers = {key: name for key, name in self._numbers.items() if name in self.added}

@@ -1,7 +1,7 @@
-"""Ranks that operators tell, followed back to inputs and constants one value at a time, without shape inference.
+"""Find the rank of one value by following it back to inputs and constants, without shape inference.
 
-To infer the shapes of a whole model for the rank of one value takes longer than to convert it. What value_info states
-counts for nothing here: exporters leave stale ranks there, and whoever asks is told of those that differ.
+Inferring a whole model for one rank takes longer than converting it. Stated types in value_info are not used, since
+exporters leave stale ranks there; the caller can be told about those that differ.
 """
 
 from __future__ import annotations
@@ -10,56 +10,56 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from reducelower.model.inference import ContradictionError
-from reducelower.model.ranks import LENGTHS, RANKS, Inputs, NumberOf, followed
+from reducelower.model.ranks import LENGTHS, RANKS, Inputs, NumberOf, evaluate_rule
 from reducelower.model.schemas import DEFAULT_DOMAINS
 
 if TYPE_CHECKING:
     from onnx import NodeProto
 
-__all__ = ["Followable", "Followed", "Ranks"]
+__all__ = ["HasRanks", "KnownRanks", "Ranks"]
 
-_Graph = TypeVar("_Graph", bound="Followable")
+_Graph = TypeVar("_Graph", bound="HasRanks")
 
 
-class Followable(Protocol):
-    """A graph whose ranks can be followed back."""
+class HasRanks(Protocol):
+    """A graph in which ranks can be followed back."""
 
     @property
-    def followed(self) -> Followed:
-        """What was followed back of the values of this very graph, to be added to."""
+    def known_ranks(self) -> KnownRanks:
+        """The cache for the values of this graph."""
 
     def home(self: _Graph, name: str) -> _Graph:
-        """The graph that defines a value: this one or one around it."""
+        """The graph that defines a value: this one or an enclosing one."""
 
     def producer(self, name: str) -> NodeProto | None:
-        """The node of this very graph that yields a value."""
+        """The node of this graph that computes a value."""
 
     def given_shape(self, name: str) -> Sequence[int | None] | None:
-        """The shape of a constant, or of what callers of the model hand to it; None for any other value."""
+        """The shape of a constant or of an input of the model; None for any other value."""
 
     def given_vector(self, name: str) -> Sequence[int] | None:
-        """The value of a constant of this very graph that is a vector of integers; None for any other value."""
+        """The value of a constant integer vector of this graph; None for any other value."""
 
     def declared_rank(self, name: str) -> int | None:
-        """The rank of a value that the user declared, or that is known from outside; None if none."""
+        """The rank of a value that the user declared or an enclosing scope knows; None if none."""
 
     def stated_rank(self, name: str) -> int | None:
-        """The rank that this very graph states of a value; None if none."""
+        """The rank that this graph states for a value; None if none."""
 
 
-Followed: TypeAlias = "dict[tuple[str, bool], int | None]"
-"""The rank of each value by name, or its length where that was asked for; None where it is not told."""
+KnownRanks: TypeAlias = "dict[tuple[str, bool], int | None]"
+"""Rank, or length if that was asked for, of each value by name; None if it is not determined."""
 
-_Place: TypeAlias = "tuple[Followable, str, bool]"
-"""A value by name, with the graph that defines it, and whether its length is asked for rather than its rank."""
+_Place: TypeAlias = "tuple[HasRanks, str, bool]"
+"""A name, the graph that defines it, and whether its length is wanted instead of its rank."""
 
 
 _DEEPEST = 50
-"""How many values are followed by calls in calls; what lies deeper is looked at first, and then once more."""
+"""How many values are followed by recursion; a deeper one is computed first from an explicit stack."""
 
 
 class _FirstError(Exception):
-    """Something has to be known first."""
+    """Another value has to be computed first."""
 
     def __init__(self, place: _Place) -> None:
         super().__init__()
@@ -67,25 +67,25 @@ class _FirstError(Exception):
 
 
 class Ranks:
-    """Ranks of values, and the lengths of vectors that decide ranks; each is found once."""
+    """Computes ranks, and lengths of the vectors that determine ranks; each once."""
 
     def __init__(self, *, objects: bool = False) -> None:
-        """Begin; whether to raise where a graph states another rank than operators tell."""
+        """Set `objects` to raise if a graph states another rank than the one computed."""
         self.were_followed = False
         """Whether any was asked for."""
         self._objects = objects
         self._depth = 0
 
-    def rank(self, name: str, graph: Followable) -> int | None:
-        """The rank of a value; None where operators, inputs and constants do not tell it.
+    def rank(self, name: str, graph: HasRanks) -> int | None:
+        """The rank of a value; None if operators, inputs and constants do not determine it.
 
         Raises:
-            ContradictionError: what the graph states of it, or of what it is computed from, is another rank.
+            ContradictionError: the stated rank of the value or of an ancestor differs.
         """
         return self._find((graph.home(name), name, False))
 
-    def short_shape(self, name: str, graph: Followable) -> tuple[int, ...] | None:
-        """The shape of a scalar, or of a vector whose length is told; None for any other value."""
+    def short_shape(self, name: str, graph: HasRanks) -> tuple[int, ...] | None:
+        """The shape of a scalar, or of a vector of known length; None for any other value."""
         rank = self.rank(name, graph)
         if rank != 1:
             return () if rank == 0 else None
@@ -94,8 +94,8 @@ class Ranks:
 
     def _find(self, wanted: _Place) -> int | None:
         self.were_followed = True
-        # A stack of our own: what one value is made of may be deeper than Python calls may be.
-        waiting = [] if wanted[1:] in wanted[0].followed else [wanted]
+        # An explicit stack, since the graph may be deeper than Python's recursion limit.
+        waiting = [] if wanted[1:] in wanted[0].known_ranks else [wanted]
         begun: set[_Place] = set()
         while waiting:
             place = waiting[-1]
@@ -106,10 +106,10 @@ class Ranks:
                     begun.add(first.place)
                     waiting.append(first.place)
                     continue
-                found = None  # a value that is made of itself has no rank
-            place[0].followed[place[1:]] = found
+                found = None  # a value in a cycle has no rank
+            place[0].known_ranks[place[1:]] = found
             waiting.pop()
-        return wanted[0].followed[wanted[1:]]
+        return wanted[0].known_ranks[wanted[1:]]
 
     def _look(self, place: _Place) -> int | None:
         home, name, is_length = place
@@ -131,18 +131,18 @@ class Ranks:
             lambda given: self._of(home, given, is_length=True),
             lambda given: home.home(given).given_vector(given),
         )
-        found = followed(table.get(node.op_type), inputs)
+        found = evaluate_rule(table.get(node.op_type), inputs)
         if self._objects and found is not None and not is_length and home.stated_rank(name) not in (None, found):
             raise ContradictionError(f"{name!r} is stated to be of another rank than it has")
         return found
 
-    def _of(self, graph: Followable, name: str, *, is_length: bool) -> int | None:
+    def _of(self, graph: HasRanks, name: str, *, is_length: bool) -> int | None:
         home, value = graph.home(name), (name, is_length)
-        known = home.followed
+        known = home.known_ranks
         if value not in known:
             if self._depth == _DEEPEST:
                 raise _FirstError((home, *value))
-            known[value] = None  # of a value that is made of itself
+            known[value] = None  # for a value in a cycle
             self._depth += 1
             try:
                 known[value] = self._look((home, *value))

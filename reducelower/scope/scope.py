@@ -1,4 +1,4 @@
-"""What a rule may know about the place a node stands in, and how it adds values there."""
+"""The protocol through which rules ask about the surroundings of a node and add values."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _EXAMPLES = {"type": "float32", "rank": "3"}
 
 
 class Foldable(Protocol):
-    """What constants are computed from: values by name, and the nodes that yield them."""
+    """What constant folding needs: values by name, and the nodes that compute them."""
 
     @property
     def opset(self) -> int:
-        """Opset version that the nodes are written for."""
+        """The opset version of the nodes."""
 
     def home(self, name: str) -> Foldable:
         """The graph that defines a value."""
 
     def whole(self, name: str) -> Array | None:
-        """The value of a constant that is stated here, or known from outside; None where it has to be computed."""
+        """The value of a constant that is stated here or known outside; None if it has to be folded."""
 
     def producer(self, name: str) -> NodeProto | None:
-        """The node here that yields a value."""
+        """The node here that computes a value."""
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
-        """The shape of a value, None standing for a size that is not known."""
+        """The shape of a value, with None for an unknown size; None if the rank is unknown."""
 
     def element_type(self, name: str) -> int | None:
         """The element type of a value; None if unknown."""
@@ -45,15 +45,14 @@ class Foldable(Protocol):
 class Scope(ABC):
     """The only way for a rule to learn about the surroundings of a node, and to add to them.
 
-    Values are referred to by the names that the node has for them. These are not their names in the model: nothing
-    depends on a name, so what is found out for a node holds for every other one that gets the same answers.
+    Values go by the names that the node uses for them. These are not their names in the model, so no result can depend
+    on a name, and it holds for every node that gets the same answers.
 
     Attributes:
         opset: opset version that the node is written for.
         target_opset: opset version of the target.
-        is_last_attempt: whether functions have been copied for their calls, so that what they are handed is taken as it
-            comes.
-        is_made: whether the node comes in place of one of the model.
+        is_last_attempt: whether functions were already copied per call, so that their inputs stay as they are.
+        is_made: whether the node replaces one of the model.
     """
 
     is_made: ClassVar[bool]
@@ -65,9 +64,9 @@ class Scope(ABC):
 
     @abstractmethod
     def constant(self, name: str) -> Array | None:
-        """The value of an initializer or Constant node, or of what small nodes compute from such.
+        """The value of an initializer or Constant node, or one folded from such.
 
-        None for anything that depends on the model's inputs, that a caller may override, or that is large.
+        None for a value that depends on the model's inputs, may be overridden by a caller, or is large.
 
         Raises:
             RefusedError: it cannot be read.
@@ -75,15 +74,15 @@ class Scope(ABC):
 
     @abstractmethod
     def reference(self, name: str) -> AttributeProto | None:
-        """The attribute of the Constant node that yields a value, where it refers to an attribute of the function."""
+        """The attribute of the Constant node that computes a value, if it refers to a function attribute; else None."""
 
     @abstractmethod
     def type(self, name: str) -> TypeProto | None:
-        """The type of a value: as stated in the model, else as shape inference finds it; None if unknown."""
+        """The type of a value as stated, else as inferred; None if unknown."""
 
     @abstractmethod
     def type_string(self, name: str) -> str | None:
-        """The type of a value as schemas spell it, such as ``tensor(float)``; None if unknown."""
+        """The type as schemas spell it, such as ``tensor(float)``; None if unknown."""
 
     @abstractmethod
     def element_type(self, name: str) -> int | None:
@@ -91,7 +90,7 @@ class Scope(ABC):
 
     @abstractmethod
     def shape(self, name: str) -> tuple[int | None, ...] | None:
-        """The shape of a tensor, None standing for a size that is not a number; None if even the rank is unknown."""
+        """The shape of a tensor, with None for a size that is not a number; None if the rank is unknown."""
 
     @abstractmethod
     def rank(self, name: str) -> int | None:
@@ -101,86 +100,94 @@ class Scope(ABC):
     def written_as(self, name: str) -> str:
         """How a value is defined.
 
-        It is an ``initializer``, a ``constant`` (a Constant node), ``fed`` (an input of the main graph that no
-        initializer stands for) or ``dynamic``: whatever else is known at run time only.
+        An ``initializer``, a ``constant`` (a Constant node), ``fed`` (an input of the main graph without initializer),
+        or ``dynamic`` (known at run time only).
         """
 
     @abstractmethod
     def made_by(self, name: str) -> str:
-        """The operator that yields a value; empty where no node of the graph does."""
+        """The operator that computes a value; empty if no node of the graph does."""
 
     @abstractmethod
     def is_read(self, name: str) -> bool:
-        """Whether any node or graph output, here or in a graph inside, reads a value."""
+        """Whether any node or output, here or in a subgraph, reads a value."""
 
     @abstractmethod
-    def is_handed_by_callers(self, name: str) -> bool:
-        """Whether a value is an input of the function around."""
+    def is_function_input(self, name: str) -> bool:
+        """Whether a value is an input of the enclosing function."""
 
     @abstractmethod
     def type_inside(self, node: NodeProto, number: int, name: str) -> TypeProto | None:
-        """The inferred type of a value in a subgraph of a node, by its number among them."""
+        """The inferred type of a value in a node's subgraph, given by its number among the node's subgraphs."""
 
-    def once_written(self, work: Callable[[], object]) -> None:
-        """Do something to the graphs inside the node once what they hold has been made legal."""
+    def after_subgraphs(self, work: Callable[[], object]) -> None:
+        """Call `work`, which edits the node's subgraphs, after their nodes have been legalized."""
         work()
 
     def needed_element_type(self, name: str) -> int:
-        """The element type of a tensor; refused where nothing tells it, with a hint on how to declare it."""
+        """The element type of a tensor.
+
+        Raises:
+            RefusedError: it is unknown; the hint says how to declare it.
+        """
         found = self.element_type(name)
         if found is None:
             raise RefusedError(f"the element type of {name!r} is not known", self.how_to_declare(name, "type"))
         return found
 
     def needed_rank(self, name: str) -> int:
-        """The rank of a tensor; refused where nothing tells it, with a hint on how to declare it."""
+        """The rank of a tensor.
+
+        Raises:
+            RefusedError: it is unknown; the hint says how to declare it.
+        """
         found = self.rank(name)
         if found is None:
             raise RefusedError(f"the rank of {name!r} is not known", self.how_to_declare(name, "rank"))
         return found
 
     def how_to_declare(self, name: str, what: Literal["type", "rank"]) -> str:
-        """The hint that tells how to make the element type or the rank of a value known."""
+        """The hint how to declare the element type or rank of a value."""
         return f"declare it with --{what} {name}={_EXAMPLES[what]}"
 
-    # What a rule adds
+    # Additions
 
     @abstractmethod
     def fresh(self, stem: str, tail: str) -> str:
-        """A name for a new value: one that the node has or a new one as stem, and a tail such as ``/Pow/product``."""
+        """A new name made of a stem, which is a name of the node or a new one, and a tail such as ``/Pow/product``."""
 
     @abstractmethod
     def add_constant(self, value: Array, tail: str) -> str:
-        """The name of a constant with this value: one initializer per value and graph, a Constant node in functions.
+        """Add a constant and return its name: one initializer per value and graph; in functions a Constant node.
 
-        Where neither may hold the value, and the constant is still read in the end, the node is refused.
+        If neither can hold the value, and the result still reads it, the node is refused.
         """
 
     @abstractmethod
     def add_reference(self, attribute: AttributeProto, value: str, tail: str) -> str:
-        """The name of a Constant node that yields an attribute of the function around, as its ``value_ints`` or so.
+        """Add a Constant node that yields a function attribute, as its ``value_ints`` or the like, and return its name.
 
         Raises:
-            RefusedError: Constant has no such attribute below opset 12, or would have no value for some call.
+            RefusedError: Constant has no such attribute below opset 12, or some call omits the attribute.
         """
 
     @abstractmethod
-    def adopt_initializer(self, name: str, tensor: TensorProto) -> None:
-        """Let an initializer, or what stands for one here, hold a value that the node yielded until now.
+    def replace_by_initializer(self, name: str, tensor: TensorProto) -> None:
+        """Let an initializer, or Constant nodes in its place, hold a value that the node computed until now.
 
         Raises:
-            RefusedError: neither an initializer nor Constant nodes may hold it.
+            RefusedError: neither can hold it.
         """
 
     @abstractmethod
     def declare(self, name: str, element_type: int) -> None:
-        """State the element type of a value that a rewrite makes."""
+        """State the element type of a new value."""
 
     @abstractmethod
     def state_type(self, name: str) -> None:
-        """Let the graph state the type of a value, which shape inference does not find at the target's opset version.
+        """Let the graph state the type of a value that shape inference does not find at the target's opset version.
 
-        Values that a rewrite makes have their types stated anyway, as far as these are known.
+        Types of new values are stated anyway, as far as they are known.
 
         Raises:
             RefusedError: this is a function, whose values have no stated types.
@@ -188,4 +195,4 @@ class Scope(ABC):
 
     @abstractmethod
     def release(self, *names: str) -> None:
-        """Note that the node no longer reads constants, which may go if nothing else reads them; names may be empty."""
+        """Record that the node no longer reads these constants, which can be removed if unused; names may be empty."""

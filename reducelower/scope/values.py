@@ -1,4 +1,4 @@
-"""Values of constants, each held once, however it is spelled."""
+"""Constant values, stored once however they are spelled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _READ: Mapping[str, Callable[[AttributeProto], Array]] = {
 
 
 def tensor_of(node: NodeProto) -> TensorProto | None:
-    """The tensor a Constant node yields; None when it refers to an attribute of a function or is no dense tensor."""
+    """The dense tensor of a Constant node; None if it refers to a function attribute or has none."""
     for attribute in node.attribute:
         if attribute.ref_attr_name:
             return None
@@ -38,7 +38,7 @@ def tensor_of(node: NodeProto) -> TensorProto | None:
 
 
 def dense(sparse: SparseTensorProto) -> Array:
-    """The value of a sparse tensor: zero, or an empty string, wherever it states nothing."""
+    """The value of a sparse tensor, with zeros or empty strings in between."""
     values, places = read_tensor(sparse.values), read_tensor(sparse.indices)
     try:
         whole: Array = np.full(tuple(sparse.dims), "" if values.dtype.hasobject else 0, values.dtype)
@@ -52,14 +52,14 @@ def dense(sparse: SparseTensorProto) -> Array:
 
 
 def value_key(value: Array) -> Hashable:
-    """What two arrays share exactly where they are the same value: element type, shape and bits."""
-    # Names tell element types apart that numpy itself does not have; all of one byte are "V1" by their string.
+    """A key that two arrays share exactly if element type, shape and bits are equal."""
+    # dtype.name tells ml_dtypes types apart; dtype.str is "V1" for every one of one byte.
     content = tuple(value.reshape(-1).tolist()) if value.dtype.hasobject else value.tobytes()
     return value.dtype.name, value.shape, content
 
 
 class Values:
-    """Numbers for values: the same number for the same value, and 0 for what is no constant; `size` is their bytes."""
+    """Numbers values: equal values share a number, and 0 means not constant. `size` is their total in bytes."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -75,15 +75,15 @@ class Values:
         """The number of a value."""
         key = value_key(value)
         if key not in self._numbers:
-            # In this order: whoever is interrupted leaves no number that another value gets.
+            # In this order, so that an interrupt cannot leave a number that another value gets as well.
             self._arrays.append(value)
             self._numbers[key] = len(self._arrays) - 1
             self.size += value.nbytes
         return self._numbers[key]
 
     def number_of_tensor(self, tensor: TensorProto, dims: tuple[int, ...]) -> int:
-        """The number of the value of a tensor with these dimensions, whose data is not external."""
-        # As bits: two floats may be equal and yet not the same.
+        """The number of the value of a tensor with these dimensions and without external data."""
+        # Compared as bits, since 0.0 == -0.0.
         content = tensor.raw_data or tuple(tensor.int64_data) or tuple(tensor.int32_data)
         if not content:
             return self.number(read_tensor(tensor))
@@ -94,7 +94,7 @@ class Values:
         return number
 
     def number_of_attribute(self, attribute: AttributeProto) -> int:
-        """The number of the value that an attribute of a Constant node holds; 0 where that is strings or elsewhere."""
+        """The number of the value in a Constant node's attribute; 0 for strings, or if the value is elsewhere."""
         if attribute.ref_attr_name or attribute.name not in ("value", "sparse_value", *_READ):
             return 0
         if attribute.name == "value" and attribute.t.data_location == TensorProto.EXTERNAL:
@@ -112,9 +112,13 @@ class Values:
 
 
 def read_tensor(tensor: TensorProto, folder: str = "") -> Array:
-    """The value of a tensor, whose data may lie in a file in a folder; refused if it cannot be read."""
+    """The value of a tensor, whose data may be in a file in a folder.
+
+    Raises:
+        RefusedError: it cannot be read.
+    """
     try:
         return numpy_helper.to_array(tensor, folder)
-    except Exception as error:  # numpy and onnx have several kinds of their own
+    except Exception as error:  # numpy and onnx raise several types
         reason = one_line(error)
         raise RefusedError(f"the tensor {tensor.name!r} cannot be read: {reason}", "correct the model") from error

@@ -109,7 +109,7 @@ def test_a_graph_inside_what_is_written_is_no_reason_for_doubt(monkeypatch: pyte
     def look(*_: Any) -> Any:
         raise AssertionError("the whole model was looked into")
 
-    monkeypatch.setattr(run, "contradicts_inference", look)
+    monkeypatch.setattr(run, "new_objection", look)
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 18]>
         g (float[a,b,c] x, int64[k] axes) => (float[d,e,f] y) { y = ReduceMax<keepdims = 1>(x, axes) }"""
@@ -196,7 +196,8 @@ def test_names_that_stand_in_the_model_are_not_given_again() -> None:
 _QUESTIONS = sorted(
     name
     for name in Scope.__abstractmethods__
-    if name not in {"fresh", "add_constant", "add_reference", "adopt_initializer", "declare", "release", "type_inside"}
+    if name
+    not in {"fresh", "add_constant", "add_reference", "replace_by_initializer", "declare", "release", "type_inside"}
 )
 
 

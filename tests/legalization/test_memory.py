@@ -109,7 +109,7 @@ def test_a_custom_operator_leaves_types_open_in_every_model(memo: bool) -> None:
 def test_what_is_in_doubt_is_looked_into_in_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
     monkeypatch.setattr(outcome, "alone", lambda *_: Alone("it is odd", {}))
-    monkeypatch.setattr(run, "contradicts_inference", lambda *_: looks.append("") or "it is not as it should be")
+    monkeypatch.setattr(run, "new_objection", lambda *_: looks.append("") or "it is not as it should be")
     models = map(parser.parse_model, (_TEXT, _RENAMED))
     said = [converted(model.SerializeToString(), Target(13), memo=True) for model in models]
     assert len(looks) == 2

@@ -30,7 +30,7 @@ def test_types_are_found_where_they_stand() -> None:
 def test_others_stand_there_once_some_have_gone() -> None:
     model, scope = _scope()
     del model.graph.value_info[0]
-    scope.note_removed({"a"})
+    scope.drop_positions({"a"})
     double = helper.make_tensor_type_proto(TensorProto.DOUBLE, [1])
     scope.state_all(entry(b"c", double.SerializeToString()))
     assert (scope.element_type("b"), scope.element_type("c")) == (TensorProto.BOOL, TensorProto.DOUBLE)

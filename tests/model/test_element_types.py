@@ -11,7 +11,7 @@ from onnx import GraphProto, NodeProto, TensorProto, parser
 
 import reducelower
 from reducelower.model import inference
-from reducelower.model.element_types import follow, told_by
+from reducelower.model.element_types import follow, output_element_type
 
 
 def _told(graph: GraphProto, name: str, opset: int) -> int:
@@ -19,7 +19,7 @@ def _told(graph: GraphProto, name: str, opset: int) -> int:
     given = {value.name: value.type.tensor_type.elem_type for value in graph.input}
 
     def look(value: str) -> int | list[str]:
-        told = given.get(value, 0) if value not in producers else told_by(producers[value], value, opset)
+        told = given.get(value, 0) if value not in producers else output_element_type(producers[value], value, opset)
         return told if isinstance(told, int) else list(told)
 
     return follow(name, look, {})
@@ -65,7 +65,7 @@ def test_any_operand_tells_and_a_circle_tells_nothing() -> None:
     def look(value: str) -> int | list[str]:
         if value == "w":
             return TensorProto.FLOAT16
-        told = told_by(producers[value], value, 13)
+        told = output_element_type(producers[value], value, 13)
         return told if isinstance(told, int) else list(told)
 
     found: dict[str, int] = {}

@@ -50,7 +50,7 @@ def _lower_if(op: Writer) -> Outcome:
             chosen = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
             for graph in branches.values():
                 if graph is not chosen:
-                    op.scope.once_written(partial(graph.CopyFrom, chosen))
+                    op.scope.after_subgraphs(partial(graph.CopyFrom, chosen))
             return None
         if left is not None and right is not None and not may_be_of_one_shape(left, right):
             raise RefusedError(
@@ -173,7 +173,7 @@ def _raise_batches(op: Writer) -> Outcome:
     copy_marks(op.node, outer)
     # What the body holds is made legal where it stands, and is not to be taken for nodes of opset 9 meanwhile.
     del _body(_body(outer).node[0]).node[:]
-    op.scope.once_written(lambda: _body(_body(outer).node[0]).CopyFrom(body))
+    op.scope.after_subgraphs(lambda: _body(_body(outer).node[0]).CopyFrom(body))
     return [outer]
 
 

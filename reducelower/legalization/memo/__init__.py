@@ -1,13 +1,13 @@
-"""The memo: what became of one node, done to every node about which the same questions have the same answers.
+"""The memo: the result of one node, reused for every node about which the same questions have the same answers.
 
-Nodes of a large model are few kinds over and over. While rules work on a node, its scope writes down each question they
-ask about its surroundings, with the answer. Operator, attributes and the way operands stand in a node (its signature)
-lead to the first question; each answer leads to the next, and at last to what became of a node that was answered in the
-same way. A node that gets an answer nobody got before is worked out by rules, and adds a branch.
+A large model consists of a few kinds of nodes. While rules work on a node, its scope records each question about the
+surroundings with its answer. The signature (operator, attributes, and how the operands are arranged) leads to the first
+question, each answer leads to the next, and the last one to the result of an earlier node with the same answers. If a
+node gives a new answer, rules work on it, and its answers add a branch.
 
-Two entry points: `Memo.repeat` does what is known, `Memo.learn` takes up what is not. What is known outlasts the run
-(see `memory`), for models of a folder have layers alike. Whatever the memo holds, the bytes that come of a model are
-the same; without it they only take longer.
+There are two entry points: `Memo.repeat` applies known results, and `Memo.learn` adds new ones. Results outlast the run
+(see `memory`), since the models of a folder have similar layers. The memo never changes the output, only the time it
+takes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["NOTHING", "Memo", "Memory", "Outcome", "ReadNode", "in_blanks", "put
 
 
 class _Branch:
-    """A question about an operand, and where each answer to it leads."""
+    """A question about an operand, and the next branch or the outcome for each answer."""
 
     __slots__ = ("answers", "number", "question")
 
@@ -44,9 +44,9 @@ _Known: TypeAlias = "_Branch | Outcome"
 _NONE: Mapping[bytes, _Known] = {}
 
 _UNCOMMON = 128
-"""A length that takes more than one byte."""
+"""Lengths that take more than one byte."""
 
-# The common form: one or two inputs and one output, no two alike, with or without a name.
+# The common form: one or two inputs and one output, all different, with or without a node name.
 _COMMON: Mapping[tuple[bool, bool], Signature] = {
     (two, named): (2, (0, 1, 2), named) if two else (1, (0, 1), named)
     for two in (True, False)
@@ -55,18 +55,18 @@ _COMMON: Mapping[tuple[bool, bool], Signature] = {
 
 
 class Memo:
-    """What becomes of nodes, in one run over one model.
+    """The results of nodes, in one run over one model.
 
     Attributes:
-        doubts: operators of rewrites that have to be looked into as a part of the whole model.
-        foreign: domain and operator of the nodes met that are of other domains than the default one.
-        unmended: what overflows on the runtime that the model is for and cannot be mended there, as it was met.
+        doubts: operators of rewrites that have to be checked in the context of the whole model.
+        foreign: domain and operator of the nodes outside the default domain.
+        unmended: sentences about problems on the target runtime that no form avoids, in order of appearance.
     """
 
     def __init__(self, memory: Memory, *, remembers: bool = True) -> None:
-        """Begin with what is known.
+        """Start with the results in `memory`.
 
-        What is learned is added only where it `remembers`; without that every node is worked out by itself.
+        New ones are added only if `remembers`; otherwise every node is worked out by itself.
         """
         self.doubts: list[str] = []
         self.foreign: set[tuple[str, str]] = set()
@@ -78,15 +78,15 @@ class Memo:
 
     def _known_in(self, stage: str, graph: GraphScope) -> Places:
         if graph.is_function:
-            # What a body may refer to depends on its function, which no other model has.
+            # References to attributes depend on the function, so results of function bodies are not shared with other models.
             return self._in_functions.setdefault((stage, graph.opset, graph.root, graph.is_graph), {})
         return self._memory.known.setdefault((stage, graph.opset), {})
 
     def repeat(self, stage: str, edit: Edit, nodes: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, ReadNode]]:
-        """Do what is known to nodes of one graph or function body, and yield position and names of every other node.
+        """Apply known results to nodes of one graph or function body; yield position and names of every other node.
 
-        Each stage has a memory of its own; nobody has edited the nodes since their bytes were taken. `learn` may be
-        told of a node before the next is asked for.
+        Each stage has its own results. The nodes must not have been edited since their bytes were taken. The caller may
+        `learn` a yielded node before it asks for the next one.
         """
         graph = edit.scope
         known = self._known_in(stage, graph)
@@ -95,7 +95,7 @@ class Memo:
         for index, data in nodes:
             found: _Known | None = None
             try:
-                # What `read_node` does, for the common form alone, in a third of the time.
+                # The same as `read_node`, but for the common form only, in a third of the time.
                 first = data[1]
                 lengths = first or _UNCOMMON
                 first_end = inputs_end = first + 2
@@ -116,7 +116,7 @@ class Memo:
                 found = common[two, named].get(rest)
             except IndexError:
                 pass
-            # The ends are right only where every length is a single byte and every field the one expected.
+            # The ends match only if every length is a single byte and every field has the expected tag.
             is_common = found is not None and lengths < _UNCOMMON and data[0] == INPUT and data[inputs_end] == OUTPUT
             if is_common and two:
                 first_input, second_input = data[2:first_end], data[first_end + 2 : inputs_end]
@@ -138,7 +138,7 @@ class Memo:
                 self.put(outcome, edit, index, read)
 
     def learn(self, stage: str, graph: GraphScope, read: ReadNode, scope: NodeScope | None, outcome: Outcome) -> None:
-        """Take up what became of a node."""
+        """Add the result of a node."""
         if not self._remembers or not (scope is None or scope.is_repeatable):
             return
         place: dict[Any, Any] = self._known_in(stage, graph).setdefault(read.signature, {})
@@ -146,13 +146,13 @@ class Memo:
         for (question, number), answer in () if scope is None else scope.trail.items():
             branch = place.setdefault(key, _Branch(question, number))
             if not isinstance(branch, _Branch) or (branch.question, branch.number) != (question, number):
-                return  # the same answers led to another question: something else decides here, so nothing is reused
+                return  # equal answers, but another question follows: something else decides, so do not reuse it
             place, key = branch.answers, answer
         place[key] = outcome
         self._memory.outcomes += 1
 
     def put(self, outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
-        """Do to a node what an outcome says."""
+        """Apply an outcome to a node."""
         if outcome is NOTHING:
             return
         if outcome.domain:
@@ -170,7 +170,7 @@ class Memo:
 
 
 def _follow(branch: _Branch, graph: GraphScope, names: Sequence[bytes]) -> Outcome | None:
-    """What became of a node that was answered as one with these names is; None where none was."""
+    """The outcome of an earlier node with the same answers; None if there is none."""
     found: _Known | None = branch
     number, operand = -1, ""
     try:

@@ -1,7 +1,7 @@
-"""What takes the place of a node, by itself: what inference objects to, and the types of what it computes.
+"""Shape inference over the replacement of one node: its objections, and the types of new values.
 
-To run inference over a whole model takes longer than to convert it. What no rule touched is as valid as it was, so a
-look at what is written tells enough, once for all nodes whose operands have the same types.
+Inferring the whole model takes longer than converting it. Untouched nodes are as valid as before, so it is enough to
+infer each replacement once per combination of operand types.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["Alone", "alone", "operands_of"]
 
 _IR_VERSION = 10
-"""An IR version whose models may hold whatever a rule writes."""
+"""An IR version that allows everything a rule may write."""
 
 
 class Alone(NamedTuple):
-    """What strict inference objects to in nodes that stand alone, and the types of what they compute, by name."""
+    """The objection of strict inference to the nodes, and the types of their values by name."""
 
     objection: str
     types: Mapping[str, bytes]
@@ -38,7 +38,7 @@ _NOTHING = Alone("", {})
 
 
 def operands_of(nodes: Iterable[NodeProto], added: Sequence[tuple[str, Added]]) -> set[str]:
-    """What nodes read, they and graphs inside them, that neither they compute nor is added for them."""
+    """The names that nodes and their subgraphs read and that are neither computed by them nor added for them."""
     known = {name for name, _ in added}
     read: set[str] = set()
     for node in nodes:
@@ -55,10 +55,15 @@ def alone(
     values: Values,
     stated: Iterable[tuple[str, bytes]] = (),
 ) -> Alone:
-    """Infer the types of nodes that stand alone; nothing is found where there is no telling.
+    """Infer the types of nodes by themselves; the result is empty if they cannot be inferred.
 
-    Nodes and what is `added` for them, constants and references by name, read what is `known`; `stated` are types of
-    what they compute that inference may not find.
+    Args:
+        nodes: the nodes.
+        added: constants and references that are added for them, by name.
+        opset: their opset version.
+        known: types and values of the operands.
+        values: the values behind the numbers in `known`.
+        stated: types of new values that inference may not find.
     """
     read = operands_of(nodes, added)
     if not known.keys() >= read or any(node.domain for node in nodes) or any(each.attribute for _, each in added):
@@ -67,7 +72,7 @@ def alone(
     model.opset_import.add(version=opset)
     graph = model.graph
     graph.name = "added"
-    # Inference follows the values of Constant nodes further than those of initializers.
+    # Inference propagates the values of Constant nodes further than those of initializers.
     graph.node.extend(make_node("Constant", [], [name], value=each.tensor) for name, each in added)
     for name in sorted(read):
         value = values[known[name].number]

@@ -1,4 +1,4 @@
-"""Nodes as a format that names go into, so that thousands of alike nodes are written without a message each."""
+"""Serialized nodes with placeholders for names, so that thousands of equal nodes are written without messages."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from reducelower.model.wire import varint
 __all__ = ["Blank", "Format", "Piece"]
 
 Blank: TypeAlias = "tuple[int, bytes]"
-"""The number of one of the texts that a format takes, and what comes behind it in the same name."""
+"""The index of a text that fills the blank, and the bytes that follow it in the same name."""
 
 Piece: TypeAlias = "bytes | Blank"
-"""A part of a node: bytes as they are, or a blank for a name."""
+"""A part of a node: constant bytes, or a blank for a name."""
 
 _Apart: TypeAlias = "tuple[int, list[tuple[int, int]], list[bytes]]"
-"""A node: the bytes that every filling has, each blank with the bytes of its tail, and what stands around blanks."""
+"""A node: its constant bytes, its blanks with the bytes of their tails, and the bytes between blanks."""
 
 
 class Format:
-    """Nodes that stand one behind the other in a GraphProto, or one node by itself, with blanks in them.
+    """Nodes with blanks, concatenated as in a GraphProto, or one node by itself.
 
-    What a name is filled with has its length in front of it, and so has every node. So there is a text for each
-    combination of lengths, which is kept.
+    Each name and each node is preceded by its length, so there is one template per combination of name lengths.
+    Templates are cached.
     """
 
     def __init__(self, nodes: Sequence[Sequence[Piece]], field_at: int, *, is_bare: bool) -> None:
         """Take nodes in pieces.
 
-        `field_at` is the number of the text that is no name but whole fields, which have their lengths in them. A bare
-        node has no length in front of it.
+        `field_at` is the index of the text that consists of whole fields instead of a name. A bare node has no tag and
+        length before it.
         """
         self._field_at = field_at
         self._is_bare = is_bare
@@ -52,7 +52,7 @@ class Format:
         return filled
 
     def _parts(self, lengths: Sequence[int]) -> list[list[bytes]]:
-        """The text for texts of these lengths, in parts."""
+        """The template for texts of these lengths, in parts."""
         parts = []
         for size, blanks, around in self._nodes:
             heads = []
@@ -82,8 +82,8 @@ def _apart(pieces: Sequence[Piece]) -> _Apart:
 
 
 def _picking(places: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
-    """A function that picks what is at some places, for a text to take."""
-    # With one place alone, itemgetter would hand out the item rather than a tuple.
+    """A function that picks the texts at some indices, as a tuple."""
+    # With a single index, itemgetter would return the item instead of a tuple.
     if not places:
         return lambda given: ()
     return itemgetter(*places) if len(places) > 1 else lambda given: (given[places[0]],)
@@ -91,11 +91,11 @@ def _picking(places: Sequence[int]) -> Callable[[tuple[bytes, ...]], Any]:
 
 @cache
 def _length_head(length: int) -> tuple[int, bytes]:
-    """How many bytes a name of some length takes with its length in front; and that, with a blank for the name."""
+    """How many bytes a name takes with its length, and that length followed by a placeholder for the name."""
     head = varint(length)
     return len(head) + length, _plain(head) + b"%b"
 
 
 def _plain(text: bytes) -> bytes:
-    """Text in a format that stands for itself."""
+    """Text escaped for a template."""
     return text.replace(b"%", b"%%")

@@ -1,7 +1,7 @@
-"""What runs learned about nodes, kept for the runs that follow.
+"""What the memo learned, kept for later runs.
 
-A run takes what is kept for runs of its kind and puts it back when it is done. So no two runs use it at once, whatever
-threads they are in.
+A run takes the memory for runs of its kind and returns it at the end. So two runs never use it at once, in whatever
+threads they are.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from reducelower.scope.values import Values
 __all__ = ["Memory", "Places", "forget", "kept"]
 
 Places: TypeAlias = "dict[Signature, dict[bytes, Any]]"
-"""What is known of nodes, by their signature, and operator and attributes."""
+"""Branches and outcomes by signature, and by operator and attributes."""
 
 _KINDS = 4
-"""Kinds of runs that something is kept for, those of late."""
+"""How many kinds of runs are remembered; the least recent is dropped."""
 
 _OUTCOMES = 2000
 _BYTES = 16 << 20
-"""What is kept for a kind of run at most; what has grown larger is dropped, and learned anew."""
+"""The most bytes to keep for one kind of run; a memory that has grown larger is dropped."""
 
 
 class Memory:
-    """What is known after some runs of a kind: outcomes, by stage and opset version, and numbers of values."""
+    """What runs of one kind learned: outcomes by stage and opset version, and numbers of values."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, int], Places] = {}
@@ -42,9 +42,9 @@ _lock = Lock()
 
 @contextmanager
 def kept(kind: Hashable) -> Iterator[Memory]:
-    """What is kept for runs of a kind, for as long as one runs.
+    """The memory for runs of a kind, for the duration of one run.
 
-    The kind is all that decides what becomes of nodes, beside what is asked about them; None where nothing is kept.
+    The kind is everything that determines results apart from the questions about nodes; None keeps nothing.
     """
     with _lock:
         memory = _kept.pop(kind, None) or Memory()
@@ -59,6 +59,6 @@ def kept(kind: Hashable) -> Iterator[Memory]:
 
 
 def forget() -> None:
-    """Drop what is kept, so that the next runs begin with nothing known."""
+    """Drop all memories."""
     with _lock:
         _kept.clear()

@@ -1,4 +1,4 @@
-"""What became of one node, told with blanks for names, so that it can be done to others."""
+"""The result of one node, with blanks for names, so that it can be applied to other nodes."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = ["MARKS", "NAME_BLANK", "NOTHING", "Outcome", "Parts", "fill", "in_bla
 _BLANK = re.compile(r"⟦\w+⟧")
 
 _TYPES_KEPT = 64
-"""Types of operands for which the types of new values are kept, of each outcome."""
+"""For how many combinations of operand types an outcome keeps the types of its new values."""
 
 NAME_BLANK = blank("n")
-"""What stands for the node's own name."""
+"""The blank of the node's own name."""
 
 MARKS = blank("marks")
-"""The doc string of a node in blanks: where it ends up, the doc string and the metadata of the node belong."""
+"""The doc string of a node in blanks: doc string and metadata of the original go to the new node that has it."""
 
 
 class Parts(NamedTuple):
-    """A node taken apart: its names, each with the bytes in front of it, operator and attributes, and all else."""
+    """A node in parts: its names, each with the bytes before it, then operator and attributes, then everything else."""
 
     names: Sequence[tuple[bytes, str]]
     head: bytes
@@ -47,20 +47,20 @@ class Parts(NamedTuple):
 
 @dataclass(eq=False, frozen=True)
 class Outcome:
-    """What became of a node.
+    """The result of one node.
 
     Attributes:
-        domain: its domain, where it stays as it is because that is not the default one; else empty.
-        label: what reports call it; empty where there is nothing to report.
-        nodes: what stands in the node's place; None where it stays as it is.
-        in_place: whether that is the node itself, changed.
-        added: constants and references that the nodes read, by the blanks they go by.
+        domain: its domain, if it is kept because it is not the default one; else empty.
+        label: its name in reports; empty if there is nothing to report.
+        nodes: the nodes that replace it; None if it stays.
+        in_place: whether the only such node is the edited node itself.
+        added: constants and references that the nodes read, by their blanks.
         released: numbers of operands that are no longer read.
-        stated: types to be stated of operands, by number.
-        adopted: tensors that operands become, by number.
-        derived: new names, in order: stem, tail, name.
-        types: types of new values that inference may not find, and that a rule wants stated.
-        unmended: what overflows on the runtime that the model is for, and cannot be mended there, as sentences.
+        stated: types to state for operands, by number.
+        adopted: tensors that become the value of operands, by number.
+        derived: new names in order: stem, tail, name.
+        types: types to state for new values that inference may not find.
+        unmended: sentences about problems on the target runtime that no form avoids.
     """
 
     op_type: str
@@ -80,7 +80,7 @@ class Outcome:
 
     @cached_property
     def parts(self) -> Sequence[Parts | None]:
-        """The nodes taken apart, where that can be done."""
+        """The nodes in parts; None for a node that has subgraphs."""
         return [_parts(node) for node in self.nodes or ()]
 
     @cached_property
@@ -90,12 +90,12 @@ class Outcome:
 
     @cached_property
     def new_values(self) -> Sequence[str]:
-        """What the nodes compute beside operands."""
+        """The outputs of the nodes that are not operands."""
         derived = {name for _, _, name in self.derived}
         return [name for node in self.nodes or () for name in node.output if name in derived]
 
     def alone(self, opset: int, given: tuple[Described | None, ...], values: Values) -> Alone:
-        """What inference says of the nodes by themselves, see `alone`."""
+        """The inference over the nodes by themselves, cached; see `alone`."""
         found = self._alone.get(given)
         if found is None:
             if len(self._alone) >= _TYPES_KEPT:
@@ -115,10 +115,14 @@ class Outcome:
         *,
         in_place: bool,
     ) -> Outcome:
-        """What became of a node, with what was brought in for it and is read; refused where nothing may hold it."""
+        """The outcome from a node's scope.
+
+        Raises:
+            RefusedError: the nodes read a constant that nothing can hold.
+        """
         for node in nodes or ():
             for attribute in node.attribute:
-                # A tensor there may be named after an operand; nobody reads that name.
+                # A tensor in an attribute may be named after an operand; that name has no meaning.
                 if is_in_blanks(attribute.t.name):
                     attribute.t.ClearField("name")
         outputs = [name for node in nodes or () for name in node.output]
@@ -145,12 +149,12 @@ class Outcome:
 
 
 def _number(operand: str) -> int:
-    """The number of an operand, by the blank that stands for it."""
+    """The number of an operand from its blank."""
     return int(operand[1:-1])
 
 
 def _parts(node: NodeProto) -> Parts | None:
-    """A node taken apart; None where graphs stand inside it, which have names of their own."""
+    """The node in parts; None if it has subgraphs, which have names of their own."""
     if any(True for _ in subgraphs(node)):
         return None
     fields = ((INPUT, node.input), (OUTPUT, node.output), (NAME, [node.name] if node.name else []))
@@ -163,21 +167,21 @@ def _parts(node: NodeProto) -> Parts | None:
 
 
 def is_in_blanks(text: str) -> bool:
-    """Whether something in a text stands for a name."""
+    """Whether a text contains a blank."""
     return _BLANK.search(text) is not None
 
 
 def fill(text: str, real: Mapping[str, str]) -> str:
-    """Put names in the place of the blanks in a text."""
+    """Replace the blanks in a text by names."""
     return _BLANK.sub(lambda found: real.get(found[0], found[0]), text)
 
 
 NOTHING = Outcome("")
-"""What becomes of a node that is legal."""
+"""The outcome of a node that is legal."""
 
 
 def in_blanks(read: ReadNode) -> NodeProto:
-    """A node with blanks for its names."""
+    """The node with blanks for its names."""
     inputs, places, has_name = read.signature
     node = NodeProto.FromString(read.rest)
     names = ["" if place < 0 else blank(place) for place in places]
@@ -186,7 +190,7 @@ def in_blanks(read: ReadNode) -> NodeProto:
     if has_name:
         node.name = NAME_BLANK
     node.doc_string = MARKS
-    # The two spellings of the default domain mean the same.
+    # Both spellings of the default domain become one.
     if node.domain == "ai.onnx":
         node.ClearField("domain")
     return node

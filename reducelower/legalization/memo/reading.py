@@ -1,4 +1,4 @@
-"""Reading the bytes of a node as far as it takes to see what it is like: its names apart from all else."""
+"""Split the bytes of a node into its names and everything else, without parsing it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ __all__ = ["ReadNode", "Signature", "read_node"]
 
 _DOC_STRING, _METADATA = 0x32, 0x4A
 _LAST = 0x52
-"""The highest tag of a NodeProto; what else stands behind its names is not known, and is left as it is."""
+"""The highest known tag of NodeProto; unknown fields after the names are left as they are."""
 
 Signature: TypeAlias = "tuple[int, tuple[int, ...], bool]"
-"""What nodes that fare alike share, beside operator and attributes: how many inputs, which operand each input and
-output is, and whether they have a name. Operands are numbered as they come; -1 is one that is not given."""
+"""The shape of a node that decides how it is treated, beside operator and attributes: the number of inputs, the operand
+number of each input and output, and whether the node has a name. Operands are numbered in order of appearance; -1 is an
+omitted one."""
 
 
 class ReadNode(NamedTuple):
-    """A node, its names apart.
+    """A serialized node, split.
 
     Attributes:
-        names: its operands, each once, inputs before outputs; then its name.
-        signature: how the operands stand in it.
-        rest: operator, attributes and domain, as bytes.
-        marks: doc string and metadata, as bytes; they go where the node's first output is yielded.
+        names: its distinct operands, inputs before outputs; then its name.
+        signature: how the operands are arranged.
+        rest: bytes of operator, attributes and domain.
+        marks: bytes of doc string and metadata, which go to the node that computes the first output.
     """
 
     names: list[bytes]
@@ -37,13 +38,13 @@ class ReadNode(NamedTuple):
 
 
 def read_node(data: bytes) -> ReadNode:
-    """Read a serialized node."""
+    """Split a serialized node."""
     try:
         found = _read(data)
     except IndexError:
         found = None
     if found is None:
-        # However it was laid out, protobuf itself writes fields in the order of their numbers.
+        # Serializing again puts the fields in the order of their numbers.
         found = _read(NodeProto.FromString(data).SerializeToString())
         if found is None:
             raise ValueError("a node with fields of wire types that onnx.proto does not have")
@@ -51,7 +52,7 @@ def read_node(data: bytes) -> ReadNode:
 
 
 def _length(data: bytes, position: int) -> tuple[int, int]:
-    """The length at a position, and where what is that long begins."""
+    """The length at a position, and the position after it."""
     length = data[position]
     position += 1
     if length > 127:
@@ -67,7 +68,7 @@ def _length(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _read(data: bytes) -> ReadNode | None:
-    """Read a node; None where its fields are not in the order of their numbers."""
+    """Split a node; None if its fields are not in the order of their numbers."""
     names: list[bytes] = []
     inputs = 0
     name = b""
@@ -109,7 +110,7 @@ _PLAIN = [tuple(range(count)) for count in range(16)]
 
 
 def _marks(data: bytes, position: int) -> tuple[bytes, bytes] | None:
-    """What follows the names of a node from a position, without and with the doc string and metadata only."""
+    """The bytes after the names, split into those without doc string and metadata, and those two."""
     start, size = position, len(data)
     last = 0
     rest: list[bytes] = []

@@ -1,6 +1,6 @@
-"""Writing what became of one node for another, with the names of that one in the blanks.
+"""Apply an outcome to another node, with that node's names in the blanks.
 
-What is written is bytes, so that thousands of nodes are written as one format that names go into.
+The result is bytes: thousands of nodes are written from one template.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _real_names(read: ReadNode) -> dict[str, str]:
 
 
 def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> None:
-    """Note why a node cannot be made legal, in its own names."""
+    """Record why a node cannot be legalized, with its own names."""
     assert outcome.refusal is not None
     real = _real_names(read)
     reason, hint = fill(outcome.refusal.reason, real), fill(outcome.refusal.hint, real)
@@ -42,7 +42,7 @@ def put_refusal(outcome: Outcome, edit: Edit, index: int, read: ReadNode) -> Non
 
 
 def put_in_own_names(outcome: Outcome, edit: Edit, index: int) -> None:
-    """Do to a node what an outcome says that knows the node by the names of the model, not by blanks."""
+    """Apply an outcome that uses the names of the model instead of blanks."""
     graph, nodes = edit.scope, outcome.nodes or ()
     kept = set(graph.node_list[index].output)
     made = [name for node in nodes for name in node.output if name not in kept]
@@ -75,12 +75,12 @@ def _add(added: Added, graph: GraphScope, real: Mapping[str, str]) -> str:
 
 
 class Writing:
-    """What one outcome writes in one graph."""
+    """Writes one outcome in one graph."""
 
     def __init__(self, outcome: Outcome, graph: GraphScope, read: ReadNode, doubts: list[str]) -> None:
-        """Prepare to write, and add what the nodes read to the graph.
+        """Add the constants that the nodes read to the graph.
 
-        `read` is the first node that it is written for; `doubts` is where its operator is noted if inference objects.
+        `read` is the first node that gets the outcome. If inference objects, its operator is added to `doubts`.
         """
         self.outcome = outcome
         self._graph = graph
@@ -89,7 +89,7 @@ class Writing:
         self._names = graph.ground.names
         self._name_at = len(read.names) - 1
         self._marks_at = len(read.names)
-        # A constant may be called after an operand: after that of the first node that reads it.
+        # A constant may be named after an operand; the first node that reads it decides.
         real = _real_names(read)
         self._fixed = {name: _add(each, graph, real) for name, each in outcome.added}
         self._numbers = {name: self._marks_at + 1 + at for at, (_, _, name) in enumerate(outcome.derived)}
@@ -104,14 +104,14 @@ class Writing:
     # New names
 
     def _find_families(self) -> dict[int, tuple[str, frozenset[bytes]]] | None:
-        """By the number of a stem, the family of its tails and these; None where names have to be found one by one."""
+        """For each stem number, the family of its tails and the tails; None if names have to be found one by one."""
         numbers = {blank(number): number for number in range(self._name_at)} | {NAME_BLANK: self._name_at}
         tails: dict[int, list[str]] = {}
         for stem, _, name in self.outcome.derived:
             number, before = self._tails.get(stem) or (numbers.get(stem, -1), "")
             if number < 0 or not name.startswith(stem):
                 return None
-            # The tail asked for, with a number behind it where the outcome itself has it already.
+            # The requested tail, followed by a number if the outcome uses that tail already.
             whole = before + name[len(stem) :]
             self._tails[name] = number, whole
             tails.setdefault(number, []).append(whole)
@@ -136,7 +136,7 @@ class Writing:
     # One node
 
     def put(self, edit: Edit, index: int, read: ReadNode) -> None:
-        """Do to a node what the outcome says."""
+        """Apply the outcome to a node."""
         outcome, graph = self.outcome, self._graph
         names = self._names_of_new(read) if self._makes_names else None
         if self._pieces is None:
@@ -167,7 +167,7 @@ class Writing:
             graph.adopt_constant(read.names[number].decode(), tensor)
 
     def _inferred(self, read: ReadNode, is_known: Callable[[str], bool]) -> Mapping[str, bytes]:
-        """The types of new values, where those of all that they are computed from are known; else nothing."""
+        """The types of new values, if the types of all operands are known; else empty."""
         outcome, graph = self.outcome, self._graph
         for number in outcome.reads:
             if not is_known(read.names[number].decode()):
@@ -182,7 +182,7 @@ class Writing:
         return found.types
 
     def _state_types(self, edit: Edit, index: int, read: ReadNode, new: Mapping[str, str] | None) -> None:
-        """Let the graph state the types of new values, where it states those of what they are computed from."""
+        """Let the graph state the types of new values, if it states those of the operands."""
         types = self._inferred(read, self._graph.states_type)
         if self.outcome.types:
             types = {**types, **dict(self.outcome.types)}
@@ -195,7 +195,7 @@ class Writing:
     def _entries(
         self, types: Iterable[tuple[str, bytes]], names: Sequence[bytes], new: Mapping[str, str] | None
     ) -> bytes:
-        """What the graph is to state of new values, as bytes of a GraphProto."""
+        """Value_info for new values, as bytes of a GraphProto."""
         stated = []
         for name, value_type in types:
             if new is None:
@@ -206,7 +206,7 @@ class Writing:
         return b"".join(stated)
 
     def _names_of_new(self, read: ReadNode) -> dict[str, str] | None:
-        """All names, by what stands for them; None where new names are but a stem and a tail, and were free."""
+        """Names by their blanks; None if every new name is its stem and tail, and all of these were free."""
         is_claimed = self._families is not None and self._claim_all(read)
         if is_claimed and self._pieces is not None:
             return None
@@ -216,14 +216,14 @@ class Writing:
                 number, whole = self._tails[name]
                 real[name] = read.names[number].decode() + whole
             else:
-                # A replacement of a replacement takes its stem from a name that is itself derived.
+                # The stem of a nested replacement may itself be a new name.
                 real[name] = self._names.fresh(real.get(stem, stem), tail)
         return real
 
-    # Bytes with blanks
+    # As bytes, by template
 
     def _take_apart(self) -> list[list[Piece | str]] | None:
-        """The nodes in pieces, new names among them; None where names stand inside graphs, or are made otherwise."""
+        """The nodes in pieces, with new names as strings; None if a node has subgraphs or names of another form."""
         nodes = []
         for parts in self.outcome.parts:
             pieces = None if parts is None else self._pieces_of(parts)
@@ -259,22 +259,22 @@ class Writing:
 
     @cached_property
     def _with_tails(self) -> Format:
-        """The nodes, with new names as a tail of one that they have."""
+        """A template in which each new name is a tail after one of the node's names."""
         return self._format({name: (number, tail.encode()) for name, (number, tail) in self._tails.items()})
 
     @cached_property
     def _with_new_names(self) -> Format:
-        """The nodes, with new names in blanks of their own, behind those of names and marks."""
+        """A template with a blank for every new name, after those of names and marks."""
         return self._format({name: (number, b"") for name, number in self._numbers.items()})
 
     def _format(self, new: Mapping[str, Blank]) -> Format:
         nodes = [[new[piece] if isinstance(piece, str) else piece for piece in node] for node in self._pieces or ()]
         return Format(nodes, self._marks_at, is_bare=self.outcome.in_place)
 
-    # Messages
+    # As messages
 
     def _renamed(self, node: NodeProto, names: Mapping[str, str] | None, marks: bytes) -> NodeProto:
-        """A copy of a node, and of what is inside it, in real names."""
+        """A copy of a node and its subgraphs with real names."""
         assert names is not None
         copy = NodeProto.FromString(node.SerializeToString())
         _rename(copy, names)
@@ -307,6 +307,6 @@ def _renamed(name: str, names: Mapping[str, str]) -> str:
 
 
 def _coded(name: str) -> bytes:
-    """A name as protobuf writes it behind its tag: the length, then UTF-8."""
+    """A name as protobuf writes it after the tag: length, then UTF-8."""
     text = name.encode()
     return varint(len(text)) + text
