@@ -1,4 +1,4 @@
-"""What two models differ in by structure: nothing is run, and names do not count. `difference` says it."""
+"""Structural differences of two models; nothing is run, and names do not count. See `difference`."""
 
 from __future__ import annotations
 

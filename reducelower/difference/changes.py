@@ -1,4 +1,4 @@
-"""What the nodes of two matched graphs differ in: regions that stand in each other's place, attributes, constants."""
+"""How the nodes of two matched graphs differ: replaced regions, attributes, constants."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NOT_GIVEN = "not given"
 
 @dataclass(frozen=True)
 class Change:
-    """Nodes that differ, at one place or at several that are alike.
+    """A difference between nodes, at one place or at several equal ones.
 
     Attributes:
-        kind: ``changed`` where a node has other attributes or constants, ``replaced``, ``removed`` or ``added`` where
-            nodes stand in the place of others or of none, ``connected otherwise`` where a node reads another value.
-        before, after: the nodes of one place with their attributes and constants, one text each.
-        details: what changed, a sentence each; empty where `before` and `after` say it.
+        kind: ``changed`` if attributes or constants differ; ``replaced``, ``removed`` or ``added`` if nodes replace
+            others or none; ``connected otherwise`` if a node reads another value.
+        before, after: the nodes of one place with attributes and constants, one text each.
+        details: what changed, a sentence each; empty if `before` and `after` show it.
         nodes: graph path and node of every such place, in the model that has it.
     """
 
@@ -51,7 +51,7 @@ class Region:
 
 
 def changes_of(found: Matched) -> Iterator[Region]:
-    """Every change of two graphs, in the order of the first."""
+    """Yield every change between two graphs, in the order of the first."""
     left, right = found.left, found.right
     changes = [*_regions(found), *_of_pairs(found), *_of_outputs(found)]
     for _, change, before, after in sorted(changes, key=lambda item: item[0]):
@@ -69,7 +69,7 @@ def _of_pairs(found: Matched) -> Iterator[_Found]:
         connected: list[str] = []
         for position, name, new in found.inputs(at):
             if _is_free(left, name, found.pairs) or _is_free(right, new, found.taken):
-                continue  # the region that computes it says so
+                continue  # reported by the region that computes it
             sentence = f"{_input(left, at, position)}: {_value(left, name)} -> {_value(right, new)}"
             is_constant = _is_fixed(left, name) and _is_fixed(right, new)
             (details if is_constant else connected).append(_with_distance(sentence, left, name, right, new))
@@ -95,7 +95,7 @@ def _of_outputs(found: Matched) -> Iterator[_Found]:
 
 
 def _regions(found: Matched) -> Iterator[_Found]:
-    """The nodes that nothing matches, together with those that stand in their place."""
+    """Unmatched nodes, grouped with the unmatched nodes that replace them."""
     left, right = found.left, found.right
     groups = _Groups()
     for mark, side, known in (("left", left, found.pairs), ("right", right, found.taken)):
@@ -124,19 +124,19 @@ def _regions(found: Matched) -> Iterator[_Found]:
 
 
 def _place_of_added(found: Matched, after: Sequence[int]) -> float:
-    """Where nodes that only the second graph has would stand in the first: after the last matched one before them."""
+    """Position in the first graph for nodes that only the second has: after the last matched node before them."""
     earlier = [other for other in found.taken if other < after[0]]
     return found.taken[max(earlier)] + 0.5 if earlier else -0.5
 
 
 def _is_free(side: Side, name: str, known: Iterable[int]) -> bool:
-    """Whether a value is computed by a node that nothing matches."""
+    """Whether an unmatched node computes the value."""
     producer = side.producers.get(name)
     return producer is not None and producer not in known
 
 
 class _Groups:
-    """Sets that grow together (union and find)."""
+    """Disjoint sets with union and find."""
 
     def __init__(self) -> None:
         self._parents: dict[tuple[str, int], tuple[str, int]] = {}
@@ -171,7 +171,7 @@ def _input(side: Side, at: int, position: int) -> str:
 
 
 def _is_fixed(side: Side, name: str) -> bool:
-    """Whether an input is not given, or a constant."""
+    """Whether an input is absent or constant."""
     return not name or side.place.constant(name) is not None
 
 
@@ -187,9 +187,9 @@ def _value(side: Side, name: str) -> str:
 
 
 def _with_distance(sentence: str, left: Side, name: str, right: Side, other: str) -> str:
-    """A changed constant with how much of it changed, where that can be told."""
+    """A sentence about a changed constant, with the size of the change if known."""
     before, after = left.place.constant(name) if name else None, right.place.constant(other) if other else None
-    if isinstance(before, TensorProto) or isinstance(after, TensorProto):  # in another file, and not read
+    if isinstance(before, TensorProto) or isinstance(after, TensorProto):  # external data that was not read
         return f"{sentence}, other values" if _value(left, name) == _value(right, other) else sentence
     if before is None or after is None:
         return sentence

@@ -1,8 +1,8 @@
-"""Matches the nodes of two graphs by structure: which are the same, and which stand in each other's place.
+"""Match the nodes of two graphs by structure.
 
-First what computes the same from the same values, by number (`numbering`). Then what is the same operator with the same
-attributes and constants, told apart by what follows it and what stands beside it. Last, from what is matched, along
-values to what only has the operator in common. Names decide nothing.
+First, nodes that compute the same from the same values, by number (`numbering`). Then nodes of the same operator,
+attributes and constants, told apart by what follows them and what is next to them. Last, starting from matched nodes
+along values, nodes with only the operator in common. Names are not used.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["Matched", "Side", "match"]
 
 
 class Side:
-    """A graph or function body of one model, its values numbered.
+    """A graph or function body of one model, with its values numbered.
 
     Attributes:
-        opsets: the opset versions that operators are compared at.
-        numbers: the numbers of its values, and of those around it.
-        nodes: by position, all nodes but constants, which count by their values.
-        producers: by name of a value, the position of the node that computes it.
+        opsets: the opset versions at which operators are compared.
+        numbers: the numbers of its values and of outer values.
+        nodes: all nodes by position, except constants, which count by value.
+        producers: by value name, the position of the node that computes it.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Side:
 
     @cached_property
     def stated(self) -> Mapping[str, ValueInfoProto]:
-        """By name of a value, what is stated of it."""
+        """The stated type by value name."""
         values = list(self.holder.value_info)
         if isinstance(self.holder, GraphProto):
             values += self.holder.output
@@ -82,7 +82,7 @@ class Side:
 
     @cached_property
     def readers(self) -> Mapping[str, list[tuple[int, int]]]:
-        """By name of a value, the nodes that read it, each with the position of the input."""
+        """The consumers by value name, each with the position of the input."""
         found: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for at, node in self.nodes.items():
             for position, name in enumerate(read_by(node)):
@@ -90,12 +90,12 @@ class Side:
         return found
 
     def exact(self, at: int) -> Hashable:
-        """What a node computes, and from what."""
+        """A key for what a node computes, and from which values."""
         return self._table.signature(self.nodes[at], self.numbers, self.opsets, self.functions), self._arity(at)
 
     @cached_property
     def kinds(self) -> dict[int, int]:
-        """By position, a number for operator, attributes, graphs inside and constants of a node."""
+        """By position, a number for a node's operator, attributes, subgraphs and constants."""
         return {
             at: self._table.of(("kind", self._table.signature(node, self.constants, self.opsets, self.functions)))
             for at, node in self.nodes.items()
@@ -103,25 +103,25 @@ class Side:
 
     @cached_property
     def bare(self) -> dict[int, int]:
-        """By position, a number for operator and attributes alone."""
+        """By position, a number for a node's operator and attributes."""
         return {
             at: self._table.of(("bare", node.domain, node.op_type, self.attributes(node), self._arity(at)))
             for at, node in self.nodes.items()
         }
 
     def attributes(self, node: NodeProto) -> tuple[tuple[str, bytes], ...]:
-        """The attributes of a node that are no graphs and not at their default."""
+        """The attributes of a node, without graphs and default values."""
         return attributes(node, self.opsets.get("", 1))
 
     def label(self, at: int) -> str:
-        """The name of a node, or operator and position where it has none."""
+        """The name of a node, or its operator and position if it has none."""
         return self.nodes[at].name or f"{self.nodes[at].op_type}#{at}"
 
     def _arity(self, at: int) -> tuple[int, int]:
         return len(self.nodes[at].input), len(self.nodes[at].output)
 
     def following(self, kinds: Mapping[int, int]) -> dict[int, int]:
-        """By position, a number for a node together with everything that follows it."""
+        """By position, a number for a node with everything that follows it."""
         found: dict[int, int] = {}
         for at in reversed(self.nodes):
             uses = tuple(
@@ -133,7 +133,7 @@ class Side:
         return found
 
     def beside(self, kinds: Mapping[int, int]) -> dict[int, int]:
-        """By position, a number for a node together with its neighbours."""
+        """By position, a number for a node with its neighbours."""
         found = {}
         for at, node in self.nodes.items():
             above = tuple(kinds.get(self.producers.get(name, -1), -1) for name in node.input)
@@ -144,7 +144,7 @@ class Side:
 
 @dataclass
 class Matched:
-    """Two graphs, and which of their outputs and nodes belong together: `pairs` from left to right, `taken` back."""
+    """Two graphs with their matched outputs and nodes: `pairs` from left to right, `taken` back."""
 
     left: Side
     right: Side
@@ -153,11 +153,11 @@ class Matched:
     taken: dict[int, int] = field(default_factory=dict)
 
     def add(self, left: int, right: int) -> None:
-        """Let two nodes belong together."""
+        """Match two nodes."""
         self.pairs[left], self.taken[right] = right, left
 
     def same(self, left: str, right: str) -> bool:
-        """Whether two values are the same, or are computed by nodes that belong together."""
+        """Whether two values are the same, or computed by matched nodes."""
         if not left or not right:
             return left == right
         numbers = self.left.numbers.get(left), self.right.numbers.get(right)
@@ -170,7 +170,7 @@ class Matched:
         return places[0].index(left) == places[1].index(right)
 
     def inputs(self, left: int) -> list[tuple[int, str, str]]:
-        """The inputs of two nodes that belong together and are not the same: position and names."""
+        """Position and names of the inputs in which two matched nodes differ."""
         node, other = self.left.nodes[left], self.right.nodes[self.pairs[left]]
         names, others = list(node.input), list(other.input)
         if node.op_type in COMMUTATIVE and node.domain in DEFAULT_DOMAINS and len(names) == len(others) == 2:
@@ -189,7 +189,7 @@ class Matched:
 
 
 def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matched:
-    """Match the nodes of two graphs that are numbered with one table, and whose outputs belong together in pairs."""
+    """Match the nodes of two graphs that are numbered with one table, given the pairs of outputs."""
     found = Matched(left, right, outputs)
     _pair(found, left.exact, right.exact, same_count=False)
     keys: list[Callable[[Side], Mapping[int, int]]] = [
@@ -211,7 +211,7 @@ def match(left: Side, right: Side, outputs: Sequence[tuple[str, str]]) -> Matche
 def _pair(
     found: Matched, left: Callable[[int], Hashable], right: Callable[[int], Hashable], *, same_count: bool = True
 ) -> None:
-    """Match nodes of one key in order, where both graphs have as many of them that are not matched yet."""
+    """Match unmatched nodes of equal keys in order, if both graphs have the same number of them."""
     groups: tuple[dict[Hashable, list[int]], dict[Hashable, list[int]]] = (defaultdict(list), defaultdict(list))
     for group, side, key, known in (
         (groups[0], found.left, left, found.pairs),
@@ -228,7 +228,7 @@ def _pair(
 
 
 def _spread(found: Matched) -> None:
-    """From what is matched along values, up and down, to nodes that have at least the operator in common."""
+    """Follow values up and down from matched nodes, to nodes with the same operator."""
     pending = [*found.pairs]
     for name, other in found.outputs:
         pending += _join(found, found.left.producers.get(name), found.right.producers.get(other))

@@ -1,4 +1,4 @@
-"""What two models state otherwise: versions, metadata, inputs and outputs, types of values that belong together."""
+"""Differences in what two models state: versions, metadata, inputs and outputs, types of matched values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST = 60
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that two models state otherwise: what each says of it, empty where it says nothing."""
+    """A difference: what each model states, empty if it states nothing."""
 
     kind: FactKind
     what: str
@@ -33,7 +33,7 @@ class Fact:
 
 
 def model_facts(before: ModelProto, after: ModelProto) -> Iterator[Fact]:
-    """What the models say of themselves."""
+    """Differences in the models' own fields."""
     opsets = opsets_of(before), opsets_of(after)
     for domain in sorted({*opsets[0], *opsets[1]}):
         yield from _fact("version", f"opset {domain}".strip(), *(each.get(domain, "") for each in opsets))
@@ -63,7 +63,7 @@ def model_facts(before: ModelProto, after: ModelProto) -> Iterator[Fact]:
 
 
 def _attributes(function: str, before: FunctionProto, after: FunctionProto) -> Iterator[Fact]:
-    """What functions state of their attributes: which there are, and their defaults."""
+    """Differences in the attributes that functions declare, and their defaults."""
     defaults = [{one.name: one for one in each.attribute_proto} for each in (before, after)]
     texts = [
         {**dict.fromkeys(each.attribute, "required"), **{name: attribute_text(one) for name, one in known.items()}}
@@ -95,7 +95,7 @@ def _changed_properties(before: Any, after: Any) -> Iterator[tuple[str, str, str
 
 
 def interface_facts(before: GraphProto, after: GraphProto, names: Mapping[str, str]) -> Iterator[Fact]:
-    """What the main graphs take and give; the names of inputs of the second lead to those of the first."""
+    """Differences in inputs and outputs; `names` maps inputs of the second model to those of the first."""
     sides = {"input": (before.input, after.input), "output": (before.output, after.output)}
     documented = [{value.name: value for value in (*each.input, *each.output)} for each in (before, after)]
     kind: Literal["input", "output"]
@@ -127,7 +127,7 @@ def interface_facts(before: GraphProto, after: GraphProto, names: Mapping[str, s
 
 
 def stated_facts(levels: Iterable[Matched]) -> Iterator[Fact]:
-    """What matched nodes and the values between them have stated of them, of every graph, like things together."""
+    """Differences in what is stated about matched nodes and values, in all graphs, with equal ones merged."""
     types: dict[tuple[str, str], list[str]] = defaultdict(list)
     metadata: dict[tuple[str, bool, bool], list[tuple[str, str, str]]] = defaultdict(list)
     for found in levels:
@@ -166,7 +166,7 @@ def _several(what: str, names: list[str]) -> str:
 
 
 def _values(found: Matched) -> Iterator[tuple[str, str]]:
-    """Names of values that matched nodes compute, without the outputs of the models, which belong to the interface."""
+    """Names of the values that matched nodes compute, without model outputs, which belong to the interface."""
     apart = {*found.left.outputs, *found.right.outputs} if found.left.path == "graph" else set()
     for at, other in found.pairs.items():
         for name, new in zip(found.left.nodes[at].output, found.right.nodes[other].output, strict=False):
@@ -175,7 +175,7 @@ def _values(found: Matched) -> Iterator[tuple[str, str]]:
 
 
 def _unread(left: Side, right: Side) -> Iterator[Fact]:
-    """Constants that nothing reads and that only one graph has."""
+    """Unused constants that only one graph has."""
     counts = []
     for side in (left, right):
         outputs = set(side.outputs)
@@ -187,7 +187,7 @@ def _unread(left: Side, right: Side) -> Iterator[Fact]:
 
 
 def _of_constants(left: Side, right: Side) -> Iterator[Fact]:
-    """Metadata of initializers, which belong together by their values."""
+    """Differences in the metadata of initializers, which are matched by value."""
     counts = []
     for side in (left, right):
         holder = side.place.holder

@@ -1,4 +1,4 @@
-"""What differs between two models by structure. Nothing is run, and names of values and nodes do not count."""
+"""Structural difference of two models; nothing is run, and names of values and nodes do not count."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["Change", "Difference", "Fact", "difference"]
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between two models.
+    """The differences of two models.
 
     Attributes:
-        facts: what they state otherwise: versions, metadata, inputs and outputs, types.
-        changes: nodes that differ; changes that are alike count as one.
-        operators: the operators whose number of nodes changed, with both numbers, graphs inside included.
+        facts: versions, metadata, inputs and outputs, and types that differ.
+        changes: nodes that differ; equal changes count as one.
+        operators: operators whose number of nodes changed, with both numbers, including subgraphs.
         alike: how many nodes of the first model the second has as well.
         regions: the first place of each change, with its nodes.
     """
@@ -71,13 +71,13 @@ class Difference:
 
 
 def difference(before: ModelProto, after: ModelProto) -> Difference:
-    """Say what differs between two models by structure.
+    """Compare two models by structure.
 
-    Operators, attributes, constants by value however they are spelled, connections, types, versions and metadata
-    count; names of values, nodes and graphs do not, except inputs and outputs of the models and functions. An operator
-    is compared at the newer of the two opset versions, so that a model that was brought to another one differs in what
-    was rewritten. Tensors with data in another file are the same where they refer to the same place;
-    `reducelower.verification.numbering.digested` makes them count by content. The models are not changed.
+    Operators, attributes, constants by value (however they are spelled), connections, types, versions and metadata
+    count. Names of values, nodes and graphs do not, except inputs and outputs of models and functions. Operators are
+    compared at the newer of the two opset versions, so a converted model differs in what was rewritten. Tensors with
+    external data are equal if they refer to the same place; `reducelower.verification.numbering.digested` compares them
+    by content. The models are not changed.
     """
     table = Table()
     opsets = opsets_of(before)
@@ -103,18 +103,18 @@ def difference(before: ModelProto, after: ModelProto) -> Difference:
 
 
 def _main(model: ModelProto, names: Mapping[str, str], table: Table, opsets: Mapping[str, int]) -> Side:
-    """The main graph of a model, whose inputs stand for those of other names."""
+    """The main graph of a model, with inputs numbered by the names that `names` gives them."""
     numbers: Numbers = {}
     table.start(model.graph, numbers, is_main=True, ir_version=model.ir_version)
     for name, other in names.items():
-        if numbers.get(name) == table.of(("input", name)):  # and is no constant, as below IR version 4
+        if numbers.get(name) == table.of(("input", name)):  # and is not a constant, as it may be below IR version 4
             numbers[name] = table.of(("input", other))
     place = Place(model, model.graph, Inference(lambda: model))
     return Side("graph", place, numbers, table, opsets, Functions(model, opsets))
 
 
 def _inputs(before: GraphProto, after: GraphProto) -> dict[str, str]:
-    """By name of an input of the second graph, the one of the first: the same name, or else the same place."""
+    """Maps input names of the second graph to the first: the same name, or else the same position."""
     first, second = [value.name for value in before.input], [value.name for value in after.input]
     found = {name: name for name in second if name in first}
     if len(first) == len(second):
@@ -124,12 +124,12 @@ def _inputs(before: GraphProto, after: GraphProto) -> dict[str, str]:
 
 
 def _levels(left: Side, right: Side, table: Table, opened: set[tuple[str, str]]) -> Iterator[Matched]:
-    """The matched graphs, and those inside matched nodes and the functions that they call."""
+    """The matched graphs, then those in matched nodes and in the functions they call."""
     names, others = left.outputs, right.outputs
     shared = left.path == "graph" and set(names) == set(others)
     found = match(left, right, [(name, name) for name in names] if shared else list(zip(names, others, strict=False)))
     yield found
-    # What is inside may read what is computed here.
+    # Subgraphs may read values that are computed here.
     for at, other in found.pairs.items():
         for name, new in zip(left.nodes[at].output, right.nodes[other].output, strict=False):
             if name in left.numbers and new:
@@ -172,7 +172,7 @@ def _body(side: Side, path: str, function: FunctionProto, table: Table) -> Side:
 
 
 def _together(regions: list[Region]) -> tuple[tuple[Change, ...], tuple[Region, ...]]:
-    """Changes that are alike but for where they are as one, and the first region of each."""
+    """Changes that differ only in their place merged into one, and the first region of each."""
     groups: dict[tuple[object, ...], list[Region]] = {}
     for region in regions:
         change = region.change
@@ -191,7 +191,7 @@ def _operators(before: ModelProto, after: ModelProto) -> tuple[tuple[str, int, i
 
 
 def _operators_in(model: ModelProto) -> Counter[str]:
-    """How many nodes there are of each operator; constants count by value and are left out."""
+    """The number of nodes per operator; constants count by value and are left out."""
     return Counter(
         operator_name(node)
         for node in all_nodes(model)

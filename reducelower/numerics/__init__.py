@@ -1,1 +1,1 @@
-"""Exact truth, distances in ULP and tolerances: one copy for rules, verification and conformance."""
+"""Exact expected values, ULP distances and tolerances, for rules, verification and conformance alike."""

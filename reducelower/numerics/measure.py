@@ -1,4 +1,4 @@
-"""Measures how far two arrays are apart: shapes, NaN and infinities, ULP distance, absolute and relative error."""
+"""Measure the difference of two arrays: shapes, NaN and infinities, ULP distance, absolute and relative error."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _SIZES = {2: (np.uint16, 15), 4: (np.uint32, 31), 8: (np.uint64, 63)}
 
 @dataclass(frozen=True)
 class Difference:
-    """How far two arrays of one element type and shape are apart.
+    """The difference of two arrays of one element type and shape.
 
     Attributes:
-        mismatch: what is wrong, as a sentence; empty when the arrays are the same within the tolerance.
-        max_ulp, p99_ulp, mean_ulp: ULP distances over the pairs of finite values; 0 where there are none.
+        mismatch: what is wrong, as a sentence; empty if the arrays agree within the tolerance.
+        max_ulp, p99_ulp, mean_ulp: ULP distances over pairs of finite values; 0 if there are none.
         max_absolute, max_relative: largest errors over the same pairs; relative to the largest expected magnitude.
-        outside: how many values are outside the tolerance.
-        lost: how many of those are finite on the left and infinite, NaN or underflown to zero on the right.
-        gained: how many of those are infinite or NaN on the left and finite on the right, or NaN and infinite.
-        elements: where they stand, as a mask of the arrays' shape; None where nothing is outside.
+        outside: number of values outside the tolerance.
+        lost: how many of those are finite on the left, and infinite, NaN or underflown to zero on the right.
+        gained: how many of those are infinite or NaN on the left and finite on the right, or NaN and then infinite.
+        elements: their positions, as a mask of the arrays' shape; None if there are none.
     """
 
     mismatch: str = ""
@@ -61,23 +61,23 @@ class Difference:
 
     @property
     def loses_range(self) -> bool:
-        """Whether every value that is outside is one that the right side's range does not hold."""
+        """Whether every value outside exceeds the range of the right side."""
         return bool(self.outside) and self.lost == self.outside
 
     @property
     def gains_range(self) -> bool:
-        """Whether every value that is outside is one that the left side's range does not hold."""
+        """Whether every value outside exceeds the range of the left side."""
         return bool(self.outside) and self.gained == self.outside
 
 
 def is_float(array: Array) -> bool:
-    """Whether the array holds floats that have a ULP distance: float16, bfloat16, float, double."""
+    """Whether the array has floats with a ULP distance: float16, bfloat16, float, double."""
     return array.dtype in _WIDE_FLOATS
 
 
 def is_narrow_float(array: Array) -> bool:
-    """Whether the array holds floats of eight bits or fewer, as ml_dtypes names them."""
-    return array.dtype.itemsize == 1 and array.dtype.name.startswith("float")  # numpy makes a name each time
+    """Whether the array has floats of eight bits or fewer, from ml_dtypes."""
+    return array.dtype.itemsize == 1 and array.dtype.name.startswith("float")  # numpy builds the name on each access
 
 
 def smallest_and_eps(dtype: np.dtype[Any]) -> tuple[float, float, float]:
@@ -87,13 +87,13 @@ def smallest_and_eps(dtype: np.dtype[Any]) -> tuple[float, float, float]:
 
 
 def lowest_and_highest(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The range of an integer type, of four bits too."""
+    """The range of an integer type, including 4-bit types."""
     info: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]  # as above
     return int(info.min), int(info.max)
 
 
 def in_order(array: Array) -> npt.NDArray[np.uint64]:
-    """Floats as unsigned integers in the same order, so that neighbours are one apart; both zeros are one value."""
+    """Floats mapped to unsigned integers in the same order: neighbours differ by one, and both zeros are equal."""
     unsigned, sign_bit = _SIZES[array.dtype.itemsize]
     bits = np.ascontiguousarray(array).view(unsigned).astype(np.uint64).reshape(array.shape)
     sign = np.uint64(1) << np.uint64(sign_bit)
@@ -103,13 +103,13 @@ def in_order(array: Array) -> npt.NDArray[np.uint64]:
 
 
 def ulp_distance(before: Array, after: Array) -> npt.NDArray[np.uint64]:
-    """Distance in units in the last place, counted in the values the type can hold; meaningless for NaN."""
+    """Distance in units in the last place, as the number of values in between; meaningless for NaN."""
     left, right = in_order(before), in_order(after)
     return np.maximum(left, right) - np.minimum(left, right)
 
 
 def element_type_of(value: Array) -> str:
-    """The ONNX element type that a numpy array stands for."""
+    """The ONNX element type of a numpy array."""
     from onnx import helper
 
     if value.dtype.kind in "OSUT":
@@ -121,7 +121,7 @@ def element_type_of(value: Array) -> str:
 
 
 def exact_numbers(array: Array) -> Array:
-    """Bytes as text, and floats of eight bits or fewer as float32: forms that numpy compares."""
+    """The array in a form that numpy can compare: bytes as text, floats of eight bits or fewer as float32."""
     if array.dtype.kind in "OSUT":
         flat = [item.decode() if isinstance(item, bytes) else str(item) for item in array.ravel().tolist()]
         return np.array(flat, dtype=object).reshape(array.shape)
@@ -129,15 +129,15 @@ def exact_numbers(array: Array) -> Array:
 
 
 def identical(before: Array, after: Array) -> bool:
-    """Whether two arrays have the same type, shape and bits, as most have; the bits of references say nothing."""
+    """Whether type, shape and bits are equal, which is the usual case; object arrays are never identical."""
     alike = before.dtype == after.dtype and not before.dtype.hasobject and before.shape == after.shape
     return alike and before.tobytes() == after.tobytes()
 
 
 def percentile_99(values: Array) -> float:
-    """The 99th percentile of an array, between neighbours by their distance; 0 of nothing.
+    """The 99th percentile, interpolated; 0 for an empty array.
 
-    What `numpy.percentile` gives, which imports numpy's masked arrays for it.
+    The same as `numpy.percentile`, which imports numpy's masked arrays.
     """
     if not values.size:
         return 0.0
@@ -158,9 +158,8 @@ def measure(
 ) -> Difference:
     """Compare two arrays of one element type and shape, element by element.
 
-    An allowance is an absolute error to accept on top, one for all or one per element. `by_tensor` takes the relative
-    bound of the tensor's largest magnitude instead of the element's, for results that different runtimes computed in
-    ways of their own.
+    `allowance` is an additional absolute error, for all or per element. `by_tensor` applies the relative bound to the
+    tensor's largest magnitude instead of the element's, for results that different runtimes computed differently.
     """
     if identical(before, after):
         return Difference()
@@ -207,7 +206,7 @@ def measure(
 
 
 def _underflown(left: Array, right: Array, dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:
-    """Zeros in the place of numbers whose squares the element type does not hold."""
+    """Zeros instead of numbers whose squares underflow in the element type."""
     subnormal, eps, _ = smallest_and_eps(dtype)
     return np.asarray((right == 0) & (left != 0) & (np.abs(left) < (subnormal / eps) ** 0.5))
 
@@ -226,7 +225,7 @@ def _special_sentence(before: Array, after: Array, special: Array) -> str:
 
 
 def _error_sentence(before: Array, after: Array, outside: Array) -> str:
-    """Count the elements outside, and tell the one with the largest error."""
+    """The number of elements outside, and the one with the largest error."""
     wide: Any = np.float64 if before.dtype.itemsize < 8 else np.longdouble
     left, right = np.atleast_1d(before).astype(wide), np.atleast_1d(after).astype(wide)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -241,12 +240,12 @@ def _error_sentence(before: Array, after: Array, outside: Array) -> str:
 
 
 def _holds(test: Any, array: Array) -> npt.NDArray[np.bool_]:
-    """Apply a NaN or infinity test; a widening cast, because ml_dtypes types lack some of numpy's functions."""
+    """Apply a NaN or infinity test after a widening cast, because ml_dtypes types lack some numpy functions."""
     return np.asarray(test(array.astype(np.float64)))
 
 
 def _measure_exact(before: Array, after: Array, allowance: Array | float) -> Difference:
-    """Compare values that must be identical; NaN equals NaN, for the small float types that come here."""
+    """Compare values that must be identical; NaN equals NaN, for the small float types handled here."""
     differ = np.asarray(before != after)
     if before.dtype.kind == "f":
         differ &= ~(np.isnan(before) & np.isnan(after))

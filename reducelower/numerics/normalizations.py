@@ -1,6 +1,6 @@
-"""What normalizations give in exact arithmetic: tensors of decimals, divided and rooted to 60 digits.
+"""Normalizations in exact arithmetic: tensors of decimals, with quotients and roots to 60 digits.
 
-The meaning is that of the operators' pages at opset 23 (https://onnx.ai/onnx/operators), on finite data.
+The meaning is that of the operators' pages at opset 23 (https://onnx.ai/onnx/operators), for finite data.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _ALL_DIGITS = Context(prec=1200, Emax=999999, Emin=-999999, traps=[])
 """Enough for the mean of doubles, and for a large number minus a mean that is nearly as large."""
 
 _LEAST = Decimal(-100000)
-"""Below it the exponential is nothing in any element type."""
+"""Below this, the exponential is zero in every element type."""
 
 
 def exact_normalization(
     op_type: str, inputs: Sequence[npt.NDArray[Any] | None], attributes: Mapping[str, Any]
 ) -> Exact:
-    """The exact first output of a node, from finite inputs of any float type, None for an absent one."""
+    """The exact first output of a node, from finite inputs of any float type (None: absent)."""
     with localcontext(_DIGITS):
         exact = [None if value is None else _exact(value) for value in inputs]
         return np.asarray(_FUNCTIONS[op_type](*exact, **attributes), dtype=object)
@@ -130,4 +130,4 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 NORMALIZATIONS = frozenset(_FUNCTIONS)
-"""The operators known here: normalizations, and pooling over everything, which are reductions as well."""
+"""The supported operators: normalizations, and global pooling, which is a reduction as well."""

@@ -1,4 +1,4 @@
-"""How far two results may be apart: one tolerance per element type, each with its reason."""
+"""How much two results may differ: one tolerance per element type, each with its reason."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["APART", "DEFAULT_TOLERANCES", "EXACT", "Tolerance", "tolerance_for"]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What counts as the same number. A value passes when any one of the three bounds holds.
+    """Bounds for equal numbers. A value passes if any one of the three holds.
 
     Attributes:
-        ulp: largest distance in units in the last place, for values that were merely rounded differently.
-        relative: largest error as a share of the element's own magnitude. An element near zero that is the difference
-            of large ones may be further off; by how much, the source itself tells when its inputs change in the last
-            places (`reducelower.verification.conditioning`).
-        absolute: largest error in the tensor's own units; for users who know the scale of their outputs.
+        ulp: largest distance in units in the last place, for values that were rounded differently.
+        relative: largest error relative to the element's own magnitude. An element near zero that is the difference of
+            large ones may deviate more; how much shows when the source's inputs change in their last places
+            (`reducelower.verification.conditioning`).
+        absolute: largest error in the tensor's own units, for users who know the scale of their outputs.
         reason: why these bounds.
     """
 
@@ -35,7 +35,7 @@ class Tolerance:
 
 
 APART = 8.0
-"""Factor on tolerances across runtimes: two approximate exp, erf and tanh differently, by a few ULP each."""
+"""Factor on tolerances across runtimes, whose approximations of exp, erf and tanh differ by a few ULP each."""
 
 EXACT = Tolerance(reason="integers, bool and strings have no rounding: any difference is a difference")
 
@@ -47,11 +47,11 @@ DEFAULT_TOLERANCES: Mapping[str, Tolerance] = {
     "complex128": Tolerance(64, 2e-14, reason="as double, for each part"),
     "complex64": Tolerance(64, 1e-5, reason="as float, for each part"),
 }
-"""Default tolerances by ONNX element type; every type that is not listed is compared exactly."""
+"""Default tolerances by ONNX element type; types that are not listed are compared exactly."""
 
 
 def tolerance_for(element_type: str, tolerances: Mapping[str, Tolerance] | None = None) -> Tolerance:
-    """The tolerance for an element type: the caller's if there is one, else the default, else exact."""
+    """The tolerance for an element type: the caller's, else the default, else exact."""
     if tolerances and element_type in tolerances:
         return tolerances[element_type]
     return DEFAULT_TOLERANCES.get(element_type, EXACT)

@@ -1,7 +1,7 @@
-"""What a Reduce operator gives in exact arithmetic: the expected values that rules are tested against.
+"""Reduce operators in exact arithmetic: the expected values for tests of rules.
 
-Floats become decimals, added up exactly, with roots and logarithms to 60 digits; integers are Python's. So nothing
-here depends on a runtime or on the width of a C type. The meaning is that of the operators' pages at opset 20
+Floats become decimals, summed exactly, with roots and logarithms to 60 digits; integers are Python's. So nothing
+depends on a runtime or on the width of a C type. The meaning is that of the operators' pages at opset 20
 (https://onnx.ai/onnx/operators).
 """
 
@@ -15,7 +15,7 @@ __all__ = ["OPERATORS", "reduce_floats", "reduce_integers"]
 
 _DIGITS = Context(prec=60, Emax=999999, Emin=-999999, traps=[])
 _ALL_DIGITS = Context(prec=3000, Emax=999999, Emin=-999999, traps=[])
-"""Enough to add up doubles, or squares of doubles, without rounding."""
+"""Enough to sum doubles, or squares of doubles, without rounding."""
 
 _INFINITY = Decimal("Infinity")
 _NAN = Decimal("NaN")
@@ -41,7 +41,7 @@ def _log_sum_exp(values: Sequence[Decimal]) -> Decimal:
     top = max(values, default=-_INFINITY)
     if top.is_infinite():
         return top
-    # Below -10**5 the exponential is nothing in any element type, and far from the smallest decimal.
+    # Below -10**5 the exponential is zero in every element type, and still far from the smallest decimal.
     return top + _log(_sum([(value - top).exp() for value in values if value - top > -100000]))
 
 
@@ -75,11 +75,11 @@ _OF_ANY = frozenset({"ReduceMax", "ReduceMin"})
 _TRUNCATED = frozenset({"ReduceLogSum", "ReduceLogSumExp"})
 
 OPERATORS = frozenset(_FLOATS)
-"""The operators known here: the ten Reduce operators."""
+"""The supported operators: the ten Reduce operators."""
 
 
 def reduce_floats(op_type: str, values: Sequence[float]) -> Decimal | None:
-    """The exact result; None where the specification says nothing (maximum and minimum with NaN, mean of nothing)."""
+    """The exact result; None if the specification leaves it open (maximum and minimum with NaN, mean of nothing)."""
     if any(map(math.isnan, values)):
         return None if op_type in _OF_ANY else _NAN
     if not values and op_type == "ReduceMean":
@@ -89,7 +89,7 @@ def reduce_floats(op_type: str, values: Sequence[float]) -> Decimal | None:
 
 
 def reduce_integers(op_type: str, values: Sequence[int], lowest: int, largest: int) -> int | None:
-    """The exact result, truncated to an integer; None where the element type cannot hold it or it is not defined."""
+    """The exact result, truncated to an integer; None if the element type cannot hold it or it is undefined."""
     if op_type in _OF_ANY:
         pick, nothing = (max, lowest) if op_type == "ReduceMax" else (min, largest)
         return pick(values, default=nothing)

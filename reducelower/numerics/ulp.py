@@ -1,4 +1,4 @@
-"""The float formats, and errors in units in the last place of their numbers."""
+"""Float formats, and errors in units in the last place."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Format:
     """A binary floating-point format.
 
     Attributes:
-        precision: significant bits, the hidden one included.
-        exponent: exponent of the largest power of two; IEEE 754 puts the smallest normal number at 1 - exponent.
-        lower: exponent of the smallest power of two to scale by: above the smallest normal number by a margin, so that
-            one less is not flushed to zero, and near enough to it for the square of what is left to be representable.
-        summable: exponent of a power of two, 2**32 of which can be summed; 0 where the format is too narrow for that.
+        precision: significant bits, including the hidden one.
+        exponent: exponent of the largest power of two; in IEEE 754 the smallest normal number has 1 - exponent.
+        lower: exponent of the smallest power of two to scale by. It is above the smallest normal number by a margin, so
+            that one less is not flushed to zero, and near enough to it for the square of the rest to be representable.
+        summable: exponent of a power of two of which 2**32 can be summed; 0 if the format is too narrow for that.
     """
 
     precision: int
@@ -54,11 +54,11 @@ LIMITS: dict[int, float] = {
     TensorProto.FLOAT: 4.0,
     TensorProto.DOUBLE: 4.0,
 }
-"""How many ULP a rule may be off. One unit, in the same sense, for integers."""
+"""The allowed error of a rule in ULP. For integers one unit, in the same sense."""
 
 
 def ulp(magnitude: float, element_type: int) -> float:
-    """The distance of neighbouring numbers of a float type at a finite magnitude, subnormal ones included."""
+    """The distance of neighbouring numbers of a float type at a finite magnitude, including subnormal ones."""
     exponent = max(math.frexp(magnitude)[1] - 1, FORMATS[element_type].lowest_exponent)
     return math.ldexp(1.0, exponent - FORMATS[element_type].precision + 1)
 
@@ -69,14 +69,14 @@ def smallest_subnormal(element_type: int) -> float:
 
 
 def distance_in_ulps(given: float, expected: Decimal, values: Sequence[float], element_type: int) -> float:
-    """How far a result is off, in ULP of the larger of result and largest finite input; infinite for a wrong kind."""
+    """The error in ULP of the larger of result and largest finite input; infinite for a wrong kind of number."""
     largest, beyond, farthest = _ends(element_type)
     if math.isnan(given) or expected.is_nan():
         return 0.0 if math.isnan(given) and expected.is_nan() else math.inf
     if expected.is_infinite() or math.isinf(given):
         if given == float(expected):
             return 0.0
-        # An infinity is right where the exact result is finite but beyond the type's range, or nearly so.
+        # An infinity is right if the exact result is finite but beyond the type's range, or nearly so.
         right = not expected.is_infinite() and abs(expected) >= beyond and (given > 0) == (expected > 0)
         return 0.0 if right else math.inf
     if abs(expected) > farthest:
@@ -87,17 +87,17 @@ def distance_in_ulps(given: float, expected: Decimal, values: Sequence[float], e
 
 @cache
 def _ends(element_type: int) -> tuple[float, Decimal, Decimal]:
-    """The largest number of a float type; from where on infinity is right; up to where a number may be."""
+    """The largest number of a float type; from where on infinity is right; up to where a number is right."""
     largest = FORMATS[element_type].largest
     unit = ulp(largest, element_type)
     return largest, Decimal(largest) - Decimal(LIMITS[element_type] * unit), Decimal(largest) + Decimal(unit)
 
 
 def distance_in_units(given: int, expected: int, values: Sequence[int]) -> float:
-    """How far an integer result is off, in units, or in ULP of a double where those are larger.
+    """The error of an integer result in units, or in ULP of a double if those are larger.
 
-    onnxruntime's own integer reductions add up in double (measured with 1.31.1: ReduceSum of int64 [2**53 + 1] is off
-    by one), which is no fault of a rule's.
+    onnxruntime's own integer reductions sum in double (measured with 1.31.1: ReduceSum of int64 [2**53 + 1] is off by
+    one), which is not the rule's fault.
     """
     base = max([abs(expected), *(abs(value) for value in values)])
     return abs(given - expected) / max(1.0, ulp(float(base), TensorProto.DOUBLE))

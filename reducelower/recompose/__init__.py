@@ -1,12 +1,12 @@
-"""The way back from `reducelower.expand`: primitive forms become the composite Reduce operator they spell out.
+"""The reverse of `reducelower.expand`: fold primitive forms into the composite operators they spell out.
 
-A form is the body of a rule: of the rule books, and of `rules/forms`, which holds what people write by hand. What a
-form looks like in a model is asked of the engine itself, by letting it expand one node of the operator; so the nodes
-that are found are those that `expand` would put there, names apart, whatever the opset version and element type.
+A form is the body of a rule, from the rule books or from `rules/forms`, which has what people write by hand. To know
+what a form looks like in a model, the engine expands one node of the operator. So the nodes found are those that
+`expand` would write, apart from names, at every opset version and element type.
 
-The way of a model: `run` (the public functions), `raiser` (graph by graph), `composing` (an `automaton` marks forms,
-`search` looks closer; of forms that overlap the largest is taken), `composites` and `operands` (whether it is the
-operator, and what replaces it). `expansions` gives the forms of rules, `expressions` those that people write by hand.
+A model passes through `run` (the public functions), `raiser` (graph by graph), `composing` (an `automaton` marks
+candidates, `search` checks them; of overlapping forms the largest wins), `composites` and `operands` (whether it is the
+operator, and what replaces it). `expansions` has the forms of rules, `expressions` those written by hand.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What may be part of a form, for all forms at once: a bottom-up tree automaton over the operators of a graph.
+"""Mark values that may be part of a form, for all forms at once, with a bottom-up tree automaton over operators.
 
-The state of a value says which parts of forms it may be, by the operators behind it, and whether it varies with the
-inputs of the model. A node's state follows from its operator and the states of what it reads, so that it is worked out
-once for all nodes that are alike in that. Attributes, numbers, and what is the same value as what, the automaton knows
-nothing of; what it lets pass is searched.
+The state of a value has the parts of forms that it may be, judging by the operators before it, and whether it depends
+on model inputs. A node's state depends only on its operator and the states of its inputs, so it is computed once for
+all nodes with the same ones. Attributes, constants, and shared values are not considered; the search does that.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ __all__ = ["COMMUTATIVE", "HANDING_ON", "Automaton", "State"]
 COMMUTATIVE = frozenset({"Add", "Mul", "Max", "Min"})
 
 HANDING_ON = frozenset({"Cast", "Identity"})
-"""Operators that may yield the very value that they read."""
+"""Operators that may return their input unchanged."""
 
 _TOLD_BY_SHAPES = frozenset({"Shape", "Size"})
 
 _Wanted: TypeAlias = "frozenset[int] | bool"
-"""The parts that an operand may be, one of which it has to be; or whether it may vary with the model's inputs."""
+"""The allowed parts for an operand, of which it has to be one; or whether it may depend on model inputs."""
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What is known of a value; there is one of each.
+    """The state of a value, interned.
 
     Attributes:
-        varies: whether it may depend on the inputs of the model, other than by shapes.
+        varies: whether it may depend on the model's inputs, other than by their shapes.
         parts: the parts of forms that it may be.
-        ends: the groups of forms that the node which yields it may be the last of.
+        ends: the groups of forms that may end with the node that computes it.
     """
 
     varies: bool = False
@@ -47,10 +46,10 @@ CONSTANT, VARYING = State(), State(varies=True)
 
 
 class Automaton:
-    """The parts of some forms, and the states that values of a graph are in."""
+    """The parts of some forms, and the states of values in a graph."""
 
     def __init__(self, groups: Sequence[Iterable[Form]]) -> None:
-        """Number the parts of the forms; each group is looked for by itself."""
+        """Number the parts of the forms; each group is searched by itself."""
         self._numbers: dict[tuple[str, tuple[_Wanted, ...]], int] = {}
         self._parts: dict[str, list[tuple[int, tuple[_Wanted, ...]]]] = {}
         self._wholes: list[set[int]] = []
@@ -68,7 +67,7 @@ class Automaton:
         inputs: Iterable[Sequence[str]],
         outputs: Iterable[Sequence[str]],
     ) -> tuple[dict[str, State], Sequence[Sequence[int]]]:
-        """Go through nodes in order: the state of each value, and by group the positions where a form may end."""
+        """Process nodes in order; return the state of each value, and per group the positions where a form may end."""
         states = dict.fromkeys(given, VARYING)
         ends: list[list[int]] = [[] for _ in self._wholes]
         after, state_of = self._after, states.get
@@ -87,7 +86,7 @@ class Automaton:
     def _state(self, op_type: str, read: Sequence[State]) -> State:
         own = {number for number, wanted in self._parts.get(op_type, ()) if _fits(op_type, wanted, read)}
         handed = read[0].parts if op_type in HANDING_ON and read else frozenset()
-        # Of the second operand of CastLike it is the type alone that counts.
+        # Only the type of CastLike's second operand matters.
         made_of = read[:1] if op_type == "CastLike" else read
         key = (
             op_type not in _TOLD_BY_SHAPES and any(state.varies for state in made_of),
@@ -99,12 +98,12 @@ class Automaton:
         return self._states[key]
 
     def _wanted(self, expression: Expression, known: dict[int, _Wanted]) -> _Wanted:
-        """What an expression asks of a value."""
+        """What an expression requires of a value."""
         if isinstance(expression, Application):
             if id(expression) not in known:
                 operands = expression.operands
                 if operands and isinstance(operands[-1], Variable) and operands[-1].name == AXES:
-                    operands = operands[:1]  # axes may be an attribute as well
+                    operands = operands[:1]  # axes may also be an attribute
                 key = expression.op_type, tuple(self._wanted(operand, known) for operand in operands)
                 if key not in self._numbers:
                     self._numbers[key] = len(self._numbers)
@@ -123,7 +122,7 @@ class Automaton:
 
 
 def _fits(op_type: str, wanted: Sequence[_Wanted], read: Sequence[State]) -> bool:
-    """Whether a node may be part of a form, by what it reads; axes may follow that."""
+    """Whether a node may be part of a form, judging by its inputs; axes may follow these."""
     orders: Iterable[Sequence[State]] = [read]
     if op_type in COMMUTATIVE and len(read) == len(wanted):
         orders = permutations(read)

@@ -1,6 +1,6 @@
-"""Finding operators that one graph spells out, and deciding which of them to put together.
+"""Find the operators that a graph spells out, and decide which of them to compose.
 
-An automaton marks what may be one; of all places that are alike, one is searched.
+An automaton marks candidates; of equal candidates only one is searched.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Candidate", "Composed", "Finder", "Left", "compose"]
 
 @dataclass(frozen=True)
 class Left:
-    """Something that looks like an operator and was left as it is; with `by_opset`, another opset version would do."""
+    """Something that looks like an operator but stays; `by_opset` if another opset version would allow it."""
 
     op_type: str
     node: str
@@ -40,13 +40,13 @@ class Left:
 
 @dataclass(eq=False, slots=True)
 class Composed:
-    """What becomes one operator; positions are those of nodes in the graph.
+    """Nodes that become one operator; positions are those in the graph.
 
     Attributes:
-        last: the node that yields the result.
-        spelled: the nodes that it was spelled out with, those included that stay for others.
-        names: the names that the blanks of its answer stand for.
-        region: the nodes that go.
+        last: the node that computes the result.
+        spelled: all nodes of the form, including those that others still need.
+        names: the names of the blanks in its answer.
+        region: the nodes to remove.
     """
 
     form: Form
@@ -57,16 +57,16 @@ class Composed:
     region: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Let all nodes go; `region` shrinks where something else turns out to read one."""
+        """Start with all nodes; `region` shrinks as other consumers are found."""
         self.region = self.spelled
 
     @property
     def reads(self) -> Iterator[str]:
-        """What the nodes that come read of what there is."""
+        """The existing values that the new nodes read."""
         return (self.names[called] for node in self.answer.nodes for called in node.input if called in self.names)
 
     def settle(self, scope: GraphScope) -> list[NodeProto]:
-        """The nodes that come, once their constants are added and the values between them have names."""
+        """The new nodes, after their constants were added and their values named."""
         answer, names = self.answer, self.names
         for value in answer.released:
             scope.release(names[blank(value)])
@@ -87,10 +87,10 @@ def _in_names(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
 def compose(
     scope: GraphScope, surroundings: Surroundings, finder: Finder, group: int, taken: Collection[int] = ()
 ) -> tuple[list[Composed], list[Left]]:
-    """Find what is spelled out in one graph.
+    """Find the operators in one graph.
 
-    Where several forms overlap the largest is taken, from the results back. A value that is read elsewhere as well
-    keeps its form from being taken, unless all that read it go.
+    Of overlapping forms the largest is taken, starting from the results. A form is not taken if something outside reads
+    one of its inner values, unless that consumer goes as well.
     """
     accepted: list[Composed] = []
     refused: list[tuple[frozenset[int], Left]] = []
@@ -127,7 +127,7 @@ def compose(
 
 
 class _Reads:
-    """How often nodes that go read each value."""
+    """How often each value is read by nodes that are to be removed."""
 
     def __init__(self, accepted: Sequence[Composed], surroundings: Surroundings) -> None:
         self._accepted, self._surroundings = accepted, surroundings
@@ -144,7 +144,7 @@ class _Reads:
         return owners
 
     def keep(self, nodes: Collection[int]) -> Iterator[Composed]:
-        """Let nodes stay that one composed operator wanted to replace; yield those whose regions this affects."""
+        """Keep nodes that one composed operator wanted to remove; yield the operators whose regions this affects."""
         for index in nodes:
             self._going[index] -= 1
             if not self._going[index]:
@@ -154,7 +154,7 @@ class _Reads:
                     yield from self._owners.get(self._surroundings.producers.get(name, -1), ())
 
     def are_elsewhere(self, composed: Composed) -> frozenset[int]:
-        """Positions of the nodes of a region that yield what a node that stays reads, or the graph."""
+        """Positions of the region's nodes whose outputs are read by remaining nodes or the graph."""
         around = self._surroundings
         return frozenset(
             index
@@ -168,7 +168,7 @@ class _Reads:
 def _settle(
     accepted: Sequence[Composed], surroundings: Surroundings
 ) -> tuple[list[Composed], list[tuple[Composed, str]]]:
-    """Give up what computes a value on the way that something reads which stays; keep casts that are read elsewhere."""
+    """Give up operators with an inner value that something else reads; keep casts that are read elsewhere."""
     reads = _Reads(accepted, surroundings)
     given_up: dict[int, tuple[Composed, str]] = {}
     waiting = deque(accepted)
@@ -190,15 +190,15 @@ def _settle(
 
 
 def _may_stay(index: int, composed: Composed, surroundings: Surroundings) -> bool:
-    """Whether a node of a region only hands on what comes from outside."""
+    """Whether a node of a region only passes on a value from outside."""
     node = surroundings.nodes[index]
     return node.op_type in HANDING_ON and surroundings.producers.get(node.input[0]) not in composed.region
 
 
 def _told(refused: Sequence[tuple[frozenset[int], Left]], gone: set[int]) -> list[Left]:
-    """What to say was left: of what overlaps, what another opset version would make good, or else the largest.
+    """What to report as left: of overlapping candidates the one that another opset version allows, else the largest.
 
-    Nothing is said of what became part of something else.
+    Candidates that became part of something else are not reported.
     """
     told: list[Left] = []
     seen = set(gone)
@@ -211,7 +211,7 @@ def _told(refused: Sequence[tuple[frozenset[int], Left]], gone: set[int]) -> lis
 
 @dataclass(frozen=True)
 class Candidate:
-    """A form, where it was found in all places that are alike, and what comes in its place."""
+    """A form that was found, shared by all equal places, and its replacement."""
 
     form: Form
     found: Found
@@ -219,15 +219,15 @@ class Candidate:
 
 
 class Finder:
-    """Finds groups of forms in graphs of one opset version; its `automaton` is to mark a graph first."""
+    """Finds groups of forms in graphs of one opset version; mark each graph with its `automaton` first."""
 
     def __init__(self, groups: Sequence[Sequence[Form]], opset: int) -> None:
-        """Take the forms that are looked for; each group is looked for by itself."""
+        """Take the forms to find; each group is searched by itself."""
         self.automaton = _automaton(*map(tuple, groups))
         self._found = [Remembered(partial(_search, forms, opset)) for forms in groups]
 
     def found_by(self, group: int, view: View) -> Sequence[Candidate]:
-        """The forms of a group that a value has, the largest first."""
+        """The forms of a group that end in this value, the largest first."""
         return self._found[group].of(view)
 
 

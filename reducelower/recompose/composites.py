@@ -1,6 +1,6 @@
-"""When what was found is the operator, and the nodes that then stand in its place.
+"""Decide whether a form that was found is the operator, and build the replacement.
 
-Each function of the table answers for one operator: with the nodes, or with the sentence that says what is in the way.
+The functions in the table return the nodes, or raise with a sentence that says what is in the way.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = ["replacement"]
 
 
 class _TooOldError(NotItError):
-    """Nothing is in the way but the opset version."""
+    """Only the opset version is in the way."""
 
 
 def replacement(place: Place) -> Answer:
-    """The nodes that replace what was found, or what is in the way; no sentence where nothing should be said."""
+    """The replacement of a form, or what is in the way; no sentence if there is nothing to report."""
     if place.is_ours and {*map(place.view.element_type, (place.data, place.output))} != {place.form.element_type}:
         return Answer()
     if not place.form.is_told:
@@ -62,14 +62,14 @@ def _check(place: Place) -> None:
         raise NotItError(f"the element type of {named!r} is not known; declare it with --type {named}=float32")
     if place.found.most_dimensions > (view.rank(data) or 0):
         raise NotItError("a constant of one element adds dimensions")
-    # What a sum is divided by has to be the number of elements, and what it is multiplied by the inverse of that.
+    # A sum has to be divided by the number of its elements, or multiplied by the inverse.
     for name in ("count", "share"):
         if name in place.values:
             _check_number(place, place.values[name], inverse=name == "share")
 
 
 _SINCE = {"GroupNormalization": 21}
-"""Opset version at which an operator came to mean what its forms say, where that is not its first."""
+"""Opset version from which on the operator means what its forms compute, if that is not its first."""
 
 
 def _check_version(place: Place) -> None:
@@ -100,7 +100,7 @@ def _check_number(place: Place, divisor: int, *, inverse: bool) -> None:
 
 
 def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
-    """The shape that data of a shape is brought to by groups."""
+    """The shape of the data after it is reshaped into groups."""
     value = place.view.constant(place.values["group_shape"])
     stated = [] if value is None else value.reshape(-1).tolist()
     sizes = [shape[at] or 0 if not size and at < len(shape) else size for at, size in enumerate(stated)]
@@ -112,13 +112,13 @@ def _grouped(shape: Sequence[int | None], place: Place) -> tuple[int, ...]:
 
 
 def _node(place: Place, inputs: Sequence[str] = (), output: str = "", /, **attributes: Any) -> NodeProto:
-    """The operator's node; by default it reads the data and yields the result."""
+    """The operator's node; by default it reads the data and computes the result."""
     read = inputs or [blank(place.data)]
     return helper.make_node(place.form.op_type, read, [output or blank(place.output)], **attributes)
 
 
 def _by_layer(place: Place) -> list[NodeProto]:
-    """LayerNormalization and RMSNormalization: along the last axes, or along another one between transpositions."""
+    """LayerNormalization and RMSNormalization, along the last axes, or along another axis with transpositions."""
     refuse_double(place)
     view, kept = place.view, trailing(place)
     data, rank = blank(place.data), view.rank(place.data)
@@ -129,7 +129,7 @@ def _by_layer(place: Place) -> list[NodeProto]:
     vectors = [vector(place, names[0], sizes, around, 1.0, kind)]
     if len(names) > 1 and names[1] in place.values:
         vectors.append(vector(place, names[1], sizes, around, 0.0, kind))
-    # RMSNormalization gives the type of its scale, but shape inference takes that for the type of the data.
+    # RMSNormalization returns the type of its scale, but shape inference assumes that of the data.
     if kind != view.element_type(place.data):
         raise NotItError("its result is of another type than its data")
     epsilon = epsilon_of(place)
@@ -146,7 +146,7 @@ def _by_layer(place: Place) -> list[NodeProto]:
 
 
 def _channels(place: Place) -> tuple[int, int, int | None]:
-    """The rank of the data, the number of channels and the element type."""
+    """Rank of the data, number of channels, and element type."""
     rank = place.view.rank(place.data)
     if rank is None or rank < 3:
         raise NotItError(f"the rank of {blank(place.data)!r} is not known to be three or more")
@@ -154,7 +154,7 @@ def _channels(place: Place) -> tuple[int, int, int | None]:
 
 
 def _channels_by_scale(place: Place, rank: int) -> int | None:
-    """The number of channels as the scale tells it: data of several groups has several channels, one for each scale."""
+    """The number of channels, from the length of the scale."""
     shape, name = place.view.shape(place.data), place.values.get("scale")
     groups = place.view.constant(place.values.get("group_shape"))
     if shape is None or shape[1] is not None or name is None or groups is None or groups.size < 2 or groups[1] < 2:
@@ -165,7 +165,7 @@ def _channels_by_scale(place: Place, rank: int) -> int | None:
 
 
 def _vectors(place: Place, names: tuple[str, str], channels: int, rank: int, kind: int | None) -> list[str]:
-    """Scale and bias by channel; a rule's body brings them to the rank of the data itself."""
+    """Scale and bias per channel; a rule's body broadcasts them to the rank of the data itself."""
     around = 0 if place.is_ours else rank - 2
     return [
         vector(place, name, [channels], around, neutral, kind) for name, neutral in zip(names, (1.0, 0.0), strict=True)
@@ -212,7 +212,7 @@ def _groups(place: Place, channels: int) -> int:
 
 
 def _is_shape_of(place: Place, given: int, data: int) -> bool:
-    """Whether a value is the shape of another: a constant, or what Shape yields."""
+    """Whether a value is the shape of another: a constant, or the output of Shape."""
     value, shape = place.view.constant(given), place.view.shape(data)
     if value is not None:
         sizes = value.tolist()
@@ -227,11 +227,11 @@ def _is_shape_of(place: Place, given: int, data: int) -> bool:
 
 
 _WHOLE: Sequence[Mapping[str, Any]] = ({}, {"start": 0})
-"""The attributes of a Shape that yields all sizes."""
+"""The attributes of a Shape that returns all sizes."""
 
 
 def _along_axis(place: Place) -> list[NodeProto]:
-    """Softmax, LogSoftmax and LpNormalization: along one axis; before opset 13 Softmax takes all from it on."""
+    """Softmax, LogSoftmax and LpNormalization along one axis; before opset 13 Softmax flattens from that axis on."""
     if len(place.axes) != 1:
         raise NotItError(f"it goes over {len(place.axes)} axes, and the operator over one")
     (axis,) = place.axes

@@ -1,7 +1,7 @@
-"""The forms that rules give: what the engine itself puts in the place of one node of an operator.
+"""The forms of rules: what the engine expands one node of an operator to.
 
-Numbers that stand for an attribute are recognized by their values: the node that is expanded has an epsilon, a number
-of groups and axes that nothing else in a body has. So one expansion gives the form for any of them.
+Attributes are recognized by unusual values: the expanded node has an epsilon, a number of groups and axes that occur
+nowhere else in a body. So one expansion gives the form for all values.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RESULT = "result"
 _COUNT = "count"
 
 _EPSILON, _GROUPS, _SOME_AXES, _NUMBER = 0.0123, 5, (7,), 113
-"""Values that stand for any: epsilon, num_groups, axes of a Reduce operator, and how many elements are added up."""
+"""Placeholder values: epsilon, num_groups, axes of a Reduce operator, and the number of summed elements."""
 
 _KNOWN = {"epsilon": float(np.float32(_EPSILON)), "root_epsilon": sqrt(np.float32(_EPSILON)), "count": float(_NUMBER)}
 """What constants of one element stand for, and their values."""
@@ -59,13 +59,13 @@ _NORMALIZATIONS: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "RMSNormalization": ({"epsilon": _EPSILON},),
     "Softmax": ({},),
 }
-"""The attributes of the nodes that are expanded; a node says nothing of an axis, which is then the last one."""
+"""The attributes of the expanded nodes; a node without axis uses the last one."""
 
 _ALONG_ONE_AXIS = 13
-"""Opset version from which on Softmax and LogSoftmax go along one axis."""
+"""Opset version from which on Softmax and LogSoftmax use one axis."""
 
 _TELLING = frozenset({"Abs", "Exp", "Floor", "Log", "Reshape", "Sqrt"})
-"""Operators that stay what they are at every opset version: where a body has one, so has what it gives."""
+"""Operators that never change across opset versions: if a rule's body has one, its expansion has it too."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Manner:
 
 
 class _Kind(NamedTuple):
-    """An element type of data, and the types that nothing may be computed in."""
+    """An element type of data, and the types in which nothing may be computed."""
 
     element_type: int
     without: tuple[str, ...] = ()
@@ -89,31 +89,30 @@ _WITHOUT: Mapping[int, tuple[tuple[str, ...], ...]] = {
     TensorProto.FLOAT16: ((), ("float",)),
     TensorProto.BFLOAT16: ((), ("float",)),
 }
-"""Element types whose normalizations have bodies that compute in float, and others that do not."""
+"""Element types whose normalizations have one body that computes in float, and another that does not."""
 
 
 class Expansions:
-    """The forms that some rule books give, each worked out when it could be met."""
+    """The forms of some rule books, each worked out on demand."""
 
     def __init__(self, ops: Collection[str] | None, books: Iterable[Book], *, by_hand: bool) -> None:
-        """Name the rules.
+        """Select the rules.
 
-        The first book to have a form gives it its name. By hand, forms are looked for that people write for Reduce
-        operators.
+        A form is named after the first book that has it. `by_hand` adds forms of Reduce operators that people write.
         """
         self._ops = ops
         self._books = [(book if isinstance(book, RuleBook) else load_book(book), False) for book in books]
         self._books += [(book, True) for book in load_forms()] if by_hand else []
 
     def of_reductions(self, opset: int, manners: Collection[Manner], present: Collection[str]) -> Iterator[Form]:
-        """The forms of Reduce operators that reduce in some manner, where some operators are present."""
+        """The forms of Reduce operators for these manners, given the operators in the graph."""
         for manner in sorted(manners, key=repr):
             for book, rule, by_hand in self._rules(manner.element_type, present):
                 if rule.function.name.startswith("Reduce"):
                     yield from _forms(opset, book, rule, manner, by_hand)
 
     def of_normalizations(self, opset: int, element_types: Collection[int], present: Collection[str]) -> Iterator[Form]:
-        """The forms of normalizations of some element types, where some operators are present."""
+        """The forms of normalizations for these element types, given the operators in the graph."""
         for element_type in sorted(element_types):
             for without in _WITHOUT.get(element_type, ((),)):
                 for book, rule, by_hand in self._rules(element_type, present, without):
@@ -129,7 +128,7 @@ class Expansions:
         for book, by_hand in self._books:
             for op_type in raisable(book):
                 rule = book.find(op_type, element_type, forbidden)
-                # A rule that a book takes over from another is one form, not two.
+                # A rule inherited from another book is one form, not two.
                 if rule is None or id(rule) in seen or (self._ops is not None and op_type not in self._ops):
                     continue
                 seen.add(id(rule))
@@ -138,7 +137,7 @@ class Expansions:
 
 
 _KNOWN_FORMS: WeakKeyDictionary[RuleBook, dict[Hashable, tuple[Form, ...]]] = WeakKeyDictionary()
-"""The forms of each book that were needed so far."""
+"""Cache of forms per book."""
 
 
 def _forms(opset: int, book: RuleBook, rule: Rule, how: Manner | _Kind, by_hand: bool) -> tuple[Form, ...]:
@@ -156,7 +155,7 @@ def _forms(opset: int, book: RuleBook, rule: Rule, how: Manner | _Kind, by_hand:
 
 @cache
 def raisable(book: RuleBook) -> tuple[str, ...]:
-    """The operators that a book's bodies can be put together to."""
+    """The operators that can be recomposed from a book's bodies."""
     return tuple(name for name in book.operators if name.startswith("Reduce") or name in _NORMALIZATIONS)
 
 
@@ -190,7 +189,7 @@ def _normalizations(rule: Rule, opset: int) -> Iterator[NodeProto]:
 
 
 def _form(book: RuleBook, rule: Rule, node: NodeProto, opset: int, kind: _Kind) -> Form | None:
-    """What a node looks like when it is expanded; None where it cannot be, or where nothing is left to tell it by."""
+    """The expansion of a node as a form; None if it cannot be expanded or leaves nothing to recognize."""
     found, element_type = schema(node.op_type, opset), kind.element_type
     if found is None or f"tensor({element_type_name(element_type)})" not in taken_types(found, found.inputs[0]):
         return None
@@ -221,7 +220,7 @@ def _alone(node: NodeProto, opset: int, element_type: int) -> ModelProto:
     for at, name in enumerate(node.input):
         value = graph.input.add(name=name).type.tensor_type
         value.elem_type = TensorProto.INT64 if name == AXES else element_type
-        # Of a normalization it is the data alone whose rank may be asked for.
+        # For a normalization, only the rank of the data may be needed.
         for _ in range(_RANK if not at and name != "data" else 0):
             value.shape.dim.add()
     graph.output.add(name=_RESULT).type.tensor_type.elem_type = element_type
@@ -231,7 +230,7 @@ def _alone(node: NodeProto, opset: int, element_type: int) -> ModelProto:
 
 
 def _with_count(book: RuleBook, rule: Rule, element_type: int) -> RuleBook:
-    """The book to expand with: of a rule that states how many elements it adds up, one in which it states some."""
+    """The book to expand with; if the rule uses the number of summed elements, one with a placeholder for it."""
     if _COUNT not in rule.function.attribute:
         return book
     function = deepcopy(rule.function)
@@ -241,11 +240,11 @@ def _with_count(book: RuleBook, rule: Rule, element_type: int) -> RuleBook:
     return RuleBook(book.name, functions=[function], trusted=True)
 
 
-# What they give, as an expression
+# Expanded nodes as an expression
 
 
 def _axes(nodes: Iterable[NodeProto], constants: Mapping[str, Array]) -> Iterator[tuple[int, ...]]:
-    """The axes that reductions state."""
+    """The constant axes of the reductions."""
     for node in nodes:
         if node.op_type.startswith("Reduce"):
             yield from (tuple(attribute.ints) for attribute in node.attribute if attribute.name == AXES)
@@ -259,7 +258,7 @@ def _application(
     axes: tuple[int, ...] | None,
     opset: int,
 ) -> Application:
-    """What a node yields, from what is known of what it reads."""
+    """The expression of a node, from those of its inputs."""
     attributes = attributes_of(node, opset)
     if axes is not None and tuple(attributes.get(AXES, ())) == axes:
         attributes[AXES] = Variable(AXES)
@@ -275,7 +274,7 @@ def _application(
 
 
 def _constant(value: Array, *, is_exponent: bool) -> Expression:
-    """A constant: a number that stands for an attribute, an exponent in whichever type, or just a constant."""
+    """A constant as expression: a placeholder's attribute, an exponent of any type, or a literal."""
     if value.dtype == np.int64 and _GROUPS in value:
         return Variable("group_shape")
     if value.size == 1:

@@ -1,7 +1,7 @@
-"""The forms of `rules/forms/composites` as expressions: what a model computes where it spells an operator out.
+"""The forms in `rules/forms/composites` as expressions.
 
-A form is written as a rule is. Its helpers may have several definitions, any of which will do, so that one form stands
-for all combinations of them. Inputs beyond the operator's own (``axes``, ``epsilon`` ...) are values that tell the
+A form is written like a rule. Its helpers may have several alternative definitions, so one form stands for all
+combinations of them. Inputs beyond the operator's own (``axes``, ``epsilon`` ...) are values that determine the
 operator's attributes.
 """
 
@@ -36,40 +36,41 @@ __all__ = [
 ]
 
 AXES = "axes"
-"""The variable that stands for what a Reduce operator reduces over: an input or an attribute, absent for all."""
+"""The variable for the axes of a Reduce operator: an input, an attribute, or absent for all axes."""
 
 AXES_ARE_INPUT = 18
-"""Opset version at which every Reduce operator takes its axes as an input."""
+"""Opset version from which on every Reduce operator has its axes as an input."""
 
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """An input of the form: any value, the same wherever the form names it."""
+    """An input of the form: any value, the same wherever the form uses it."""
 
     name: str
 
 
 @dataclass(frozen=True, eq=False)
 class Literal:
-    """A constant of this value, in whichever type and spelling."""
+    """A constant of this value, of any type and definition."""
 
     value: float
 
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """A constant of this value, to the last bit, in this type; of one element, it may have dimensions."""
+    """A constant with exactly this value and type; one of a single element may have dimensions."""
 
     value: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """What an operator yields.
+    """The output of an operator.
 
     Attributes:
-        attributes: attributes that the node has to have, by name; a `Variable` takes what the node has.
-        is_exact: whether the node has no other attributes, and says its axes as all other nodes of the form do.
+        attributes: required attributes by name; a `Variable` takes the node's value.
+        is_exact: whether the node may have no other attributes, and gives its axes in the same way as the form's other
+            nodes.
     """
 
     op_type: str
@@ -80,7 +81,7 @@ class Application:
 
 @dataclass(frozen=True, eq=False)
 class AnyOf:
-    """One of several expressions, the first that is found."""
+    """One of several expressions; the first that matches."""
 
     alternatives: tuple[Expression, ...]
 
@@ -93,12 +94,12 @@ class Form:
     """One way, or a family of ways, to write an operator.
 
     Attributes:
-        name: what reports call it.
+        name: its name in reports.
         inputs: its inputs; the first is the operator's.
-        attributes: attributes of the operator that the form stands for, by name.
-        why_not: why this only looks like the operator; empty where it is the operator.
-        element_type: that of the data, where the form is what a rule gives for that type; 0 for any.
-        is_careless: whether the form may fail where the axes are unusual.
+        attributes: attributes of the operator that the form implies, by name.
+        why_not: why this only looks like the operator; empty if it is the operator.
+        element_type: that of the data, if the form is a rule's for that type; 0 for any.
+        is_careless: whether the form may fail for unusual axes.
     """
 
     op_type: str
@@ -112,24 +113,24 @@ class Form:
 
     @property
     def ends(self) -> frozenset[str]:
-        """The operators whose node may yield the result."""
+        """The operators whose node may compute the result."""
         return frozenset(_ends(self.result))
 
     @property
     def is_told(self) -> bool:
-        """Whether to say so where it is left: of a Reduce operator it is not, which many things look like."""
+        """Whether to report a candidate that is left; not for Reduce operators, since too much looks like them."""
         return not self.op_type.startswith("Reduce")
 
 
 @cache
 def known_composites() -> tuple[str, ...]:
-    """The operators that there are forms for here."""
+    """The operators with forms here."""
     return tuple(sorted({name for book in load_composites() for name in book.operators}))
 
 
 @cache
 def forms_of(op_type: str) -> tuple[Form, ...]:
-    """The forms of an operator, those that are the operator first."""
+    """The forms of an operator; look-alikes come last."""
     found = []
     for book in load_composites():
         sources, helpers = book.written(op_type)
@@ -192,5 +193,5 @@ def _ends(expression: Expression) -> Iterator[str]:
 
 
 def is_near(found: float, wanted: float, kind: np.dtype[np.generic]) -> bool:
-    """Whether a number is another one, rounded to an element type, give or take its last place."""
+    """Whether a number equals another rounded to an element type, within one unit in the last place."""
     return abs(found - wanted) <= (2.0**-10 if kind.itemsize == 2 else 2.0**-22) * abs(wanted)

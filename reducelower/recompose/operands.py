@@ -1,4 +1,4 @@
-"""What the nodes of normalizations read and state, from what was found; or what is in the way, as a sentence."""
+"""Operands and attributes for normalizations that were found, or a sentence about what is in the way."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class NotItError(Exception):
 
 
 class WrongVectorError(NotItError):
-    """A constant scale or bias does not fit, so that without it, it is not the operator either."""
+    """A constant scale or bias does not fit; without it, it would not be the operator either."""
 
 
 def epsilon_of(place: Place) -> float:
-    """The epsilon: of a rule's body, the number that was rounded to its constant."""
+    """The epsilon; for a rule's body, the number that was rounded to its constant."""
     if "epsilon" in place.found.attributes:
         return float(place.found.attributes["epsilon"])
     value = place.view.constant(place.values.get("epsilon", place.values.get("root_epsilon")))
@@ -51,7 +51,7 @@ def epsilon_of(place: Place) -> float:
 
 
 def _with_fewest_digits(value: Array, *, is_root: bool) -> float:
-    """The number that was rounded to a constant, or whose root was: of those that give it, the one to write down."""
+    """The shortest decimal number that rounds to a constant, or whose root does."""
     found = float(value.reshape(()))
     exact = np.float32(found**2 if is_root else found)
     for digits in range(9):
@@ -63,7 +63,7 @@ def _with_fewest_digits(value: Array, *, is_root: bool) -> float:
 
 
 def refuse_double(place: Place) -> None:
-    """Refuse what is written by hand in double, or through it."""
+    """Refuse forms written by hand that compute in double."""
     if place.is_ours:
         return
     kind = place.view.element_type(place.data)
@@ -77,7 +77,7 @@ def refuse_double(place: Place) -> None:
 
 
 def trailing(place: Place) -> int:
-    """The number of axes, which have to be the last ones; one axis elsewhere is zero, for a transposition."""
+    """The number of axes, which have to be the last; 0 for a single other axis, which needs a transposition."""
     rank, axes = place.view.rank(place.data), place.axes
     last = range(-len(axes), 0) if rank is None else range(rank - len(axes), rank)
     if axes and axes == tuple(last):
@@ -88,7 +88,7 @@ def trailing(place: Place) -> int:
 
 
 def sizes_of(place: Place, axes: Sequence[int]) -> list[int]:
-    """How many elements the data has along some axes; refused where one is not known."""
+    """The sizes of the data along some axes; refused if one is unknown."""
     shape = place.view.shape(place.data)
     sizes = [] if shape is None else [shape[axis] for axis in axes]
     if not sizes or not all(sizes):
@@ -97,10 +97,9 @@ def sizes_of(place: Place, axes: Sequence[int]) -> list[int]:
 
 
 def vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: float, kind: int | None) -> str:
-    """The value of scale or bias in the shape that the operator wants.
+    """The value of scale or bias in the operator's shape.
 
-    Where nothing was found it is a constant of the neutral number; `around` dimensions of size one follow it in the
-    model.
+    If none was found, it is a constant of the neutral number; in the model, `around` dimensions of size 1 follow it.
     """
     value, view = place.values.get(name), place.view
     if kind is None:
@@ -127,7 +126,7 @@ def vector(place: Place, name: str, shape: Sequence[int], around: int, neutral: 
 
 
 def _stripped(shape: Sequence[int | None]) -> tuple[int | None, ...]:
-    """A shape without the dimensions of size one in front."""
+    """A shape without leading dimensions of size 1."""
     sizes = list(shape)
     while sizes and sizes[0] == 1:
         del sizes[0]
@@ -135,7 +134,7 @@ def _stripped(shape: Sequence[int | None]) -> tuple[int | None, ...]:
 
 
 def reduction(place: Place) -> list[NodeProto]:
-    """The node to put in the place of a form of a Reduce operator; none where it is not that operator."""
+    """The node that replaces a form of a Reduce operator; none if it is not that operator."""
     form, axes = place.form, place.found.axes
     attributes = dict(form.attributes)
     if axes is not None and form.is_careless and not axes.stated:
@@ -158,19 +157,19 @@ def reduction(place: Place) -> list[NodeProto]:
 
 
 def _is_within(place: Place, dimensions: int) -> bool:
-    """Whether a constant of one element leaves the result the dimensions that the operator gives it."""
+    """Whether a constant of one element keeps the rank of the operator's result."""
     if not dimensions:
         return True
     view = place.view
     rank = view.rank(place.data) or 0
     if not place.form.attributes.get("keepdims", 1):
         rank -= rank if place.found.axes is None else len(place.axes)
-    # The result has as many as the constant at least: what has more does not have them from there.
+    # The result has at least the constant's rank. A higher rank does not come from the constant.
     return dimensions <= rank or dimensions < (view.rank(place.output) or 0)
 
 
 def _adds_up(place: Place) -> bool:
-    """Whether a sum is divided by the number of elements it is of, where the form does that."""
+    """Whether a sum is divided by its number of elements, if the form divides."""
     count, view = place.values.get("count"), place.view
     if count is None:
         return True

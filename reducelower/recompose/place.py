@@ -1,4 +1,4 @@
-"""Something that looks like an operator: its form, what is known of its values, and what comes in its place."""
+"""A place that looks like an operator: its form, what is known about its values, and its replacement."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Answer", "Place"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What becomes of something that looks like an operator; values go by blanks.
+    """The replacement of a candidate; values go by blanks.
 
     Attributes:
-        nodes: what to put in its place; empty where something is in the way, which `why` says.
-        by_opset: whether another opset version would do.
-        wholly: whether no part of it is to be taken for the operator either.
-        constants: constants that the nodes read, with the ends of their names, by blank.
-        between: ends of the names of values between the nodes, by blank.
+        nodes: the new nodes; empty if `why` says what is in the way.
+        by_opset: whether another opset version would allow it.
+        wholly: whether no part of it may be taken for the operator either.
+        constants: constants for the nodes, with their name tails, by blank.
+        between: name tails of values between the nodes, by blank.
         released: values that the nodes no longer read.
     """
 
@@ -40,7 +40,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Place:
-    """Something that looks like an operator, what is known of its values, and what its `Answer` is to say so far."""
+    """A candidate, what is known about its values, and its `Answer` so far."""
 
     form: Form
     found: Found
@@ -51,43 +51,43 @@ class Place:
     released: list[int] = field(default_factory=list)
 
     def answer(self, nodes: Sequence[NodeProto]) -> Answer:
-        """The answer that these nodes come in its place."""
+        """The answer with these nodes."""
         return Answer(nodes, constants=self.constants, between=self.between, released=self.released)
 
     def constant(self, value: Array, name: str) -> str:
-        """What the nodes call a constant that is added."""
+        """Add a constant; return its blank."""
         called = blank(f"c{len(self.constants)}")
         self.constants[called] = (value, name.lower())
         return called
 
     def fresh(self, tail: str) -> str:
-        """What the nodes call a value between them, whose name is to end so."""
+        """The blank of a new value whose name gets this tail."""
         called = blank(f"b{len(self.between)}")
         self.between[called] = tail
         return called
 
     @property
     def values(self) -> Mapping[str, int]:
-        """What value each variable of the form is."""
+        """Value numbers by variable of the form."""
         return self.found.values
 
     @property
     def output(self) -> int:
-        """The value that it yields."""
+        """The value that it computes."""
         return OUTPUT
 
     @property
     def data(self) -> int:
-        """The value that the operator is applied to."""
+        """The value to which the operator is applied."""
         return self.found.values[self.form.inputs[0]]
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """What is reduced over; counted from the front where the rank is known."""
+        """The reduced axes, counted from the front if the rank is known."""
         assert self.found.axes is not None
         return self.found.axes.counted(self.view)
 
     @property
     def is_ours(self) -> bool:
-        """Whether this is what a rule gives, for this element type."""
+        """Whether the form is a rule's, for this element type."""
         return bool(self.form.element_type)

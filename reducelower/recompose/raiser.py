@@ -1,4 +1,4 @@
-"""One pass over a model that folds every form it finds."""
+"""One pass over a model that composes every form it finds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Raiser:
         self._regions: dict[int, dict[int, tuple[int, ...]]] = {}
 
     def run(self, model: ModelProto, opset: int) -> tuple[Site, ...]:
-        """Fold what there is to fold; the sites in graph order."""
+        """Compose everything; return the sites in graph order."""
         self._walk(GraphScope(self._ground, model.graph, opset, "graph", key=()))
         for number, function in enumerate(model.functions):
             if imported := opset_of(function):
@@ -119,7 +119,7 @@ class Raiser:
 
 
 def _forget(holder: GraphProto | FunctionProto, names: Collection[str]) -> None:
-    """Remove what is stated about values that are no more."""
+    """Remove the stated types of values that no longer exist."""
     kept = [value for value in holder.value_info if value.name not in names]
     if len(kept) < len(holder.value_info):
         del holder.value_info[:]
@@ -127,11 +127,12 @@ def _forget(holder: GraphProto | FunctionProto, names: Collection[str]) -> None:
 
 
 _TELLING = frozenset({"Erf", "GlobalAveragePool", "InstanceNormalization", "Tanh"})
-"""Without one of these or a Reduce operator there is no normalization and no activation."""
+"""Without one of these or a Reduce operator, there is no normalization and no activation."""
 
 
 def _manners(surroundings: Surroundings, scope: GraphScope) -> set[Manner]:
-    """How the operators may reduce that a graph spells out: as its Reduce nodes do, of any type that it casts to."""
+    """The manners that the graph's Reduce operators may have: those of its Reduce nodes, in any type that it casts
+    to."""
     kinds: set[int | None] = set()
     manners: set[tuple[int, int, bool]] = set()
     for index, op_type in enumerate(surroundings.op_types):

@@ -1,4 +1,4 @@
-"""The public functions: raise a model, and say what was raised where."""
+"""The public functions of recompose."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from reducelower.scope.ground import Ground
 __all__ = ["BOOKS", "joined", "known_operators", "raise_reductions", "raise_with_plan"]
 
 BOOKS: tuple[Book, ...] = (*SHIPPED, "portable")
-"""The rule books whose bodies are looked for unless others are named."""
+"""The rule books whose bodies are searched by default."""
 
 
 def raise_reductions(
@@ -104,7 +104,7 @@ def raise_with_plan(
     by_hand: bool = True,
     in_place: bool = False,
 ) -> Legalized:
-    """Do as `raise_reductions`, and say what was folded where; `reducelower.verify` takes the plan."""
+    """As `raise_reductions`, but also return what was folded where; `reducelower.verify` takes the plan."""
     settings = settings or Settings()
     books = tuple(rules)
     wanted = None if ops is None else frozenset(ops)
@@ -155,7 +155,7 @@ def _sole_type(model: ModelProto, opset: int) -> int | None:
 
 
 def _as_it_is(model: ModelProto) -> Plan:
-    """What the engine says of a model at its own opset version, where an operator tells by itself if it is legal."""
+    """The engine's plan for the model at its own opset version, if operators alone decide legality."""
     nodes = model.graph.node
     kinds = list(map(attrgetter("op_type", "domain"), nodes))
     first = dict(zip(reversed(kinds), reversed(range(len(nodes))), strict=True))
@@ -167,7 +167,7 @@ def _as_it_is(model: ModelProto) -> Plan:
 
 
 def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> Collection[str]:
-    """The operators that there are forms for."""
+    """The operators with forms."""
     known = {name for book in rules for name in raisable(Rules(book).book)}
     if not by_hand:
         return known
@@ -175,7 +175,7 @@ def known_operators(rules: Iterable[Book] = BOOKS, *, by_hand: bool = True) -> C
 
 
 def _sentences(left: Iterable[Left]) -> Iterator[str]:
-    """What looked like an operator and was left, one sentence per operator and reason."""
+    """What looked like an operator but stayed, one sentence per operator and reason."""
     groups: dict[tuple[str, str], list[Left]] = {}
     for each in left:
         groups.setdefault((each.op_type, each.why), []).append(each)
@@ -186,9 +186,9 @@ def _sentences(left: Iterable[Left]) -> Iterator[str]:
 
 
 def joined(conversion: Plan, raising: Plan, converted: ModelProto, raised: ModelProto) -> Plan:
-    """The plan that leads from what was converted to what was raised.
+    """One plan for a conversion followed by raising.
 
-    A site of the conversion whose nodes went into an operator that was raised is part of that one's.
+    A site of the conversion whose nodes went into a raised operator becomes part of that operator's site.
     """
     between, end = ({path: body.node for path, body in bodies(model)} for model in (converted, raised))
     paths = dict.fromkeys(site.graph for site in (*conversion.sites, *raising.sites))
@@ -223,12 +223,12 @@ def _back(position: int, sites: Sequence[Site]) -> int:
 
 
 def _in_source(site: Site, sites: Sequence[Site]) -> Site:
-    """A site of the raising with the positions that its nodes had before the conversion."""
+    """A site of the raising with the positions its nodes had before the conversion."""
     positions = {_back(position, sites) for position in site.raised_from}
     return replace(site, index=_back(site.index, sites), raised_from=tuple(sorted(positions)))
 
 
 def _forward(site: Site, nodes: Sequence[NodeProto], places: Mapping[str, int]) -> int:
-    """Position in the result of the first node of a site that stayed; nodes keep the names of what they yield."""
+    """Position in the result of the first node of a site that stayed; nodes are found by their outputs' names."""
     names = [name for node in nodes[site.first : site.first + site.count] for name in node.output]
     return min((places[name] for name in names if name in places), default=site.first)

@@ -1,4 +1,4 @@
-"""Finding forms in a graph: from the value that a form yields back to the values it is made of."""
+"""Match forms in a graph, from the result of a form back to its inputs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from reducelower.recompose.view import ABSENT, OUTPUT, View
 __all__ = ["Axes", "Found", "search"]
 
 _OVER_SPACE = frozenset({"GlobalAveragePool"})
-"""Operators that reduce over all axes behind batch and channels."""
+"""Operators that reduce over all axes after batch and channels."""
 
 
 class Axes(NamedTuple):
-    """What a form reduces over.
+    """The axes that a form reduces.
 
     Attributes:
-        stated: the axes as the model has them; None where they are known at run time only.
-        data: the value whose axes these are.
-        value: the value that holds them, where they are an input.
+        stated: the axes in the model; None if they are known at run time only.
+        data: the value to which the axes belong.
+        value: the value that holds them, if they are an input.
     """
 
     stated: tuple[int, ...] | None
@@ -34,7 +34,7 @@ class Axes(NamedTuple):
     value: int | None
 
     def counted(self, view: View) -> tuple[int, ...]:
-        """The axes from the front where the rank is known, and all of them where none are stated."""
+        """The axes from the front if the rank is known, and all axes if none are stated."""
         rank = view.rank(self.data)
         if rank is None:
             return self.stated or ()
@@ -43,16 +43,16 @@ class Axes(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """Where a form, or so far a part of it, was found; values go by number, and nodes by that of what they yield.
+    """A match, or a partial match; values go by number, and nodes by the number of their output.
 
     Attributes:
-        nodes: the nodes, those included that only hand a value on.
-        values, attributes: what each variable of the form is.
-        axes: what it reduces over; None where it does not.
-        seen: what value each part of the form is, by the part's id.
-        ways: which of its alternatives each part is, by the part's id: the same wherever the form names the part.
-        doubts: what differs from the operator's form, as sentences.
-        most_dimensions: the most dimensions that a constant of one element has.
+        nodes: the nodes, including those that only pass on a value.
+        values, attributes: the bindings of the form's variables.
+        axes: the reduced axes; None if nothing is reduced.
+        seen: the value of each part of the form, by the part's id.
+        ways: the alternative chosen for each part, by the part's id; the same wherever the form uses the part.
+        doubts: differences from the operator, as sentences.
+        most_dimensions: the highest rank of a constant of one element.
     """
 
     nodes: frozenset[int] = frozenset()
@@ -66,13 +66,13 @@ class Found:
 
 
 def search(wanted: Expression, view: View) -> Iterator[Found]:
-    """The ways in which the value that is looked at is what an expression says."""
+    """Yield the matches of an expression that end in the view's value."""
     yield from _Search(view).value(wanted, OUTPUT, Found())
 
 
 @dataclass(frozen=True)
 class _Search:
-    """The ways in which values are what expressions say; it learns what it asks the view for, and nothing else."""
+    """Matches expressions; everything it learns comes from the view."""
 
     view: View
 
@@ -150,7 +150,7 @@ class _Search:
             yield from self._operands(expected, order, agreed)
 
     def _listed(self, value: int) -> tuple[int, ...] | None:
-        """Axes that are an input, where they are constant."""
+        """Constant axes from an input."""
         found = self.view.constant(value)
         return None if found is None or found.dtype != np.int64 or found.ndim > 1 else tuple(found.reshape(-1).tolist())
 
@@ -162,13 +162,13 @@ class _Search:
             yield from self._operands(wanted[1:], values[1:], first)
 
     def _hands_on(self, kind: Kind, operands: Sequence[int]) -> bool:
-        """Whether a node yields what it reads: Identity, or a Cast to the type that its input has."""
+        """Whether a node returns its input: Identity, or a Cast to the input's own type."""
         if kind.op_type == "Cast":
             return self.view.element_type(operands[0]) == kind.attributes.get("to")
         return kind.op_type == "Identity"
 
     def _attributes(self, wanted: Application, kind: Kind, operands: Sequence[int], state: Found) -> Found | None:
-        """The state with what a node's attributes tell; None where they are not those of the form."""
+        """The match extended by a node's attributes; None if they differ from the form's."""
         given = kind.attributes
         if wanted.is_exact and not given.keys() <= wanted.attributes.keys():
             return None
@@ -188,7 +188,7 @@ class _Search:
         return state
 
     def _reduced(self, wanted: Application, kind: Kind, operands: Sequence[int], state: Found) -> Found | None:
-        """The state with the axes of a node; None where they are not those that the form may have."""
+        """The match extended by a node's axes; None if the form does not allow them."""
         given = kind.attributes
         is_input = len(operands) > 1 and operands[1] != ABSENT
         stated = self._listed(operands[1]) if is_input else tuple(given.get("axes", ()))
@@ -201,7 +201,7 @@ class _Search:
         return self._agreed(state, axes, is_exact=wanted.is_exact)
 
     def _agreed(self, state: Found, axes: Axes, *, is_exact: bool) -> Found | None:
-        """The state with the axes of one more node; None where they are others, and the form may not be in doubt."""
+        """The match with the axes of one more node; None if they differ and the form allows no doubt."""
         known = state.axes
         if known is None:
             return replace(state, axes=axes)

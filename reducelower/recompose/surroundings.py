@@ -1,4 +1,4 @@
-"""Who yields and who reads each value of one graph or function body, and what its nodes are."""
+"""Producers, consumers and kinds of the nodes of one graph or function body."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["Kind", "Surroundings", "attributes_of"]
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """What a node is, apart from what it reads; there is one of each.
+    """A node without its inputs, interned.
 
-    The operator is empty where no form is made of such nodes: of another domain, of several outputs, or with an
-    attribute that only a call tells. The attributes include the schema's defaults for those that are not stated.
+    The operator is empty if no form can have the node: another domain, several outputs, or an attribute that depends on
+    the function call. Attributes include schema defaults.
     """
 
     op_type: str
@@ -35,10 +35,11 @@ _NO_KIND = Kind("", {})
 
 
 class Rows:
-    """Rows of names, without absent ones at their ends; thousands of lists would keep the garbage collector busy."""
+    """Rows of names in flat storage, without absent ones at the end; thousands of lists would slow the garbage
+    collector."""
 
     def __init__(self, rows: Iterable[Sequence[str]]) -> None:
-        """Take the rows in order."""
+        """Store the rows in order."""
         self.flat: list[str] = []
         self._ends = [0]
         for row in rows:
@@ -57,21 +58,21 @@ class Rows:
 
 
 class Surroundings:
-    """The nodes of one graph or function body and how they hang together.
+    """The nodes of one graph or function body and their connections.
 
     Attributes:
-        inputs: what each node reads itself; absent operands at the end are left out.
-        producers: position of the node that yields a value.
-        reads: how often each value is read by nodes, and by the graphs inside them.
-        named: values that the graph yields, or that an annotation speaks of.
-        constants: the values of constants by number.
-        ends: by group of forms, positions of the nodes that may yield the result of one; see `mark`.
+        inputs: the inputs of each node; absent ones at the end are left out.
+        producers: position of the node that computes a value.
+        reads: how often each value is read by nodes and their subgraphs.
+        named: graph outputs and values with quantization annotations.
+        constants: constant values by number.
+        ends: per group of forms, the positions where one may end; see `mark`.
     """
 
     def __init__(self, scope: GraphScope, kinds: dict[Any, Kind]) -> None:
-        """Look through the nodes of a graph or function body, and through what they hold.
+        """Analyze the nodes of a graph or function body and their subgraphs.
 
-        New kinds of nodes at its opset version are added to those that are known.
+        New kinds of nodes at its opset version are added to `kinds`.
         """
         self._scope = scope
         self.nodes: Sequence[NodeProto] = list(scope.holder.node)
@@ -99,24 +100,24 @@ class Surroundings:
         self.ends: Sequence[Sequence[int]] = ()
 
     def mark(self, automaton: Automaton) -> None:
-        """Find out of each value which parts of forms it may be."""
+        """Compute the state of each value."""
         holder = self._scope.holder
         given = {value if isinstance(value, str) else value.name for value in holder.input}
         given.difference_update(tensor.name for tensor in getattr(holder, "initializer", ()))
         self._states, self.ends = automaton.read(given, self.op_types, self.inputs, self.outputs)
 
     def reads_of(self, index: int) -> Sequence[str]:
-        """What a node reads, and what it holds reads."""
+        """The names that a node and its subgraphs read."""
         return self._with_inside.get(index) or self.inputs[index]
 
     def is_inside(self, region: Collection[int], last: int) -> bool:
-        """Whether nothing but the last node of a region is known outside of it."""
+        """Whether only the output of the region's last node is used outside the region."""
         names = [name for index in region if index != last for name in self.nodes[index].output]
         read = Counter(chain.from_iterable(map(self.reads_of, region)))
         return all(name not in self.named and self.reads[name] == read[name] for name in names)
 
     def kind(self, index: int) -> Kind:
-        """What a node is."""
+        """The kind of a node."""
         found = self._kinds[index]
         if found is None:
             node = self.nodes[index]
@@ -130,7 +131,7 @@ class Surroundings:
         return found
 
     def constant_number(self, name: str) -> int:
-        """The number of a constant's value (see `GraphScope`); 0 for what depends on the inputs of the model."""
+        """The number of a constant's value (see `GraphScope`); 0 if it depends on model inputs."""
         state = self._states.get(name)
         if state is not None and state.varies:
             return 0
@@ -144,7 +145,7 @@ class Surroundings:
 
     @property
     def holding(self) -> Iterable[int]:
-        """Positions of the nodes that may hold graphs."""
+        """Positions of the nodes that may have subgraphs."""
         return self._with_inside.keys()
 
 
@@ -156,7 +157,7 @@ def _kind_of(node: NodeProto, opset: int) -> Kind:
 
 
 def attributes_of(node: NodeProto, opset: int) -> dict[str, Any]:
-    """The attributes of a node, with the schema's defaults for those it does not state."""
+    """The attributes of a node, with schema defaults for those it does not state."""
     values = dict(default_attributes(node.op_type, opset))
     values.update((attribute.name, helper.get_attribute_value(attribute)) for attribute in node.attribute)
     return values

@@ -1,9 +1,9 @@
-"""What is known of the values behind one value, by number, and what was asked about them.
+"""The ancestors of one value by number, with a record of what was asked about them.
 
-Thousands of places in a model are alike. What was worked out of one holds for the next if nothing that was asked about
-the first would be answered otherwise for the second. So values go by number, in the order in which they come up, every
-question is kept with its answer, and the next place follows the questions of those before it as long as its answers are
-theirs. A place that gives an answer nobody gave before is worked out, and adds a branch.
+Thousands of places in a model are alike. The result for one holds for the next if every question has the same answer.
+So values go by number in order of appearance, and every question is recorded with its answer. The next place answers
+the recorded questions, as long as its answers are the same. A new answer means that the place is worked out, and adds a
+branch.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from reducelower.scope.node import blank
 __all__ = ["ABSENT", "OUTPUT", "Remembered", "View"]
 
 OUTPUT, ABSENT = 0, 1
-"""The numbers of the value that is looked at, and of an operand that is absent."""
+"""The numbers of the value that is looked at, and of an absent operand."""
 
 _BLANKS: list[str] = []
-"""The blanks of the numbers that were needed so far."""
+"""Blanks by number, as far as they were needed."""
 
 _Argument = TypeVar("_Argument")
 _Answer = TypeVar("_Answer")
 
 
 class View:
-    """The values behind one value, by number; every question is noted."""
+    """The ancestors of a value by number; every question is recorded."""
 
     def __init__(self, output: str, surroundings: Surroundings) -> None:
-        """Look at a value that a node of a graph yields."""
+        """Look at a value that a node of the graph computes."""
         self.names = [output, ""]
         self.numbers = {output: OUTPUT, "": ABSENT}
         self.surroundings = surroundings
@@ -40,13 +40,13 @@ class View:
 
     @property
     def blanks(self) -> dict[str, str]:
-        """The names of the values, by the blanks that stand for them."""
+        """The names of the values by their blanks."""
         while len(_BLANKS) < len(self.names):
             _BLANKS.append(blank(len(_BLANKS)))
         return dict(zip(_BLANKS, self.names, strict=False))
 
     def position(self, value: int) -> int:
-        """The position of the node that yields a value."""
+        """The position of the node that computes a value."""
         return self.surroundings.producers[self.names[value]]
 
     def _ask(self, answer: Callable[[View, int, _Argument], _Answer], value: int, argument: _Argument) -> _Answer:
@@ -57,43 +57,43 @@ class View:
         return found
 
     def made(self, value: int) -> tuple[Kind, list[int]] | None:
-        """What kind of node yields a value, and what it reads; None where no node of this graph does."""
+        """The kind of node that computes a value, and its inputs; None if no node of this graph does."""
         found = self._ask(_made, value, None)
         return None if found is None else (found[0], list(found[1:]))
 
     def dimensions_near(self, value: int, wanted: float) -> int:
-        """How many dimensions a constant of one element has that is this number, or near it; -1 where it is none."""
+        """The rank of a constant of one element near this number; -1 if it is not one."""
         return self._ask(_near, value, wanted)
 
     def dimensions_beyond(self, value: int, wanted: Exact) -> int:
-        """How many dimensions a constant of this very value has beyond those it should; -1 where it is none."""
+        """By how much the rank of a constant of exactly this value exceeds the expected one; -1 if it is not one."""
         return self._ask(_same, value, wanted)
 
     def constant_number(self, value: int) -> int:
-        """The number of a constant's value; 0 for what is none."""
+        """The number of a constant's value; 0 if it is not constant."""
         return self._ask(_constant_number, value, None)
 
     def constant(self, value: int | None) -> Array | None:
-        """The value of a constant; None for what is none, and of an operand that there is not."""
+        """The value of a constant; None if it is not constant or the operand is absent."""
         return None if value is None else self.surroundings.constants[self.constant_number(value)]
 
     def element_type(self, value: int) -> int | None:
-        """The element type of a value; None where it is not known."""
+        """The element type of a value; None if unknown."""
         return self._ask(_element_type, value, None)
 
     def rank(self, value: int) -> int | None:
-        """The number of dimensions of a value; None where it is not known."""
+        """The rank of a value; None if unknown."""
         return self._ask(_rank, value, None)
 
     def shape(self, value: int) -> tuple[int | None, ...] | None:
-        """The shape of a value, None for a size that is not known; None where even the rank is not."""
+        """The shape of a value, with None for unknown sizes; None if the rank is unknown."""
         return self._ask(_shape, value, None)
 
 
 _Question: TypeAlias = tuple[Callable[[View, int, Any], Any], int, Any]
 
 
-# What may be asked; every answer can be compared.
+# The questions; every answer can be compared.
 
 
 def _made(view: View, value: int, _: None) -> tuple[Any, ...] | None:
@@ -143,7 +143,7 @@ _Result = TypeVar("_Result")
 
 
 class _Branch:
-    """A question, and where each answer leads: to the next one, or to a result."""
+    """A question, and the next branch or the result for each answer."""
 
     __slots__ = ("answer", "answers", "argument", "value")
 
@@ -153,15 +153,15 @@ class _Branch:
 
 
 class Remembered(Generic[_Result]):
-    """What is worked out of a view, and known of one that answers as an earlier one did."""
+    """A function of a view, with results reused for views that give the same answers."""
 
     def __init__(self, work: Callable[[View], _Result]) -> None:
-        """Take what works it out; it may ask the view, and learn nothing in any other way."""
+        """Take the function; it may use nothing but the view."""
         self._work = work
         self._first: dict[Any, Any] = {}
 
     def of(self, view: View) -> _Result:
-        """What is worked out of a view."""
+        """The function's result for a view."""
         branch = self._first.get(None)
         while branch.__class__ is _Branch:
             branch = branch.answers.get(branch.answer(view, branch.value, branch.argument))

@@ -1,6 +1,6 @@
-"""The rule book: ONNX functions, kept as text, that replace an operator.
+"""Rule books: ONNX functions, kept as text, that replace operators.
 
-Most conversions need no rule, so nothing here is imported before it is used.
+Most conversions need no rule, so nothing here is imported before its first use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Rule", "RuleBook", "RuleError", "bind", "load_book", "shipped_books"
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
+    """Import a public name on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.book"), name)

@@ -1,4 +1,4 @@
-"""What a rule is for, by its `overload`, and the facts about the element type that its body is handed."""
+"""Which element types a rule is for, by its `overload`, and the facts about the element type that its body gets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reducelower.numerics.ulp import FORMATS
 __all__ = ["ANY", "AXES", "BINDINGS", "CLASSES", "SUPPORTED", "Axes", "Claim", "binding", "binding_type", "claim_of"]
 
 ANY = ""
-"""The class of a rule that holds for every element type."""
+"""The class of a rule for every element type."""
 
 _FLOATING = ("float16", "bfloat16", "float", "double")
 _SIGNED = ("int8", "int16", "int32", "int64")
@@ -29,7 +29,7 @@ def _types(*names: str) -> frozenset[int]:
 
 
 SUPPORTED = _types(*_NAMES)
-"""Element types that belong to some class besides `ANY`: the numbers and bool."""
+"""Element types with a class besides `ANY`: the numbers and bool."""
 
 CLASSES: dict[str, frozenset[int]] = {
     "floating": _types(*_FLOATING),
@@ -40,27 +40,28 @@ CLASSES: dict[str, frozenset[int]] = {
     "narrow": _types("int8", "uint8", "int16", "uint16", "int32", "uint32"),
     **{name: _types(name) for name in _NAMES},
 }
-"""Class name -> element types. A single type is a class of its own, under the name that ONNX gives it."""
+"""Element types by class name. A single type is a class of its own, under ONNX's name of it."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a rule is for: element types of the data, None for all, where certain element types are forbidden."""
+    """What a rule is for: element types of the data (None for all), if certain element types are forbidden."""
 
     types: frozenset[int] | None = None
     without: frozenset[int] = frozenset()
 
     def holds(self, element_type: int | None, forbidden: frozenset[int]) -> bool:
-        """Whether it answers for data of this type, None being unknown, where these types are forbidden."""
+        """Whether the rule is for data of this type (None: unknown) when these types are forbidden."""
         return self.without <= forbidden and (self.types is None or element_type in self.types)
 
     @property
     def order(self) -> tuple[int, int]:
-        """Where it stands among the rules for an operator: what is forbidden first, then the fewest element types."""
+        """Sort key among the rules of an operator: rules for forbidden types first, then those for the fewest element
+        types."""
         return -len(self.without), len(SUPPORTED) + 1 if self.types is None else len(self.types)
 
     def clashes(self, other: Claim) -> bool:
-        """Whether nothing tells which of the two is meant, for some element type."""
+        """Whether both apply equally to some element type."""
         if self.order != other.order or self.without != other.without:
             return False
         return self.types is None or other.types is None or bool(self.types & other.types)
@@ -71,7 +72,7 @@ def claim_of(overload: str) -> Claim:
     """Read an overload, such as ``float, double`` or ``float16, bfloat16 without float``.
 
     Raises:
-        ValueError: it names a class of element types that there is not; the message is that name.
+        ValueError: it names an unknown class of element types; the message is that name.
     """
     types, _, without = overload.partition(" without ")
     return Claim(_types_of(types) if types.strip() else None, _types_of(without) if without else frozenset())
@@ -93,7 +94,7 @@ def _range(element_type: int) -> tuple[int, int] | tuple[float, float]:
 
 
 def _values() -> dict[str, dict[int, int | float]]:
-    """Binding name -> element type -> value; the table that `rules/README.md` explains."""
+    """Value by binding name and element type; the table that `rules/README.md` explains."""
     numbers = SUPPORTED - CLASSES["bool"]
     return {
         "one": dict.fromkeys(numbers, 1),
@@ -113,9 +114,9 @@ BINDINGS = _values()
 
 @dataclass(frozen=True)
 class Axes:
-    """Axes of a node that its attributes and the rank of its data tell, handed to a body as ``value_ints``.
+    """Axes that follow from a node's attributes and the rank of its data, given to a body as ``value_ints``.
 
-    The first is counted from the front, and is None where the attribute ``axis`` says it; it may be the only one.
+    The first axis counts from the front; None means that the attribute ``axis`` gives it. It may be the only one.
     """
 
     first: int | None = None
@@ -126,7 +127,7 @@ class Axes:
         return self.first is not None or "axis" in schema.attributes
 
     def of(self, axis: int, rank: Callable[[], int]) -> list[int]:
-        """The axes, from the first to the last, counted from the back; a single one as it is given."""
+        """The axes in order, counted from the back; a single one as it is given."""
         if self.alone:
             return [axis]
         if self.first is None and axis < 0:
@@ -138,16 +139,16 @@ class Axes:
 
 
 AXES = {"trailing_axes": Axes(), "single_axis": Axes(alone=True), "spatial_axes": Axes(first=2)}
-"""Binding name -> the axes it stands for: those from ``axis`` on, that one alone, those behind batch and channels."""
+"""Axes by binding name: from ``axis`` on, that one alone, or all after batch and channels."""
 
 
 def binding(name: str, element_type: int) -> AttributeProto:
-    """A binding as the attribute of a node: a scalar tensor of an element type that has it."""
+    """A binding as the attribute of a node: a scalar tensor of that element type."""
     return helper.make_attribute(name, helper.make_tensor(name, element_type, (), [BINDINGS[name][element_type]]))
 
 
 def binding_type(function: FunctionProto, element_type: int, stash_type: int = TensorProto.FLOAT) -> int:
-    """The element type that the bindings of a function have: the data's, or the one that it casts the data to."""
+    """The element type of a function's bindings: that of the data, or the one to which the function casts it."""
     casts = (node for node in function.node if node.op_type == "Cast" and node.input[0] == function.input[0])
     is_cast = any(attribute.ref_attr_name == "stash_type" for node in casts for attribute in node.attribute)
     return stash_type if is_cast else element_type

@@ -1,4 +1,4 @@
-"""Replacing a node by a function body: a rule of the rule book, or a body that comes with the operator's schema."""
+"""Replace a node by a function body: a rule, or the body in the operator's schema."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["instantiate", "instantiate_function"]
 
 
 def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:
-    """The nodes of a rule's body in place of a node, written for the opset version of the rule."""
+    """The nodes of a rule's body that replace a node, at the rule's opset version."""
     bound: dict[str, AttributeProto] = {}
     if rule.bindings:
         stash = _known_attribute(node, "stash_type", TensorProto.FLOAT)
@@ -32,7 +32,7 @@ def instantiate(rule: Rule, node: NodeProto, scope: Scope) -> list[NodeProto]:
 
 
 def _axes(name: str, node: NodeProto, scope: Scope) -> list[int]:
-    """The axes of a node that a binding stands for; refused where they depend on a rank that is not known."""
+    """The axes of a binding for a node; refused if they depend on an unknown rank."""
     axis = _known_attribute(node, "axis", -1)
     try:
         return AXES[name].of(axis, lambda: scope.needed_rank(node.input[0]))
@@ -41,7 +41,7 @@ def _axes(name: str, node: NodeProto, scope: Scope) -> list[int]:
 
 
 def _known_attribute(node: NodeProto, name: str, default: int) -> int:
-    """An attribute that the body depends on; refused where it refers to one of the function around."""
+    """An attribute that the body depends on; refused if it refers to one of the enclosing function."""
     attribute = attribute_of(node, name)
     if attribute is not None and attribute.ref_attr_name:
         raise RefusedError(f"its {name} is an attribute of the function around it", "inline the function first")
@@ -55,12 +55,12 @@ def instantiate_function(
     opset: int,
     bound: Mapping[str, AttributeProto] | None = None,
 ) -> list[NodeProto]:
-    """The nodes of a function body in place of a node.
+    """The nodes of a function body that replace a node.
 
-    Values of the body get fresh names derived from the node's; attribute references take the node's attributes, the
-    bound ones, or the schema's defaults. Constant nodes, and what is cast or rooted of them, become constants of the
-    graph around. The node's name, doc string and metadata go to the node that yields its first output. What the engine
-    rather than the node gives is bound.
+    Values of the body get fresh names derived from the node's. Attribute references take the node's attributes, the
+    bound ones (those that the engine gives), or the schema's defaults. Constants, and casts or roots of constants,
+    become constants of the enclosing graph. The node's name, doc string and metadata go to the node that computes its
+    first output.
     """
     attributes: dict[str, AttributeProto] = {}
     found = schema(node.op_type, opset)
@@ -81,7 +81,7 @@ def instantiate_function(
 
 
 class _Instance:
-    """One use of a function body at one node."""
+    """One use of a function body for one node."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class _Instance:
         self.attributes = attributes
         self.stem = node.name or node.output[0]
         self.names: dict[str, str] = {"": ""}
-        # They become constants of the graph where something is left that reads them.
+        # Those that are still read become constants of the graph.
         self.constants = body.constants
         self.held: dict[str, str] = {}
         for index, name in enumerate(function.input):
@@ -125,7 +125,7 @@ class _Instance:
         copy.input.extend(map(self._read, inner.input))
         copy.output.extend(self._name(name) for name in inner.output)
         name = next(filter(None, inner.output), "")
-        # What yields the first output takes the name of the node; another value may be called like a node of the model.
+        # The node of the first output takes the original node's name. Other names may collide with nodes of the model.
         is_other = self._name(name) in self.node.output[1:]
         copy.name = self.scope.fresh(self.stem, f"/{self.node.op_type}/{name}") if is_other else self._name(name)
         for attribute in inner.attribute:
@@ -142,7 +142,7 @@ class _Instance:
         return self.names[name]
 
     def _read(self, name: str) -> str:
-        """What a value of the body is called in the graph, for a node that reads it."""
+        """The name in the graph of a value of the body."""
         if name in self.constants and name not in self.held:
             self.held[name] = self.scope.add_constant(self.constants[name], name)
         return self.held.get(name) or self.names.get(name, name)
@@ -159,7 +159,7 @@ class _Instance:
         add_named(copy, given, attribute.name)
 
     def _rename_graph(self, graph: GraphProto) -> None:
-        """Give what a subgraph takes and computes fresh names; its constants go to the graph around the node."""
+        """Give the inputs and values of a subgraph fresh names; its constants move to the enclosing graph."""
         for taken in graph.input:
             taken.name = self._name(taken.name)
         made = []
@@ -173,7 +173,7 @@ class _Instance:
         for given in graph.output:
             name = self._read(given.name)
             if name not in inside:
-                # A graph yields only what it computes itself.
+                # The outputs of a graph have to be computed in it.
                 outer, name = name, self.scope.fresh(self.stem, f"/{self.node.op_type}/{given.name}")
                 made.append(NodeProto(op_type="Identity", name=name, input=[outer], output=[name]))
             given.name = name

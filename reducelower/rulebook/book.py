@@ -1,4 +1,4 @@
-"""Rule books: find the function that replaces an operator, for the element type at hand."""
+"""Rule books: find the function that replaces an operator for a given element type."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ from reducelower.rulebook.validation import check_helper, check_overload, valida
 __all__ = ["Rule", "RuleBook", "bind", "load_book", "load_composites", "load_forms", "shipped_books"]
 
 _EXTENDS = {"core": "stable"}
-"""Shipped book -> the book that answers for what it has no rule of its own for."""
+"""Shipped book, and the book it falls back to for operators without a rule of its own."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One function that replaces one operator, for some element types.
+    """A function that replaces an operator, for some element types.
 
     Attributes:
         name: book and operator, such as ``stable/ReduceL2``.
-        function: the function, helpers written out; the operator's inputs and outputs in the schema's order, its
-            attributes by their names.
-        opset: opset version of the default domain the body is written for.
-        element_types: what the rule is for, as the function's `overload` says it; empty for every type.
-        bindings: names of the attributes that the engine binds with `bind`.
-        axes: names of the attributes that stand for the axes of a node, which depend on its rank.
-        needs_element_type: whether choosing this rule or binding its attributes takes the element type of the data.
-        path: file the rule stands in; None for one given as an object.
+        function: the function with helpers inlined; inputs and outputs are those of the operator, in the schema's
+            order, and attributes have the operator's names.
+        opset: default-domain opset version of the body.
+        element_types: what the rule is for, as in the function's `overload`; empty for every type.
+        bindings: names of the attributes that the engine provides with `bind`.
+        axes: names of the attributes for axes of a node, which depend on its rank.
+        needs_element_type: whether the element type of the data is needed to choose this rule or to bind its
+            attributes.
+        path: file of the rule; None for one given as an object.
     """
 
     name: str
@@ -56,20 +57,20 @@ class Rule:
         return claim_of(self.element_types)
 
     def answers_for(self, element_type: int | None, forbidden: frozenset[int] = frozenset()) -> bool:
-        """Whether the rule is for data of this element type, where nothing may be computed in the forbidden ones."""
+        """Whether the rule is for data of this element type when nothing may be computed in the forbidden ones."""
         return self.claim.holds(element_type, forbidden)
 
     @property
     def identity(self) -> str:
-        """What the rule says in one line: the first line of its doc string."""
+        """The first line of its doc string, which states the rule in one line."""
         return (self.function.doc_string.strip().splitlines() or [""])[0]
 
 
 def bind(rule: Rule, element_type: int | None, stash_type: int = TensorProto.FLOAT) -> dict[str, AttributeProto]:
-    """The attributes that a rule's body needs from its site, each a scalar tensor of the type that it computes in.
+    """The attributes that a rule's body needs for a node: scalar tensors of the type in which it computes.
 
     Raises:
-        RuleError: the element type is not known, or has no such value (an integer has no smallest power of two).
+        RuleError: the element type is unknown or has no such value (an integer has no smallest power of two).
     """
     if not rule.bindings:
         return {}
@@ -83,7 +84,7 @@ def bind(rule: Rule, element_type: int | None, stash_type: int = TensorProto.FLO
 
 
 class RuleBook:
-    """The rules of one folder or of a set of functions; a file is parsed when its operator is first asked for."""
+    """The rules of a folder or of a set of functions; files are parsed when their operator is first asked for."""
 
     def __init__(
         self,
@@ -95,18 +96,18 @@ class RuleBook:
         trusted: bool = False,
         helpers: Helpers | None = None,
     ) -> None:
-        """Gather where the rules are.
+        """Find the rules.
 
         Args:
-            name: what the rules' names start with.
+            name: prefix of the rules' names.
             directory: folder of ``<operator>.onnxtxt`` files.
             functions: rules given as objects.
-            extends: book that answers for operators this one has no rule for.
-            trusted: skip validation, for the shipped books, which the tests hold valid.
-            helpers: helper functions that its rules may use, instead of those that come with the package.
+            extends: book to fall back to for operators without a rule.
+            trusted: skip validation, for shipped books, which are validated by tests.
+            helpers: helper functions for its rules, instead of the shipped ones.
 
         Raises:
-            RuleError: there is no such folder, or it holds no rule.
+            RuleError: the folder does not exist or has no rule.
         """
         self.name = name
         self.directory = directory
@@ -127,41 +128,41 @@ class RuleBook:
 
     @classmethod
     def from_functions(cls, functions: Iterable[Any], name: str = "functions") -> RuleBook:
-        """A book of FunctionProtos, or of onnxscript functions (anything with a ``to_function_proto``)."""
+        """A book of FunctionProtos or onnxscript functions (anything with ``to_function_proto``)."""
         return cls(name, functions=[_function_proto(function) for function in functions])
 
     @cached_property
     def operators(self) -> tuple[str, ...]:
-        """The operators that the book has rules for, sorted."""
+        """The operators with rules, sorted."""
         inherited = self._extends.operators if self._extends else ()
         return tuple(sorted({*self._files, *self._given, *inherited}))
 
     @property
     def reductions(self) -> tuple[str, ...]:
-        """What `expand` replaces where no operator is named: the Reduce operators of a shipped book, all of another's.
+        """What `expand` replaces by default: the Reduce operators of a shipped book, all operators of another.
 
-        A normalization is a reduction as well, but one that most runtimes have and users want to keep.
+        A normalization is a reduction as well, but most runtimes have it and users want to keep it.
         """
         return tuple(name for name in self.operators if name.startswith("Reduce") or not self._trusted)
 
     def rules(self, op_type: str) -> tuple[Rule, ...]:
-        """Every rule for an operator, the most specific class of element types first.
+        """Every rule for an operator, the most specific first.
 
         Raises:
-            RuleError: a rule for this operator is not valid.
+            RuleError: a rule for this operator is invalid.
         """
         if op_type not in self._rules:
             self._rules[op_type] = self._load(op_type)
         return self._rules[op_type]
 
     def find(self, op_type: str, element_type: int | None, forbidden: frozenset[int] = frozenset()) -> Rule | None:
-        """The most specific rule for an operator on data of this element type, None where it is not known.
+        """The most specific rule for an operator and element type (None: unknown).
 
-        Without an element type the answer is the most general rule, and its `needs_element_type` says whether
-        that can be relied on. In the element types that are `forbidden` nothing may be computed.
+        Without an element type this is the most general rule, and its `needs_element_type` says whether the choice
+        could depend on the type. Nothing may be computed in `forbidden` types.
 
         Raises:
-            RuleError: a rule for this operator is not valid.
+            RuleError: a rule for this operator is invalid.
         """
         rules = self.rules(op_type)
         if element_type is None:
@@ -169,10 +170,10 @@ class RuleBook:
         return next((rule for rule in rules if rule.answers_for(element_type, forbidden)), None)
 
     def check(self) -> None:
-        """Load every rule, so that what is wrong with any of them comes out now.
+        """Load every rule, to find errors now.
 
         Raises:
-            RuleError: a rule is not valid.
+            RuleError: a rule is invalid.
         """
         for op_type in self.operators:
             self.rules(op_type)
@@ -195,7 +196,7 @@ class RuleBook:
         return tuple(sorted(rules, key=lambda rule: rule.claim.order))
 
     def written(self, op_type: str) -> tuple[list[Source], Helpers]:
-        """The rules for an operator as they are written, and the helper functions that they may use."""
+        """The rules for an operator as written, and the helper functions available to them."""
         sources = list(self._given.get(op_type, ()))
         if op_type in self._files:
             sources += read_rules(self._files[op_type])
@@ -209,7 +210,7 @@ class RuleBook:
 
     @cached_property
     def _helpers(self) -> Helpers:
-        """The helper functions for every rule of the book: those that come with the package, and the folder's own."""
+        """The helper functions for the book's rules: those of the package and of the folder."""
         found = dict(_shipped_helpers() if self._given_helpers is None else self._given_helpers)
         path = None if self.directory is None else self.directory / f"{HELPERS}{SUFFIX}"
         if path is not None and path.is_file():
@@ -235,28 +236,28 @@ class RuleBook:
 def load_book(name: str | os.PathLike[str]) -> RuleBook:
     """A shipped book by its name (``spec``, ``stable``, ``core``), or a folder of rules by its path.
 
-    A shipped book wins over a folder of the same name in the working directory; write ``./spec`` for that one.
+    A shipped book wins over a folder of the same name in the working directory; write ``./spec`` for the folder.
 
     Raises:
-        RuleError: there is no such book, or the folder holds no rule.
+        RuleError: there is no such book, or the folder has no rule.
     """
     return _load_shipped(name) if isinstance(name, str) and name in shipped_books() else _load_folder(Path(name))
 
 
 @cache
 def load_forms() -> tuple[RuleBook, ...]:
-    """The folders of `rules/forms`: forms that people write by hand, which raising looks for and nothing expands to."""
+    """The folders of `rules/forms`: forms written by people, which are recomposed but never expanded to."""
     folders = sorted(path for path in (_home() / "forms").iterdir() if path.is_dir() and path.name not in _COMPOSITES)
     return tuple(RuleBook(f"forms/{path.name}", path, trusted=True) for path in folders)
 
 
 _COMPOSITES = ("composites", "lookalikes")
-"""Folders of `rules/forms` whose forms stand for normalizations and activations, and for what only looks like them."""
+"""Folders of `rules/forms` for normalizations and activations, and for look-alikes."""
 
 
 @cache
 def load_composites() -> tuple[RuleBook, ...]:
-    """The forms of normalizations and activations, and of what only looks like them; both use the same helpers."""
+    """The forms of normalizations and activations, and of look-alikes; they share helpers."""
     home = _home() / "forms"
     helpers = _read_helpers(home / _COMPOSITES[0] / f"{HELPERS}{SUFFIX}")
     return tuple(RuleBook(f"forms/{name}", home / name, trusted=True, helpers=helpers) for name in _COMPOSITES)
@@ -268,7 +269,7 @@ def _shipped_helpers() -> Helpers:
 
 
 def _read_helpers(path: Path, known: Iterable[str] = ()) -> Helpers:
-    """The functions of a file of nothing but helpers, which may use each other and those that are known."""
+    """The functions of a file of helpers, which may use each other and those already known."""
     sources = read_rules(path)
     helpers = _by_name(sources)
     for source in sources:
@@ -284,9 +285,9 @@ def _by_name(sources: Iterable[Source]) -> dict[str, list[Source]]:
 
 
 def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:
-    """Whether a function beside the rules for an operator is a helper: no operator, and used by another function.
+    """Whether a function in an operator's file is a helper: not an operator, and used by another function.
 
-    Any other name is a mistake, which validation reports.
+    Any other name is an error, which validation reports.
     """
     name = source.function.name
     if name == op_type or defs.has(name, domain=""):
@@ -296,7 +297,7 @@ def _is_helper(source: Source, op_type: str, sources: Iterable[Source]) -> bool:
 
 @cache
 def _home() -> Path:
-    """The folder of shipped books: beside the package's modules in a wheel, beside the package in a checkout."""
+    """The folder of shipped books: inside the package in a wheel, next to it in a checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "rules"
     return installed if installed.is_dir() else package.parent / "rules"

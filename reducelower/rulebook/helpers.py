@@ -1,4 +1,4 @@
-"""Helper functions of rule files, written into the bodies that use them, and values that a body takes by name alone."""
+"""Inline helper functions into rule bodies, and add Constant nodes for attributes that a body uses as values."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from reducelower.rulebook.validation import rule_types
 __all__ = ["Helpers", "given_by_name", "read_out"]
 
 Helpers = Mapping[str, Sequence[Source]]
-"""Helper functions by name. For an element type, a rule has one definition of each; a form may have several."""
+"""Helper functions by name. A rule has one definition of each per element type; a form may have several."""
 
 
 def read_out(source: Source, helpers: Helpers) -> Iterator[Source]:
-    """A rule whose body uses no helper any more, and gives every value it uses.
+    """Yield a rule with all helpers inlined and all values defined.
 
-    Where its helpers are written once more for some of its element types, so is the rule.
+    If a helper has further definitions for some element types of the rule, the rule is yielded for these as well.
     """
     types, _, without = source.function.overload.partition(" without ")
     for overload in (types, *_narrower(source, helpers)):
@@ -32,7 +32,7 @@ def read_out(source: Source, helpers: Helpers) -> Iterator[Source]:
 
 
 def _narrower(source: Source, helpers: Helpers) -> Iterable[str]:
-    """Overloads for some of the element types of a rule, for which helpers that it uses are written once more."""
+    """Overloads for which a helper of the rule has its own definition."""
     function = source.function
     schema = schema_in_force(function.name, opset_of(function), "")
     taken = claim_of(function.overload).types or SUPPORTED
@@ -48,7 +48,7 @@ def _narrower(source: Source, helpers: Helpers) -> Iterable[str]:
 
 
 def _overloads(source: Source, helpers: Helpers, seen: set[str]) -> set[str]:
-    """The overloads of the helpers that a function uses, and of those that they use."""
+    """The overloads of the helpers that a function uses, directly or indirectly."""
     found: set[str] = set()
     for name in {node.op_type for node in source.function.node if node.op_type in helpers} - seen:
         seen.add(name)
@@ -72,7 +72,7 @@ def _read_out(source: Source, helpers: Helpers) -> Source:
 
 
 def given_by_name(function: FunctionProto) -> Iterator[NodeProto]:
-    """Constant nodes for the attributes of a function which its body uses as values without giving them."""
+    """Constant nodes for attributes that a function's body reads as values."""
     given = {*function.input, *(name for node in function.node for name in node.output)}
     read = {name for node in function.node for name in read_by(node)}
     for name in function.attribute:
@@ -81,7 +81,7 @@ def given_by_name(function: FunctionProto) -> Iterator[NodeProto]:
 
 
 def _constant(name: str, function: FunctionProto) -> NodeProto:
-    """A Constant node that yields an attribute of a rule; without an attribute where it cannot be a value."""
+    """A Constant node for an attribute of a rule; it has no attribute if the type cannot be a value."""
     node = NodeProto(op_type="Constant", output=[name])
     if name in BINDINGS:
         node.attribute.add(name="value", type=AttributeProto.TENSOR, ref_attr_name=name)
@@ -93,7 +93,7 @@ def _constant(name: str, function: FunctionProto) -> NodeProto:
 
 
 class _Body:
-    """One body while helpers are written into it; `bindings` are the attributes that helpers ask the engine for."""
+    """A body while helpers are inlined; `bindings` are attributes that helpers need from the engine."""
 
     def __init__(self, source: Source, helpers: Helpers) -> None:
         self.rule = source
@@ -108,10 +108,10 @@ class _Body:
     def inlined(
         self, source: Source, names: Mapping[str, str], attributes: Mapping[str, AttributeProto], stack: tuple[str, ...]
     ) -> Iterator[NodeProto]:
-        """The nodes of a function, helpers written out.
+        """Yield the nodes of a function with helpers inlined.
 
-        The names and attributes are what its values and attributes are called and are here, as far as that is settled;
-        the stack holds the helpers that lead here.
+        Names and attributes map those of the function to those here, as far as they are decided; the stack has the
+        helpers that led here.
         """
         known = dict(names)
         for node in source.function.node:
@@ -142,7 +142,7 @@ class _Body:
         around: Mapping[str, AttributeProto],
         stack: tuple[str, ...],
     ) -> Iterator[NodeProto]:
-        """The nodes of a helper in place of a node that calls it; `around` are the caller's attributes."""
+        """The nodes of a helper that replace a call; `around` has the caller's attributes."""
         function = helper.function
         if helper not in self.used:
             self.used.append(helper)
@@ -195,7 +195,7 @@ class _Body:
         return copy
 
     def _name(self, name: str, names: dict[str, str]) -> str:
-        """What a value of a helper is called in the body: as in the helper, or numbered where that is taken."""
+        """The name in the body of a helper's value: unchanged, or numbered if that name is taken."""
         if name and name not in names:
             numbered = (name if number == 1 else f"{name}_{number}" for number in range(1, len(self._taken) + 2))
             names[name] = next(free for free in numbered if free not in self._taken)

@@ -1,4 +1,4 @@
-"""Try rules for normalizations against exact arithmetic: on shapes, attributes, rows at the ends of the range."""
+"""Test rules for normalizations against exact arithmetic: shapes, attributes, and values at the limits of each type."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["Call", "calls", "compare_call"]
 def compare_call(
     op_type: str, element_type: int, call: Call, output: npt.NDArray[Any], limit: float
 ) -> tuple[int, float, list[str]]:
-    """How many elements were compared, their largest error, and a sentence for each that is wrong.
+    """Number of compared elements, largest error, and a sentence for each wrong element.
 
-    An element is off by units in the last place of the largest of what it is normalized with, or of the bias that is
-    added. Where the operator does not normalize, of the largest input, as of the Reduce operators.
+    The error is in ULP of the largest value in the normalized group, or of the bias. For operators that do not
+    normalize it is in ULP of the largest input, as for Reduce operators.
     """
     expected = exact_normalization(op_type, call.inputs, call.attributes)
     if output.shape != expected.shape:
@@ -58,14 +58,14 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of an operator, all attributes stated; `by_row` where a row of the data is normalized together."""
+    """A call of an operator with all attributes stated; `by_row` if each row of the data is normalized by itself."""
 
     inputs: tuple[Array, ...]
     attributes: Mapping[str, Any]
     by_row: bool
 
     def __str__(self) -> str:
-        """The call, without its values."""
+        """The call without its values."""
         said = "".join(f", {name}={value}" for name, value in self.attributes.items())
         return f"shape {list(self.inputs[0].shape)}{said}"
 
@@ -81,18 +81,18 @@ _ATTRIBUTES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "Softmax": ({"axis": -1}, {"axis": 1}, {"axis": 0}),
     "GlobalLpPool": ({}, {"p": 1}, {"p": 3}),
 }
-"""The attributes that each operator is tried with; one that is not here has none."""
+"""The attributes to test each operator with; operators that are not listed have none."""
 
 _SHAPES = ((2, 4, 6), (3, 4, 1), (1, 4, 9))
 _LENGTHS: Mapping[int, tuple[int, ...]] = {TensorProto.BFLOAT16: (5,), TensorProto.FLOAT16: (5, 100, 9000)}
-"""Lengths of rows; the reference evaluator adds up bfloat16 in bfloat16, which does not bear many."""
+"""Lengths of rows; onnx's reference evaluator sums bfloat16 in bfloat16, which limits them."""
 
 _ROWS = 12
-"""Rows, of different magnitudes each, of the long specimens."""
+"""Number of rows in the long specimens, each of another magnitude."""
 
 
 def calls(op_type: str, element_type: int) -> Iterator[Call]:
-    """Everything an operator is tried on for an element type; the same every time."""
+    """All test calls of an operator for an element type, deterministic."""
     kind = helper.tensor_dtype_to_np_dtype(element_type)
     random = np.random.default_rng(2026)
     for attributes in _ATTRIBUTES.get(op_type, ({},)):
@@ -109,7 +109,7 @@ def calls(op_type: str, element_type: int) -> Iterator[Call]:
 
 
 def _row(random: np.random.Generator, number: int, length: int, element_type: int) -> Array:
-    """Row by row: of every magnitude that the type has, equal elements, and a large mean with a small deviation."""
+    """One row: of each magnitude of the type, of equal elements, or of a large mean with a small deviation."""
     largest = float(BINDINGS["largest"][element_type])
     smallest = float(BINDINGS["smallest_power"][element_type])
     if number % 3 == 0:

@@ -1,4 +1,4 @@
-"""From a rule's file to its functions, with the line each stands on."""
+"""Read the functions in a rule file, with their line numbers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from reducelower.model.schemas import attribute_type, opset_of
 __all__ = ["HELPERS", "SUFFIX", "Source", "complete_references", "read_rules"]
 
 SUFFIX = ".onnxtxt"
-"""What the name of a rule's file ends with; the rest of the name is the operator it replaces."""
+"""The suffix of rule files; the rest of the file name is the operator."""
 
 HELPERS = "helpers"
-"""The name, without its end, of the file in a folder of rules that holds helper functions for all of them."""
+"""The stem of the file with helper functions for all rules of a folder."""
 
 _PLACE = re.compile(r"\(line: (\d+) column: (\d+)\)")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A function together with the text it was read from.
+    """A function with the text it was read from.
 
     Attributes:
-        path: file it stands in; None for a function given as an object.
-        lines: the lines of the file, from the first one to the function's last.
-        first: line the function starts on, counted from 1.
-        helpers: the helper functions whose bodies were written into it.
+        path: its file; None for a function given as an object.
+        lines: the lines of the file up to the function's last.
+        first: line number of the function's start, from 1.
+        helpers: helper functions that were inlined into it.
     """
 
     function: FunctionProto
@@ -48,7 +48,7 @@ class Source:
         return replace(self, function=function)
 
     def error(self, reason: str, word: str = "") -> RuleError:
-        """A `RuleError` that points at the first line of the body which gives a value this name, or mentions it."""
+        """A `RuleError` at the first line of the body that defines or mentions this name."""
         gives = re.compile(rf"^[^=(]*\b{re.escape(word)}\b[^=(]*=") if word else None
         mentions = re.compile(rf"\b{re.escape(word)}\b") if word else None
         for pattern in filter(None, (gives, mentions)):
@@ -62,8 +62,8 @@ class Source:
 def read_rules(path: Path) -> list[Source]:
     """Read the functions of one file.
 
-    A function starts with the ``<`` of its header in the first column and ends with a ``}`` in the first column;
-    between functions there is nothing but empty lines and comments (``# ...``).
+    A function starts with the ``<`` of its header in the first column and ends with a ``}`` in the first column. Only
+    empty lines and comments (``# ...``) may be between functions.
 
     Raises:
         RuleError: the file cannot be read or is not ONNX text.
@@ -91,22 +91,22 @@ def read_rules(path: Path) -> list[Source]:
 
 
 def _parse(path: Path, lines: tuple[str, ...], start: int) -> Source:
-    """Parse one function; empty lines in front of it keep the parser's own line numbers those of the file."""
+    """Parse one function; empty lines before it make the parser's line numbers those of the file."""
     text = "\n" * (start - 1) + "\n".join(lines[start - 1 :]) + "\n"
     try:
         return Source(parser.parse_function(text), path, lines, start)
     except parser.ParseError as error:
-        # Of the parser's message its reason, which is the last sentence, and the line it names.
+        # Keep the line number and the last sentence of the parser's message, which is the reason.
         place = _PLACE.search(str(error))
         reason = str(error).removeprefix("b'").removeprefix('b"').rstrip("'\"").split("\\n")[-1]
         raise RuleError(f"is not ONNX text: {reason}", path, int(place[1]) if place else start) from None
 
 
 def complete_references(function: FunctionProto) -> FunctionProto:
-    """A copy whose references such as ``keepdims = @keepdims`` have the type that the operator's schema states.
+    """A copy whose references such as ``keepdims = @keepdims`` have the attribute type from the operator's schema.
 
-    The text may leave it out (``keepdims: int = @keepdims`` in full); ONNX's checker asks for it. What the schemas do
-    not know is left for validation to report.
+    The text may omit it (in full ``keepdims: int = @keepdims``), but ONNX's checker needs it. Attributes that no schema
+    knows are reported by validation.
     """
     completed = deepcopy(function)
     opset = opset_of(function)

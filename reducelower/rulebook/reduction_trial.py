@@ -1,4 +1,5 @@
-"""Try rules for Reduce operators against exact arithmetic: on forms of the call, values at the edges of each type."""
+"""Test rules for Reduce operators against exact arithmetic: forms of the call, and values at the limits of each
+type."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ __all__ = ["Specimen", "compare_specimen", "specimens"]
 
 @dataclass(frozen=True, eq=False)
 class Specimen:
-    """One call of a Reduce operator; axes are None where it has no such input."""
+    """A call of a Reduce operator; axes are None if it has no such input."""
 
     data: np.ndarray[Any, Any]
     axes: tuple[int, ...] | None = None
@@ -29,14 +30,14 @@ class Specimen:
     noop: bool = False
 
     def __str__(self) -> str:
-        """The call, without its values."""
+        """The call without its values."""
         axes = "absent" if self.axes is None else list(self.axes)
         noop = ", noop_with_empty_axes=1" if self.noop else ""
         return f"shape {list(self.data.shape)}, axes {axes}, keepdims={int(self.keepdims)}{noop}"
 
     @property
     def reduced_axes(self) -> tuple[int, ...]:
-        """The axes that go, counted from the front."""
+        """The reduced axes, counted from the front."""
         if not self.axes:
             return () if self.noop else tuple(range(self.data.ndim))
         return tuple(sorted({axis % self.data.ndim for axis in self.axes}))
@@ -47,7 +48,7 @@ class Specimen:
         return np.shape(result)
 
     def groups(self) -> list[list[Any]]:
-        """For each element of the result, in row-major order, the Python numbers that it is reduced from."""
+        """For each element of the result, in row-major order, the Python numbers it is reduced from."""
         gone = self.reduced_axes
         kept = [axis for axis in range(self.data.ndim) if axis not in gone]
         count = math.prod(self.data.shape[axis] for axis in kept)
@@ -60,7 +61,7 @@ class Specimen:
 
 
 def specimens(op_type: str, element_type: int) -> Iterator[Specimen]:
-    """Everything an operator is tried on for an element type; the same every time."""
+    """All test calls of an operator for an element type, deterministic."""
     kind = helper.tensor_dtype_to_np_dtype(element_type)
     random = np.random.default_rng(2026)
     yield from _forms(lambda shape: _ordinary(random, shape, element_type).astype(kind))
@@ -72,20 +73,20 @@ def specimens(op_type: str, element_type: int) -> Iterator[Specimen]:
     for length in _LENGTHS.get(element_type, (5, 100)):
         yield Specimen(_ordinary(random, (20, length), element_type).astype(kind), (1,), keepdims=False)
     if element_type == TensorProto.FLOAT16:
-        # Equal elements, more of them than float16 can count.
+        # Equal elements, more than float16 can count.
         yield Specimen(np.full((1, 70000), 0.5, kind), (1,))
     if op_type in _SCALED and element_type in CLASSES["floating"]:
         yield Specimen(_magnitudes(random, element_type).astype(kind), (1,))
 
 
 _LENGTHS: dict[int, tuple[int, ...]] = {TensorProto.BFLOAT16: (5,), TensorProto.BOOL: (5,)}
-"""Lengths of random rows; the reference evaluator adds up bfloat16 in bfloat16, which does not bear many."""
+"""Lengths of random rows; onnx's reference evaluator sums bfloat16 in bfloat16, which limits them."""
 
 _SCALED = frozenset({"ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"})
 
 
 def _forms(fill: Any) -> Iterator[Specimen]:
-    """Every form of axes, keepdims and noop_with_empty_axes, on ordinary values; rank 0 and empty data too."""
+    """Every form of axes, keepdims and noop_with_empty_axes on ordinary values, also rank 0 and empty data."""
     for keepdims, noop in itertools.product((True, False), repeat=2):
         for axes in (None, (), (1,), (-1,), (0, 2), (-3, 1, 2)):
             yield Specimen(fill((2, 3, 4)), axes, keepdims, noop)
@@ -104,7 +105,7 @@ def _ordinary(random: np.random.Generator, shape: tuple[int, ...], element_type:
 
 
 def _magnitudes(random: np.random.Generator, element_type: int) -> np.ndarray[Any, Any]:
-    """Rows of five positive numbers, each row of one magnitude, over all magnitudes that the type has."""
+    """Rows of five positive numbers of one magnitude, one row per magnitude of the type."""
     low = math.log2(smallest_subnormal(element_type))
     high = math.log2(float(BINDINGS["largest"][element_type]))
     exponents = np.linspace(low, high - 0.5, 200)[:, None]
@@ -127,7 +128,7 @@ def _edges(element_type: int) -> list[Any]:
 def compare_specimen(
     op_type: str, element_type: int, specimen: Specimen, output: np.ndarray[Any, Any]
 ) -> tuple[int, float, list[str]]:
-    """How many elements were compared, their largest error, and a sentence for each that is wrong."""
+    """Number of compared elements, largest error, and a sentence for each wrong element."""
     shape = specimen.result_shape()
     if output.shape != shape:
         return 0, 0.0, [f"{specimen}: shape {output.shape}, expected {shape}"]
@@ -146,7 +147,7 @@ def compare_specimen(
 
 
 def _error(op_type: str, element_type: int, values: Sequence[Any], given: Any) -> float | None:
-    """How far a result is off; None where the specification, or rounding, leaves the result open."""
+    """The error of a result; None if specification or rounding leave the result open."""
     lowest, largest = (BINDINGS[name][element_type] for name in ("lowest", "largest"))
     if op_type == "ReduceMean" and element_type not in _WIDENED and not lowest <= _total(values) <= largest:
         return None
@@ -158,7 +159,7 @@ def _error(op_type: str, element_type: int, values: Sequence[Any], given: Any) -
             total = _total(values)
             if _cancels(values, total, element_type):
                 return None
-            # The logarithm of a sum near 1 is as far off as the sum was rounded, in any form.
+            # The logarithm of a sum near 1 has the absolute error of the sum's rounding, in any form.
             if expected.is_finite() and abs(expected) < 1:
                 values = [*values, float(total)]
         return distance_in_ulps(given, expected, values, element_type)
@@ -167,24 +168,25 @@ def _error(op_type: str, element_type: int, values: Sequence[Any], given: Any) -
         return None
     if op_type in _EXACT:
         return float(abs(given - exact))
-    # The double nearest to an integer just below the largest one may be above it, and has no integer to become.
+    # The double nearest to an integer just below the largest may exceed the type's range.
     return None if float(exact) > largest else distance_in_units(given, exact, values)
 
 
 _EXACT = frozenset({"ReduceMax", "ReduceMin"})
-"""Operators that give one of their inputs, and so are exact on integers of any size."""
+"""Operators that return one of their inputs, so they are exact for integers of any size."""
 
 _WIDENED = frozenset({TensorProto.FLOAT16, *CLASSES["narrow"]})
-"""Element types whose mean is right even where their sum overflows, as in onnxruntime 1.31.1; others' may not be."""
+"""Element types whose mean is right even if their sum overflows, as in onnxruntime 1.31.1; for others it need not
+be."""
 
 
 def _total(values: Sequence[Any]) -> Fraction:
-    """The exact sum; 0 where some value is not finite."""
+    """The exact sum; 0 if some value is not finite."""
     return sum(map(Fraction, values), Fraction(0)) if all(map(math.isfinite, values)) else Fraction(0)
 
 
 def _cancels(values: Sequence[float], total: Fraction, element_type: int) -> bool:
-    """Whether a sum is not zero but no larger than the rounding errors of adding up, so that its logarithm is noise."""
+    """Whether a sum is nonzero but within the rounding errors of summation, so that its logarithm is noise."""
     magnitude = sum((abs(Fraction(value)) for value in values if math.isfinite(value)), Fraction(0))
     return 0 < abs(total) <= magnitude * len(values) * Fraction(ulp(1.0, element_type))
 

@@ -1,4 +1,4 @@
-"""The rule book as the engine uses it, read when the first rule is asked for."""
+"""The rule book as the engine uses it, loaded on first use."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 __all__ = ["SHIPPED", "Rules"]
 
 SHIPPED = ("spec", "stable", "core")
-"""The rule books for Reduce operators that come with the package."""
+"""Shipped rule books for Reduce operators."""
 
 
 class Rules:
-    """The rule book as the engine uses it: loaded at the first question."""
+    """A rule book that is loaded on first use."""
 
     def __init__(self, book: str | os.PathLike[str] | RuleBook, without_types: Iterable[str] = ()) -> None:
-        """Name the book, and the element types that nothing may be computed in."""
+        """Take the name of the book, and the element types in which nothing may be computed."""
         self._book = book
         self._forbidden = frozenset(map(parse_element_type, without_types))
 
     @property
     def book(self) -> RuleBook:
-        """The rule book itself."""
+        """The rule book."""
         if isinstance(self._book, (str, os.PathLike)):
             from reducelower.rulebook.book import load_book
 
@@ -39,7 +39,11 @@ class Rules:
         return self._book
 
     def find(self, node: NodeProto, scope: Scope) -> Rule:
-        """The rule for a node; refused where the book has none for it, or none for its element type."""
+        """The rule for a node.
+
+        Raises:
+            RefusedError: the book has none for the operator or its element type.
+        """
         rule = self._find(self.book, node, scope)
         if rule is None:
             raise RefusedError(
@@ -49,11 +53,11 @@ class Rules:
         return rule
 
     def find_simpler(self, node: NodeProto, scope: Scope) -> Rule:
-        """The rule that takes a composite reduction apart where the user asked for no particular one."""
+        """The rule that expands a composite reduction if the user did not ask for a particular book."""
         from reducelower.rulebook.book import load_book
 
-        # The specification's own bodies overflow where the operators' kernels do not, so the stable ones are taken
-        # where they can be: their ReduceMax takes a known rank below opset 18, and their constants an element type.
+        # The specification's bodies overflow where kernels do not, so stable ones are preferred. These need the rank
+        # below opset 18, for their ReduceMax, and the element type, for their constants.
         is_ranked = scope.rank(node.input[0]) is not None or scope.target_opset >= 18
         is_typed = scope.element_type(node.input[0]) is not None
         books = [load_book("stable" if is_ranked and is_typed else "spec"), load_book("core")]

@@ -1,4 +1,4 @@
-"""A body simplified for one node: constants computed, absent operands left out, dead nodes removed."""
+"""Simplify a function body for one node: fold constants, leave out absent operands, remove dead nodes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from reducelower.scope.values import tensor_of
 __all__ = ["Simplified", "Type", "resolved", "simplified", "value_of_constants"]
 
 Type: TypeAlias = "Callable[[], int | None]"
-"""The element type of a value; it is asked for only where the body depends on it."""
+"""The element type of a value, computed only if the body depends on it."""
 
 
 @dataclass
 class Simplified:
-    """A body as it is wanted.
+    """A simplified body.
 
     Attributes:
-        nodes: those that are left, their attributes still references.
-        constants: values that are known.
-        same: values that are others under another name.
+        nodes: the remaining nodes, with attribute references unresolved.
+        constants: folded values by name.
+        same: names that are aliases of other values.
     """
 
     nodes: list[NodeProto] = field(default_factory=list)
@@ -45,10 +45,7 @@ def simplified(
     types: Mapping[str, Type],
     outputs: Sequence[str],
 ) -> Simplified:
-    """Simplify the body of a function.
-
-    Only the inputs that are present have types, each to be asked for.
-    """
+    """Simplify the body of a function; `types` has an entry for each input that is present."""
     body = Simplified()
     known = dict(types)
     absent = set(function.input) - set(types)
@@ -68,14 +65,14 @@ def simplified(
         body.nodes.append(copy)
     _hand_on_names(body, outputs)
     _drop_dead(body, {body.same.get(name, name) for name in outputs})
-    known.clear()  # it refers to itself, and to where the model is
+    known.clear()  # breaks a reference cycle that would keep the model alive
     return body
 
 
 def value_of_constants(
     node: NodeProto, attributes: Mapping[str, AttributeProto], constants: Mapping[str, Array], types: Mapping[str, Type]
 ) -> Array | None:
-    """What a node yields, where that is known now: a Constant, or what little a body computes from such."""
+    """The output of a node if it can be folded: a Constant, or a simple function of known constants."""
     if node.domain not in DEFAULT_DOMAINS:
         return None
     if node.op_type == "Constant":
@@ -99,7 +96,7 @@ _COMPUTED: Mapping[str, Callable[[Sequence[Array]], Array]] = {
 
 
 def resolved(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> NodeProto:
-    """A node with the attributes that its references stand for; one that is given nowhere is left out."""
+    """A node with attribute references replaced by the attributes given; others are left out."""
     copy = NodeProto(op_type=node.op_type, domain=node.domain, input=node.input, output=node.output)
     for attribute in node.attribute:
         given = attributes.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
@@ -109,7 +106,7 @@ def resolved(node: NodeProto, attributes: Mapping[str, AttributeProto]) -> NodeP
 
 
 def _goal(node: NodeProto, attributes: Mapping[str, AttributeProto], types: Mapping[str, Type]) -> int | None:
-    """The element type that a Cast or CastLike goes to."""
+    """The target element type of a Cast or CastLike."""
     if node.op_type == "CastLike":
         return _type(types, node.input[1])
     found = (attribute for attribute in resolved(node, attributes).attribute if attribute.name == "to")
@@ -119,9 +116,9 @@ def _goal(node: NodeProto, attributes: Mapping[str, AttributeProto], types: Mapp
 def _as_it_is(
     node: NodeProto, absent: set[str], types: Mapping[str, Type], attributes: Mapping[str, AttributeProto]
 ) -> str:
-    """The value that a node hands on; empty where it computes something.
+    """The input that a node passes on unchanged; empty if it computes something.
 
-    Adding what is absent adds nothing. Where an operator says in which type to compute, that may be its data's own.
+    That includes adding an absent operand, and casting to the data's own type.
     """
     if node.op_type == "Add" and absent.intersection(node.input):
         return next((name for name in node.input if name not in absent), "")
@@ -134,7 +131,7 @@ def _as_it_is(
 def _types(
     node: NodeProto, attributes: Mapping[str, AttributeProto], opset: int, types: Mapping[str, Type]
 ) -> Iterator[tuple[str, Type]]:
-    """The element types of what a node yields, as far as its schema ties them to those of its inputs."""
+    """The element types of a node's outputs, as far as its schema ties them to those of its inputs."""
     found = schema(node.op_type, opset) if node.domain in DEFAULT_DOMAINS else None
     if found is None:
         return
@@ -151,7 +148,7 @@ def _type(types: Mapping[str, Type], name: str) -> int | None:
 
 
 def _hand_on_names(body: Simplified, outputs: Sequence[str]) -> None:
-    """Let the node that yields what an output is the same as yield the output itself."""
+    """If an output is an alias, let the node that computes the value compute the output directly."""
     yielded = {name for node in body.nodes for name in node.output}
     for output in outputs:
         other = body.same.get(output)

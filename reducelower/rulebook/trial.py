@@ -1,8 +1,8 @@
-"""Try rules out: run each against the operator it replaces, and measure how far it is off.
+"""Test rules: run each against the operator it replaces, and measure the error.
 
-A rule's body runs as a model-local function at the opset version it is written for, in onnxruntime, or in ONNX's
-reference evaluator where onnxruntime has no kernel. `reduction_trial` and `normalization_trial` say on what inputs, and
-compare the results with exact ones.
+A rule's body runs as a model-local function at its own opset version, in onnxruntime, or in onnx's reference evaluator
+if onnxruntime has no kernel. `reduction_trial` and `normalization_trial` provide inputs and compare results with exact
+ones.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Trial:
     """One rule on one element type.
 
     Attributes:
-        runtime: what ran it: ``onnxruntime`` or ``onnx.reference``; empty where nothing did.
-        results: how many output elements were compared.
-        largest_error: largest error in ULP of the larger of the result and the largest input; of integers in units.
-        wrong: a sentence for each wrong result, at most `MOST_WRONG` of them.
-        skipped: why nothing was compared; empty when something was.
+        runtime: ``onnxruntime`` or ``onnx.reference``; empty if nothing ran.
+        results: number of compared output elements.
+        largest_error: largest error, in ULP of the larger of result and largest input; in units for integers.
+        wrong: a sentence for each wrong result, at most `MOST_WRONG`.
+        skipped: why nothing was compared; empty if something was.
     """
 
     rule: str
@@ -53,7 +53,7 @@ class Trial:
 
     @property
     def outcome(self) -> str:
-        """What came of it, in words."""
+        """The outcome in words."""
         if self.skipped:
             return f"not tried: {self.skipped}"
         near = f"at most {self.largest_error:.3g} ULP off" if self.largest_error else "exact"
@@ -63,13 +63,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Report:
-    """What came out of trying a book's rules."""
+    """The results of testing a book's rules."""
 
     trials: tuple[Trial, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether no result was wrong; a rule that nothing could be compared for does not count against it."""
+        """Whether no result was wrong; a rule without any comparison does not count."""
         return not any(trial.wrong for trial in self.trials)
 
 
@@ -78,16 +78,16 @@ MOST_WRONG = 10
 
 
 def test_rules(book: RuleBook, operators: Sequence[str] | None = None) -> Report:
-    """Try the rules of a book, for some operators or all, on every element type they are for.
+    """Test the rules of a book, for some operators or all, on all their element types.
 
     Raises:
-        RuleError: a rule is not valid.
+        RuleError: a rule is invalid.
     """
     tried = book.operators if operators is None else operators
     return Report(tuple(trial for op_type in tried for trial in _try_operator(book, op_type)))
 
 
-test_rules.__test__ = False  # type: ignore[attr-defined]  # not a test of pytest's, whatever its name says
+test_rules.__test__ = False  # type: ignore[attr-defined]  # keeps pytest from collecting it
 
 
 def _try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:
@@ -102,9 +102,9 @@ def _try_operator(book: RuleBook, op_type: str) -> Iterator[Trial]:
 
 
 def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Trial:
-    """Try one rule on one element type, in a runtime or, where that has no kernel, in the one after it.
+    """Test one rule on one element type, in a runtime or, if that has no kernel, in the next one.
 
-    Of float16, onnxruntime computes many operators in float32.
+    For float16, onnxruntime computes many operators in float32.
     """
     op_type = rule.function.name
     tries = _normalization_tries if op_type in NORMALIZATIONS else _reduction_tries
@@ -135,9 +135,9 @@ def try_rule(rule: Rule, element_type: int, runtime: str = "onnxruntime") -> Tri
 
 @dataclass(frozen=True)
 class _Try:
-    """One call of a rule; calls of the same form run in one session, of the model that one of them makes.
+    """A call of a rule; calls of the same form share a session.
 
-    It compares a result: how many elements, the largest error, and a sentence for each wrong one.
+    It compares a result: number of elements, largest error, and a sentence for each wrong one.
     """
 
     said: str
@@ -179,9 +179,9 @@ def _model(
     attributes: Mapping[str, Any],
     axes: Sequence[int] | None = None,
 ) -> ModelProto:
-    """A model whose only node calls a rule on inputs of open shapes.
+    """A model whose only node calls a rule, on inputs of open shapes.
 
-    The first inputs are to have these values; axes are the next one, an initializer, which None leaves out.
+    `values` are those of the first inputs. `axes` follow as an initializer, unless None.
     """
     function = rule.function
     given = function.input[: len(values)]
@@ -210,14 +210,14 @@ def _model(
 
 
 class _Bench:
-    """Runs one rule on one element type; keeps a session for each form of the call."""
+    """Runs one rule on one element type, with a session per form of the call."""
 
     def __init__(self, runtime: str) -> None:
         self.runtime = runtime
         self._sessions: dict[Hashable, Any] = {}
 
     def run(self, attempt: _Try) -> np.ndarray[Any, Any]:
-        """The rule's result, from the first runtime that gives one, which runs the following calls as well."""
+        """The rule's result from the first runtime that can run it; following calls use the same runtime."""
         try:
             with np.errstate(all="ignore"):
                 return np.asarray(self._session(attempt).run(None, attempt.feeds)[0])
@@ -251,4 +251,4 @@ def _reference_session(model: ModelProto) -> Any:
 
 _OPEN = {"onnxruntime": _onnxruntime_session, "onnx.reference": _reference_session}
 _RUNTIMES = tuple(_OPEN)
-"""In the order in which they are tried."""
+"""Runtimes in the order in which they are tried."""

@@ -1,4 +1,4 @@
-"""What must hold for a function to be a rule, checked one sentence at a time."""
+"""Check that a function is a valid rule; every failure is one sentence."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["check_helper", "check_overload", "rule_types", "validate"]
 
 
 def validate(source: Source, op_type: str) -> None:
-    """Hold a function against the operator it replaces.
+    """Check a function against the operator it replaces.
 
     Raises:
-        RuleError: it is not a valid function, or does not fit the operator; with the file and line where it has one.
+        RuleError: the function is invalid or does not fit the operator; with file and line if known.
     """
     schema = _check_header(source, op_type)
     _check_signature(source, schema)
@@ -35,7 +35,7 @@ def rule_types(function: FunctionProto, schema: defs.OpSchema) -> list[int]:
 
 
 def check_overload(source: Source) -> None:
-    """Refuse a rule or helper whose overload names a class of element types that there is not."""
+    """Raise RuleError if the overload names an unknown class of element types."""
     try:
         claim_of(source.function.overload)
     except ValueError as error:
@@ -44,7 +44,7 @@ def check_overload(source: Source) -> None:
 
 
 def check_helper(source: Source, helpers: Iterable[str]) -> None:
-    """Refuse a helper that could be taken for an operator, uses what is none, or does not give what it says."""
+    """Raise RuleError if a helper could be taken for an operator, uses an unknown one, or lacks an output."""
     function = source.function
     check_overload(source)
     if defs.has(function.name, domain=""):
@@ -114,7 +114,7 @@ def _check_body(source: Source, nodes: Iterable[NodeProto], defined: set[str]) -
 
 
 def _check_held(source: Source, tensors: Iterable[TensorProto]) -> None:
-    """Refuse values that are in another file: rules are text that anyone may hand over, and must not read files."""
+    """Refuse external data: rules are text from anyone and must not read files."""
     for tensor in tensors:
         if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
             raise source.error("a rule states its values itself and reads no other file", "location")
@@ -149,7 +149,7 @@ def _check_outputs(source: Source) -> None:
 
 
 def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
-    """Let ONNX check a model of one node that calls the rule, for every element type of its class."""
+    """Run ONNX's checker on a model of one node that calls the rule, for every element type."""
     function = source.function
     types = rule_types(function, schema)
     if not types and len(schema.inputs):
@@ -174,10 +174,9 @@ def _check_as_model(source: Source, schema: defs.OpSchema) -> None:
 
 
 def _infer(source: Source, schema: defs.OpSchema, types: list[int]) -> None:
-    """Infer the output's type for each element type; an operator that does not take its data's type comes out here.
+    """Infer the output type for each element type, to find operators that do not take the type of their data.
 
-    Only where the operator's inputs all have the type of the first or one of their own, as the Reduce operators do, and
-    where it has no attribute that every node must give.
+    Only if every input has the type of the first or a fixed one, as for Reduce operators, and no attribute is required.
     """
     if any(attribute.required for attribute in schema.attributes.values()):
         return
@@ -199,14 +198,14 @@ def _infer(source: Source, schema: defs.OpSchema, types: list[int]) -> None:
 
 
 def _input_type(formal: defs.OpSchema.FormalParameter, schema: defs.OpSchema, element_type: int) -> int:
-    """The element type of an input where the first one's is given; undefined where that does not tell."""
+    """The element type of an input, given that of the first; undefined if that does not determine it."""
     if formal.type_str == schema.inputs[0].type_str:
         return element_type
     return TensorProto.INT64 if formal.type_str == "tensor(int64)" else TensorProto.UNDEFINED
 
 
 def _attributes(function: FunctionProto, schema: defs.OpSchema, element_type: int) -> Iterable[AttributeProto]:
-    """What a node that gives no attribute of its own hands to the rule: the schema's defaults and the bindings."""
+    """The attributes that a node without any passes to the rule: schema defaults and bindings."""
     bound = binding_type(function, element_type)
     for name in function.attribute:
         if name in BINDINGS:

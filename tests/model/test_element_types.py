@@ -11,7 +11,7 @@ from onnx import GraphProto, NodeProto, TensorProto, parser
 
 import reducelower
 from reducelower.model import inference
-from reducelower.model.element_types import follow, output_element_type
+from reducelower.model.element_types import output_element_type, resolve_element_type
 
 
 def _told(graph: GraphProto, name: str, opset: int) -> int:
@@ -22,7 +22,7 @@ def _told(graph: GraphProto, name: str, opset: int) -> int:
         told = given.get(value, 0) if value not in producers else output_element_type(producers[value], value, opset)
         return told if isinstance(told, int) else list(told)
 
-    return follow(name, look, {})
+    return resolve_element_type(name, look, {})
 
 
 def test_they_are_those_of_the_node_tests_of_onnx() -> None:
@@ -69,8 +69,8 @@ def test_any_operand_tells_and_a_circle_tells_nothing() -> None:
         return told if isinstance(told, int) else list(told)
 
     found: dict[str, int] = {}
-    assert follow("a", look, found) == TensorProto.FLOAT16
-    assert follow("b", look, found) == 0
+    assert resolve_element_type("a", look, found) == TensorProto.FLOAT16
+    assert resolve_element_type("b", look, found) == 0
 
 
 NO_SHAPES = """<ir_version: 8, opset_import: ["": 17, "my": 1]>

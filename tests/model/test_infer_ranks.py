@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, checker, helper, parser, shape_inferen
 import reducelower
 from reducelower.model import onnx_inference
 from reducelower.model.inference import Inference, function_key
-from reducelower.model.ranks import RANKS, Inputs, followed
+from reducelower.model.ranks import RANKS, Inputs, evaluate_rule
 from tests.adapters.single import yields
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "ai.onnx.ml" : 3]>\n'
@@ -185,7 +185,7 @@ def test_a_scan_of_so_many_inputs_as_it_does_not_have_is_passed_over(scanned: ob
 def test_axes_that_are_no_list_tell_no_rank(axes: object, rank: int | None) -> None:
     node = helper.make_node("ReduceMax", ["x"], ["y"], keepdims=0, axes=axes)
     types = {"x": helper.make_tensor_type_proto(TensorProto.FLOAT, [2, 3])}
-    assert followed(RANKS["ReduceMax"], Inputs.of_types(node, types)) == rank
+    assert evaluate_rule(RANKS["ReduceMax"], Inputs.of_types(node, types)) == rank
 
 
 def test_a_number_that_is_handed_to_a_function_has_a_rank_there() -> None:

@@ -78,7 +78,7 @@ class Memo:
 
     def _known_in(self, stage: str, graph: GraphScope) -> Places:
         if graph.is_function:
-            # References to attributes depend on the function, so results of function bodies are not shared with other models.
+            # References to attributes depend on the function, so these results are not shared with other models.
             return self._in_functions.setdefault((stage, graph.opset, graph.root, graph.is_graph), {})
         return self._memory.known.setdefault((stage, graph.opset), {})
 
