@@ -1,6 +1,6 @@
-"""Many model files in one run, here or wherever a `concurrent.futures.Executor` runs them.
+"""Many model files in one run, locally or on any `concurrent.futures.Executor`.
 
-`convert_files` and `check_files` go on past a bad model: whatever happens to one is in its outcome.
+`convert_files` and `check_files` continue after a bad model; its outcome says what happened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: to convert one file takes a part of this only."""
+    """Import a public name on first use: converting one file needs only a part of this."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"reducelower.{_HOME[name]}"), name)

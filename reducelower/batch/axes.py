@@ -1,6 +1,6 @@
-"""Constant axes of Reduce nodes that no checker looks at, because it does not know what is constant around a subgraph.
+"""Find invalid constant axes in subgraphs, which the checker does not examine, since it does not see outer constants.
 
-A node that no boundary changes is carried over unseen; a file that makes no sense is still refused.
+Nodes that cross no boundary are kept without being examined; invalid ones still have to be refused.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ __all__ = ["what_is_wrong_with_an_axis", "what_is_wrong_with_axes"]
 _OPERATORS = frozenset(REDUCTIONS)
 _MOST_AXES = 1024
 _ONE_BEYOND = frozenset({"Flatten", "OneHot"})
-"""Their axis may be one beyond the last: it stands between dimensions, or for the one that is added."""
+"""Operators whose axis may be one beyond the last: it lies between dimensions, or is the one added."""
 _OF_DIMENSIONS = _ONE_BEYOND | {
     *("ArgMax", "ArgMin", "Compress", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization"),
     *("LogSoftmax", "LpNormalization", "RMSNormalization", "Scatter", "ScatterElements", "Softmax", "Split"),
     *("SplitToSequence", "TopK", "Unique"),
 }
-"""Operators whose attribute axis counts dimensions of the first input, of whatever element type, at every opset."""
+"""Operators whose attribute axis is a dimension of the first input, for every element type and opset version."""
 
 
 @dataclass
 class _Place:
-    """A graph or function body, in or below the place around it, and by position those of its nodes that have axes."""
+    """A graph or function body, the place that encloses it, and its nodes with axes, by position."""
 
     holder: GraphProto | FunctionProto
     around: _Place | None
     nodes: dict[int, NodeProto] = field(default_factory=dict)
 
     def known(self, names: set[str]) -> _Known:
-        """What is known of some values: those of this place, and of what is around it."""
+        """What is known about some values, here and in the enclosing places."""
         constants, ranks = ({}, {}) if self.around is None else self.around.known(names)
         holder = self.holder
         for node in holder.node:
@@ -56,7 +56,7 @@ class _Place:
                 ranks[tensor.name] = len(tensor.dims)
         stated = [value for value in (*holder.input, *holder.value_info) if value.name in names]
         for value in stated:
-            # A caller may hand in other axes than the default.
+            # A caller may override the default.
             constants.pop(value.name, None)
         ranks |= {value.name: rank for value in stated if (rank := rank_of(value.type)) is not None}
         return constants, ranks
@@ -67,9 +67,9 @@ _Known: TypeAlias = tuple[dict[str, tuple[int, ...]], dict[str, int]]
 
 
 def what_is_wrong_with_axes(model: ModelProto, others: frozenset[str] = frozenset()) -> str:
-    """Say in a sentence which axes of reductions name a dimension twice, or one that the data lacks; empty if none do.
+    """Describe axes of reductions that name a dimension twice or one that the data lacks; empty if there are none.
 
-    Of the operators in `others`, the attribute ``axis`` is looked at as well.
+    For operators in `others`, the attribute ``axis`` is checked as well.
     """
     wanted = _OPERATORS | others
     pending = [_Place(model.graph, None), *(_Place(function, None) for function in model.functions)]
@@ -93,9 +93,9 @@ def what_is_wrong_with_axes(model: ModelProto, others: frozenset[str] = frozense
 
 
 def what_is_wrong_with_an_axis(model: ModelProto) -> str:
-    """Say in a sentence which ``axis``, or axes of a reduction, data of an inferred rank lacks; empty if it lacks none.
+    """Describe an ``axis``, or axes of a reduction, that data of inferred rank lacks; empty if there is none.
 
-    Versions of an operator differ in how closely the checker looks at it, and no conversion makes one up.
+    Operator versions differ in how strictly the checker looks at it, and no conversion may introduce one.
     """
     return what_is_wrong_with_axes(infer(skeleton(model)), _OF_DIMENSIONS)
 

@@ -1,4 +1,4 @@
-"""An existing Dask cluster as an executor."""
+"""Use an existing Dask cluster as an executor."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ PATIENCE = 10.0
 
 @contextmanager
 def dask_executor(address: str) -> Iterator[Executor]:
-    """Connect to a Dask scheduler for as long as its cluster is used; the cluster itself stays.
+    """Connect to a Dask scheduler; the cluster itself stays.
 
     Yields:
-        An executor that runs every task at least once: a task whose worker was lost runs again on another one.
+        An executor that runs every task at least once: the task of a lost worker runs again on another one.
 
     Raises:
-        SettingError: Dask is not installed, nobody answers, or the workers have no reducelower or another one.
+        SettingError: Dask is not installed, nothing answers, or workers have no reducelower or another version.
     """
     try:
         from distributed import Client
@@ -69,7 +69,7 @@ async def _asked(address: str) -> Any:
 
 
 def anchored(names: Iterable[str]) -> list[str]:
-    """Paths as workers in other folders find them: absolute. URLs and empty names stay as they are."""
+    """Paths made absolute, for workers in other folders; URLs and empty names stay as they are."""
     return [_absolute(name) for name in names]
 
 
@@ -94,7 +94,7 @@ def _absolute(name: str) -> str:
 
 
 def _check_workers(client: Any, address: str) -> None:
-    """Find out before any work whether the workers can do it; those that come later are taken on trust."""
+    """Check the workers before any work; those that join later are not checked."""
     try:
         versions = set(client.run(_version_here).values())
     except Exception as error:

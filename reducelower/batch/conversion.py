@@ -1,4 +1,4 @@
-"""Converts one model of this machine: read, check, legalize, verify, write, in this order; the output comes last."""
+"""Convert one local model: read, check, legalize, verify, and write last."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def convert_here(
     on_step: OnStep | None = None,
     on_complete: Callable[[int, LoadedModel], object] | None = None,
 ) -> Outcome:
-    """Convert one model of this machine, whatever a record says; what goes wrong is in the outcome.
+    """Convert one local model, regardless of records; errors are in the outcome.
 
-    `on_complete` gets the descriptor of the complete output before it has its name, and the model it was made from.
+    `on_complete` gets the descriptor of the complete output before it has its name, and the source model.
     """
     source = None
     begin = on_step or (lambda step, done, total: None)
@@ -54,9 +54,9 @@ def convert_here(
 
 
 def failed(source: str, error: Exception, model: LoadedModel | None = None) -> Outcome:
-    """The outcome of a model that an exception stopped; to be called where it is handled.
+    """The outcome of a model that raised an exception; call it in the handler.
 
-    If the model was read and is odd, that explains what would look like a fault of reducelower.
+    If the model is invalid, the outcome says so instead of reporting a fault of reducelower.
     """
     problems, status = describe(error, source)
     if status == FAULT and model is not None and (odd := find_defect(model.model)):
@@ -103,7 +103,7 @@ def _convert(
 
         mended = drop_stale(source.model)
         if mended.done:
-            # Nobody reads what it states of inner values, so the model runs as it is.
+            # Runtimes ignore the stated types of inner values, so the model runs as it is.
             source, notes = _repaired(source, mended, notes)
             made, plan = _legalized(source, settings)
             wrong = what_is_wrong(made, external=external, full=True)
@@ -143,9 +143,9 @@ def _convert(
 
 
 def _keep_backup(model: Path) -> None:
-    """Give a model file a second name, ``NAME.bak``; nothing is copied where the file system has hard links.
+    """Link or copy a model file to ``NAME.bak``.
 
-    A backup of the same content stays as it is, and one of anything else is an error.
+    An equal backup is kept; any other file of that name is an error.
     """
     from filecmp import cmp
 
@@ -162,7 +162,7 @@ def _keep_backup(model: Path) -> None:
 
 
 def _with_what_was_not_seen(plan: Plan, source: LoadedModel, made: Document) -> Plan:
-    """The plan of a conversion that nobody verifies, with what verifying would show without running anything."""
+    """The plan of a conversion without verification, with notes that verifying would give without running anything."""
     plan = with_missing_kernels(plan, made.message)
     if not any(site.rule.startswith(CHOSEN) for site in plan.sites):
         return plan
@@ -181,7 +181,7 @@ def _repaired(
 
 
 def _what_would_help(source: LoadedModel, settings: Settings) -> str:
-    """What --repair would do to a model that is not valid, if that mended it."""
+    """What --repair would do to an invalid model, if that would make it valid."""
     if settings.repair:
         return ""
     from reducelower.legalization.repair import repair
@@ -200,13 +200,13 @@ _SHORT_OF = {
 
 
 def _stops(verification: Verification, *, strict: bool) -> bool:
-    """Whether nothing is written: where something differs, or strictly, where not everything is shown."""
+    """Whether verification prevents writing: something differs or, if `strict`, not everything was shown."""
     departs = bool(verification.departing or verification.departs)
     return verification.verdict == "different" or (strict and (not verification.equivalent or departs))
 
 
 def _legalized(source: LoadedModel, settings: Settings) -> tuple[Document, Plan]:
-    """The model as it is wanted: converted, raised, or first the one and then the other."""
+    """The model after conversion, raising, or both."""
     settings = replace(settings, base_dir=source.folder)
     if settings.raised is None:
         return legalized(source.document, settings, report=True)
@@ -226,7 +226,7 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
     wanted = set(settings.raised or known_operators(_books(settings))) - target.without
     settings = _declared_of(document, settings)
     raised, plan = _raised(document, settings, sorted(wanted))
-    # Parts of what is not raised may look like other operators; nothing is said of these.
+    # Parts of a form that is not raised may look like other operators, which are not reported.
     notes, wrong = list(plan.notes), dict[str, str]()
     while target.runtime is not None:
         asked = {**_declared_of(raised, settings).for_engine(), "target": target}
@@ -243,7 +243,7 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
 
 
 def _declared_of(document: Document, settings: Settings) -> Settings:
-    """The settings without what is declared of values that a model has no more, for rewriting took them away."""
+    """The settings without declarations of values that rewriting removed."""
     if not settings.element_types and not settings.ranks:
         return settings
     names = names_in(document.message)
@@ -271,7 +271,7 @@ def _raised(document: Document, settings: Settings, operators: Collection[str] |
 def _with_details(
     outcome: Outcome, settings: Settings, source: LoadedModel, converted: Document | None = None
 ) -> Outcome:
-    """Add what a report shows of the models themselves: only here both are at hand."""
+    """Add the parts of a report that need both models."""
     if not settings.details:
         return outcome
     from reducelower.report.details import describe_models
@@ -282,7 +282,7 @@ def _with_details(
 
 
 def _invalid_result(task: Task, settings: Settings, source: LoadedModel, result: Document, wrong: str) -> Outcome:
-    """Say whose fault an invalid result is: the input's, that of an option, or ours."""
+    """Say whether an invalid result is the fault of the input, of an option, or of reducelower."""
     from reducelower.batch.axes import what_is_wrong_with_an_axis
 
     if already := what_is_wrong(source.document, external=source.is_partial, full=True):

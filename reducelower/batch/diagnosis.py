@@ -1,4 +1,4 @@
-"""The ONNX checker's verdict on a model, said plainly."""
+"""The verdict of ONNX's checker in plain words."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _NODE = re.compile(r"Bad node spec for node\. Name: (.*?) OpType: (\S*)", re.DOT
 
 
 def what_is_wrong(document: Document, *, external: bool = False, full: bool = False) -> str:
-    """Say in a sentence what the ONNX checker finds wrong with a model; empty when it is valid.
+    """Describe the checker's objection in a sentence; empty if the model is valid.
 
-    Where `external`, some tensors lie in other files, which the checker cannot find from here; `full` infers shapes
-    too, and compares them with those the model states.
+    `external`: some tensors have external data, which the checker cannot find from here. `full`: also infer shapes and
+    compare them with the stated ones.
     """
     model = document.message
-    # The checker and inference would follow calls without end, or take forever.
+    # Checker and inference would recurse without end, or take forever.
     if problem := find_call_defect(model):
         return problem
     try:
@@ -52,7 +52,7 @@ def what_is_wrong(document: Document, *, external: bool = False, full: bool = Fa
 
 
 def what_is_wrong_with_source(document: Document, *, external: bool = False) -> str:
-    """As `what_is_wrong` for a model yet to be converted, in which the operators that onnxruntime adds may stand."""
+    """As `what_is_wrong`, for a source model, which may have operators that onnxruntime adds."""
     wrong = what_is_wrong(document, external=external)
     if not wrong:
         return ""
@@ -71,7 +71,7 @@ def what_is_wrong_with_source(document: Document, *, external: bool = False) -> 
 
 
 def _checkable(document: Document, external: bool) -> bytes | ModelProto:
-    """The model, with stand-ins for what the checker cannot do without."""
+    """The model with stand-ins for parts that the checker cannot handle."""
     bare = without_external_tensors(document.message) if external else document.message
     if not states_every_shape(bare):
         return with_every_shape_stated(bare)
@@ -79,7 +79,7 @@ def _checkable(document: Document, external: bool) -> bytes | ModelProto:
 
 
 def contradicts_itself(model: ModelProto) -> bool:
-    """Whether shape inference is content with a model once the shapes it states of computed values are gone."""
+    """Whether shape inference accepts the model once the stated shapes of computed values are removed."""
     bare = skeleton(model)
     for graph in all_graphs(bare):
         del graph.value_info[:]
@@ -88,7 +88,7 @@ def contradicts_itself(model: ModelProto) -> bool:
                 value.type.tensor_type.ClearField("shape")
     try:
         infer_shapes(bare, check_type=True, strict_mode=True)
-    except Exception:  # inference has several kinds of its own
+    except Exception:  # inference raises several types
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Which models are meant, and where their outputs go."""
+"""Find the models that arguments name, and decide where their outputs go."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from reducelower.files.writing import is_there
 __all__ = ["Input", "find_models", "folder_of", "plan_outputs"]
 
 _RECORDS = ".reducelower"
-"""Folder among the outputs that holds what a resumed run goes by."""
+"""Folder next to the outputs with the records that a resumed run uses."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """A model file, a path or a URL, and its path relative to the folder or pattern that it was found by."""
+    """A model file (path or URL), and its path relative to the folder or pattern that found it."""
 
     path: str
     relative: str
@@ -32,14 +32,14 @@ class Input:
 
 
 def find_models(arguments: Iterable[str], *, skip: str = "", exclude: Sequence[str] = ()) -> list[Input]:
-    """Find the model files that arguments name: files as they are, models in folders, and glob patterns.
+    """Find the model files that arguments name: files, models in folders, and glob patterns.
 
-    Folders are searched at every depth for ``*.onnx``; in patterns ``**`` is any depth. What lies in the folder to
-    `skip`, such as that of the outputs, is left out, and so is what patterns `exclude` by path, path in the folder it
-    was found by, or name; there ``*`` stands for any letters, ``/`` among them.
+    Folders are searched at every depth for ``*.onnx``; in patterns ``**`` is any depth. Files in the folder `skip`,
+    such as the output folder, are left out. So are files that match a pattern in `exclude` by path, relative path or
+    name; there ``*`` matches any characters, including ``/``.
 
     Raises:
-        SettingError: a folder or a pattern holds no model.
+        SettingError: a folder or pattern has no model.
         UnreadableModelError: a URL cannot be looked up.
     """
     found: dict[str, Input] = {}
@@ -73,12 +73,12 @@ def plan_outputs(
     resume: bool = False,
     external_data: str = "copy",
 ) -> list[Task]:
-    """Say where each model's output goes.
+    """Decide where each model's output goes.
 
-    To resume means to keep records in the folder of the outputs, and to go by those that an earlier run left there.
+    `resume` means to keep records in the output folder, and to use those of an earlier run.
 
     Raises:
-        SettingError: there is no place, more than one, or one for two models or for the external data of two.
+        SettingError: there is no place, more than one, or one place for two models or their external data.
     """
     tasks = _tasks(models, output, output_dir, in_place, resume)
     if external_data != "keep" and _may_share_data(models, tasks):
@@ -115,10 +115,10 @@ def _tasks(
 
 
 def _may_share_data(models: Sequence[Input], tasks: Sequence[Task]) -> bool:
-    """Whether different files could be brought to one place, as found out without reading a model.
+    """Whether the external data of different models could go to one place, decided without reading a model.
 
-    Outputs lie to each other as their models do, and so does what is beside them, as long as all models were found from
-    one folder and no link leads an output elsewhere.
+    If all models were found from one folder, and no link leads an output elsewhere, then outputs are arranged like
+    their models, and so is the data next to them.
     """
     if len(tasks) < 2:
         return False
@@ -129,9 +129,9 @@ def _may_share_data(models: Sequence[Input], tasks: Sequence[Task]) -> bool:
 
 
 def _refuse_shared_data(tasks: Iterable[Task]) -> None:
-    """Refuse to bring different external data to one place: one of the models would read what belongs to the other.
+    """Refuse to bring different external data to one place: one model would read the data of the other.
 
-    Models behind URLs are not looked at, since they would have to be fetched.
+    Models behind URLs are not examined, since they would have to be fetched.
     """
     taken: dict[str, tuple[str, ExternalFile | None]] = {_real(task.output): (task.source, None) for task in tasks}
     for task in tasks:
@@ -186,14 +186,14 @@ def _matches(pattern: str) -> list[Input]:
 
 
 def folder_of(path: str) -> Path:
-    """The folder that a file is in; for a link, the folder of the file that it leads to."""
+    """The folder of a file; for a link, the folder of its target."""
     place = Path(path)
     # Unlike Path.is_symlink, this does not raise where the name is too long for the system.
     return Path(os.path.realpath(place) if os.path.islink(place) else place).parent  # noqa: PTH114
 
 
 def _outside(folder: str, models: Iterable[Input]) -> list[Input]:
-    """Without the models that a search found in a folder, wherever links lead."""
+    """The models without those in a folder, wherever links lead."""
     if is_url(folder):
         return [model for model in models if not (model.found and model.path.startswith(f"{folder.rstrip('/')}/"))]
     real = os.path.realpath(folder)

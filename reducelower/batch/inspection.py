@@ -1,4 +1,4 @@
-"""What is in a model, which opset versions it can reach, and which runtimes would get it wrong."""
+"""Describe a model: its contents, the opset versions it can reach, and the runtimes that would get it wrong."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["Inspected", "OnRuntime", "inspect_file"]
 
 @dataclass(frozen=True)
 class OnRuntime:
-    """What a runtime would make of a model as it is.
+    """How a runtime handles a model.
 
-    `wrong` has a sentence for each thing that goes wrong, with the number of nodes it concerns and the first of them.
+    `wrong` has a sentence for each fault, with the number of nodes and the first of them.
     """
 
     runtime: str
@@ -37,7 +37,7 @@ class OnRuntime:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is known to go wrong."""
+        """Whether no fault is known."""
         return self.reads and not self.wrong
 
 
@@ -74,7 +74,7 @@ class Inspected:
 
 
 def inspect_file(path: str, *, runtimes: Iterable[str] | None = None) -> Inspected:
-    """Look into a model file; its weights are not read.
+    """Inspect a model file; its weights are not read.
 
     Raises:
         UnreadableModelError: it cannot be read.

@@ -1,4 +1,4 @@
-"""The public functions for files, one or many, and the run of one piece of work per model."""
+"""The public functions for files, and running one job per model."""
 
 from __future__ import annotations
 
@@ -60,13 +60,15 @@ def run_all(
     """Yield the result of every job, in the order of the jobs.
 
     Args:
-        work: does a job, and does not raise; its results can be pickled. So can it and the jobs, where they go to an
-            executor, or where processes are spawned rather than forked.
-        crashed: gives the result for a job that killed its process, from the job and what happened.
-        again: what to do once more with a job that killed its process; by default the work.
-        executor: where to run them instead of in processes of our own; it is not shut down.
+        work: does a job and does not raise. It, its jobs and its results must be picklable if they go to an executor or
+            to spawned processes.
+        jobs: the jobs.
+        processes: how many local processes to use.
+        crashed: gives the result for a job that killed its process, from the job and a description.
+        again: used to retry a job that killed its process; `work` by default.
+        executor: where to run instead of local processes; it is not shut down.
         is_apart: use another process even for one job at a time, so that this one survives.
-        on_step: passed on to the work, but not to an executor.
+        on_step: passed on to `work`, but not to an executor.
     """
     if executor is not None:
         return _elsewhere(executor, work, jobs, crashed)
@@ -80,14 +82,14 @@ def run_all(
 def _elsewhere(
     executor: Executor, work: Callable[[Job], Result], jobs: Sequence[Job], crashed: Callable[[Job, str], Result]
 ) -> Iterator[Result]:
-    """The results in order; a job that the executor itself gives up on is one that crashed."""
+    """The results in order; a job that the executor gives up counts as crashed."""
     futures: list[Future[Result]] = []
     try:
         futures.extend(_submitted(executor, work, job) for job in jobs)
         for future, job in zip(futures, jobs, strict=True):
             try:
                 result = future.result()
-            except Exception as error:  # every executor has its own kinds for workers that are gone
+            except Exception as error:  # executors raise different types for lost workers
                 lines = str(error).splitlines() or [""]
                 result = crashed(job, f"the executor gave up on it ({type(error).__name__}: {lines[0]})")
             yield result
@@ -97,7 +99,7 @@ def _elsewhere(
 
 
 def _submitted(executor: Executor, work: Callable[[Job], Result], job: Job) -> Future[Result]:
-    """Hand a job over; an executor that takes none any more has given it up, and others may have come to an end."""
+    """Submit a job; if the executor takes no more, the returned future has that exception."""
     try:
         return executor.submit(work, job)
     except Exception as error:
@@ -109,10 +111,10 @@ def _submitted(executor: Executor, work: Callable[[Job], Result], job: Job) -> F
 
 
 def workers(scheduler: str | None, jobs: int) -> AbstractContextManager[Executor | Any]:
-    """The executor of a cluster for as long as it is used; None stands for this machine.
+    """A context with the executor of a cluster; None means this machine.
 
     Raises:
-        SettingError: both are asked for, or there is no such cluster.
+        SettingError: both are requested, or there is no such cluster.
     """
     if not scheduler:
         return nullcontext()
@@ -126,9 +128,9 @@ def workers(scheduler: str | None, jobs: int) -> AbstractContextManager[Executor
 
 
 def converting(settings: Settings) -> dict[str, Any]:
-    """What `run_all` does with each of its tasks, and with one that killed its process.
+    """Arguments of `run_all` for conversions.
 
-    What this takes is imported at once, for processes that are forked.
+    The modules needed are imported at once, for forked processes.
     """
     if settings.verify:
         import reducelower.verification  # noqa: F401
@@ -139,11 +141,11 @@ def converting(settings: Settings) -> dict[str, Any]:
 def convert_file(
     task: Task, settings: Settings, *, on_step: OnStep | None = None, is_isolating: bool = False
 ) -> Outcome:
-    """Convert one model; whatever goes wrong is in the outcome, and then there is no output.
+    """Convert one model; errors are in the outcome, and then there is no output.
 
-    The output is on disk before it has its name; whoever converts many puts the names on disk too. `on_step` hears of
-    each step that begins, and meanwhile of (done, total) distinct rewrites verified or bytes of weights copied. With
-    `is_isolating`, onnxruntime runs in processes of its own, which it may end.
+    The output is flushed to disk before it has its name; a caller who converts many flushes the names as well.
+    `on_step` is called when a step begins, and with (done, total) distinct rewrites verified or bytes of weights
+    copied. With `is_isolating`, onnxruntime runs in separate processes, which it may crash.
     """
     if is_isolating:
         from reducelower.verification.isolated import isolating
@@ -215,9 +217,9 @@ def check_files(
 
 
 def with_names_on_disk(outcomes: Iterator[Outcome], tasks: Iterable[Task]) -> Iterator[Outcome]:
-    """Pass outcomes on and put the names of outputs on disk at the end: a folder of a thousand is synced once.
+    """Pass on outcomes and flush the folders of outputs at the end, each only once.
 
-    A generator of outcomes is closed, so that nothing is at work any more.
+    Closing this generator closes `outcomes`, so that no work goes on.
     """
     with ExitStack() as stack:
         stack.callback(_sync_folders, tasks)
@@ -232,18 +234,18 @@ def _sync_folders(tasks: Iterable[Task]) -> None:
 
 
 def crashed(job: Task | str, why: str) -> Outcome:
-    """The outcome of a model, to be converted or checked, that took its process down."""
+    """The outcome of a model that crashed its process."""
     source = job if isinstance(job, str) else job.source
     return Outcome(source, "failed", problems=(f"{source}: {why}",))
 
 
 def may_leave(job: Task | str) -> bool:
-    """Whether another process finds a model that is to be converted or checked, and may write its output."""
+    """Whether another process can find a model and write its output."""
     return not any(map(is_in_memory, (job,) if isinstance(job, str) else (job.source, job.output)))
 
 
 def check_file(path: str, settings: Settings) -> Outcome:
-    """Check one model, by path or URL; whatever goes wrong is in the outcome, and there never is an output."""
+    """Check one model, by path or URL; errors are in the outcome. Nothing is written."""
     from reducelower.batch.staging import at_hand, renamed
 
     start = time.monotonic()
@@ -271,7 +273,7 @@ def _check(path: str, settings: Settings) -> Outcome:
 
 
 def _details(source: LoadedModel, plan: Plan, settings: Settings) -> Details:
-    """What the converted model would look like: it is made for the report and not kept."""
+    """The report's details of the converted model, which is made for that and then dropped."""
     from reducelower.report.details import describe_models
 
     if plan.refusals or not plan.sites:

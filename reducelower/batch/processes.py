@@ -1,4 +1,4 @@
-"""Processes of this machine that take jobs from one list, each the next when it is done with the one before."""
+"""Local worker processes that take jobs from one list."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Result = TypeVar("Result")
 _CONTEXT: Any = multiprocessing.get_context("fork" if FORKS else "spawn")
 
 _MOST = 60 if sys.platform == "win32" else 1 << 16
-"""Processes that can be waited for at once."""
+"""The most processes that can be waited for at once."""
 
 _PAUSE = 0.01
-"""Seconds between two looks at what has come: to wake for every result takes processor time from the workers."""
+"""Seconds between two looks at results: waking up for each one would take processor time from the workers."""
 
 _LONGEST_WORDS = 200
 
 _PATIENCE = 10.0
-"""Seconds after which a lock that is held for an instant only is taken to be held by a process that died."""
+"""Seconds after which a lock that is normally held for an instant is assumed to belong to a dead process."""
 
 
 def run_in_processes(
@@ -45,11 +45,11 @@ def run_in_processes(
     again: Callable[..., Result] | None = None,
     on_step: Callable[..., None] | None = None,
 ) -> Iterator[Result]:
-    """Yield the result of every job, in the order of the jobs; the arguments are those of `many.run_all`.
+    """Yield the result of every job, in the order of the jobs; arguments as for `many.run_all`.
 
-    A process that dies loses the job it had taken and no other. That job is run once more with nothing beside it, as it
-    may have been the lack of memory that killed it, and counts as crashed when it dies again. Each process pays its
-    start-up once. `on_step` is called here with whatever the work hands to its argument of this name.
+    A process that dies loses only its current job. That job is retried alone, since lack of memory may have killed it,
+    and counts as crashed if it fails again. Each process starts up once. `on_step` is called here with what the work
+    passes to its own `on_step`.
 
     Raises:
         RuntimeError: processes end before their first job.
@@ -72,7 +72,7 @@ def _as_they_come(
     crashed: Callable[[Job, str], Result],
     on_step: Callable[..., None] | None,
 ) -> Generator[tuple[int, Result], None, None]:
-    """The results with the places of their jobs in the list; after a process died, others go on where it stopped."""
+    """The results with the indices of their jobs; after a process died, new ones continue."""
     first = 0
     while first < len(jobs):
         crew = _Crew(work, jobs, first, processes, on_step)
@@ -95,11 +95,11 @@ def _as_they_come(
 
 
 class _Crew:
-    """Processes at work on one list; when one of them dies, the others take no more and come to their end.
+    """Processes that work on one list; if one dies, the others take no more jobs and end.
 
-    As a context manager it is dismissed: every process finishes what it is at, whether or not anybody wants the result,
-    and its end is waited for. Only an interrupt ends them at once, where that leaves nothing half written. After that
-    `taken` is the place in the list up to which jobs were taken, and `ending` says how the last process died.
+    Leaving the context waits until every process has finished its current job, whether or not its result is wanted.
+    Only an interrupt ends them at once, if that leaves nothing half written. Afterwards `taken` is the number of jobs
+    taken from the list, and `ending` says how the last process died.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class _Crew:
         self._on_step = on_step
         self._next = _CONTEXT.Value("q", first)
         self._workers: dict[Any, tuple[Any, int]] = {}  # by the end of the pipe that their results come out of
-        # Whoever ends while a crew is at work, having lost interest in it, would wait for the end of all its jobs.
+        # Otherwise a process that ends while a crew is at work would wait for all of its jobs.
         self._at_exit = Finalize(None, self._dismiss, exitpriority=10)
         try:
             for _ in range(min(processes, len(jobs) - first, _MOST)):
@@ -143,7 +143,7 @@ class _Crew:
         self._workers[reader] = worker, said
 
     def results(self) -> Iterator[tuple[int, Any]]:
-        """What comes of the jobs, with their places in the list, as it comes; until all processes have ended."""
+        """The results with the indices of their jobs, as they come, until all processes have ended."""
         while self._workers:
             if len(self._workers) > 1:
                 time.sleep(_PAUSE)
@@ -166,7 +166,7 @@ class _Crew:
         self._at_exit.cancel()
 
     def _ended(self, reader: Any) -> None:
-        """Wait for the end of a process; what it said on standard error is passed on, unless it died."""
+        """Wait for the end of a process; pass on its standard error, unless it died."""
         worker, said = self._workers.pop(reader)
         reader.close()
         worker.join()
@@ -178,13 +178,13 @@ class _Crew:
             sys.stderr.write(text)
 
     def _stop(self) -> None:
-        """Let nobody take another job."""
+        """Let no process take another job."""
         lock = self._next.get_lock()
         if lock.acquire(timeout=_PATIENCE):
             self._note_taken()
             lock.release()
         else:
-            # A process died with the lock, for which the others wait for good, or will when they are done.
+            # A process died while it held the lock, so the others wait for it forever, or will after their job.
             self._kill()
             self._note_taken()
 
@@ -207,7 +207,7 @@ def _read(descriptor: int) -> str:
 
 
 def _ending(status: int, said: str) -> str:
-    """How a process died, and its last words."""
+    """How a process died, with the last line of its standard error."""
     from reducelower.conformance.process import status_text
 
     lines = said.split("\n")
@@ -227,10 +227,10 @@ def _serve(
     said: int,
     tells: bool,
 ) -> None:
-    """What a worker does, from its first job to its end; interrupts are for its parent."""
+    """The work of a process, from its first job to its end; interrupts are left to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # The parent alone reads, and each worker alone writes: so either side notices when the other is gone.
+    # Only the parent reads and only this worker writes, so each side notices when the other is gone.
     for reader in inherited:
         reader.close()
     if said >= 0:

@@ -1,8 +1,8 @@
-"""Records of what outputs were made from, by which an interrupted run goes on where it ended.
+"""Records of what outputs were made from, so that an interrupted run can be resumed.
 
-A record is a small JSON file per output, in a folder beside the outputs. On this machine it is on disk before its
-output has its name, so that a run can always tell its own output from another's. A file that cannot be read as a
-record counts as no record.
+A record is a small JSON file per output, in a folder next to the outputs. On this machine it is on disk before its
+output has its name, so a run can always tell its own outputs from others. A file that cannot be read counts as no
+record.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WITHOUT_CONSEQUENCE = ("overwrite", "in_place", "backup", "details")
 
 @dataclass(frozen=True)
 class Content:
-    """What a file holds: its size in bytes and its SHA-256."""
+    """The size of a file in bytes and its SHA-256."""
 
     size: int
     sha256: str
@@ -52,12 +52,12 @@ class Content:
 
 @dataclass(frozen=True)
 class Origin:
-    """What an output came of: equal origins give equal bytes.
+    """What an output was made from: equal origins give equal bytes.
 
     Attributes:
-        source: SHA-256 of the model file, without its external data.
-        settings: SHA-256 of all settings that matter, with the content of the files that they name.
-        tools: versions of reducelower and of what it works with.
+        source: SHA-256 of the model file, without external data.
+        settings: SHA-256 of all settings that matter, with the content of files they name.
+        tools: versions of reducelower and of the libraries it uses.
     """
 
     source: str
@@ -85,7 +85,7 @@ class Record:
 
 
 def origin_of(source: str, settings: Settings) -> Origin:
-    """What an output would come of; the model is read once, its external data not at all."""
+    """The origin of an output; the model file is read once, external data not at all."""
     told = {item.name: _plain(getattr(settings, item.name)) for item in fields(settings)}
     for name in _WITHOUT_CONSEQUENCE:
         del told[name]
@@ -95,7 +95,7 @@ def origin_of(source: str, settings: Settings) -> Origin:
 
 
 def content_of(path: Path) -> Content | None:
-    """What a local file holds; None where there is none."""
+    """The content of a local file; None if it does not exist."""
     try:
         return Content(path.stat().st_size, _sha256(path))
     except OSError:
@@ -103,7 +103,7 @@ def content_of(path: Path) -> Content | None:
 
 
 def external_facts(folder: Path, locations: Sequence[str]) -> dict[str, list[int]]:
-    """Size and time of change of files with external data; those that are not there are left out."""
+    """Size and modification time of files with external data; missing ones are left out."""
     found = {}
     for location in locations:
         path = folder / location
@@ -114,7 +114,7 @@ def external_facts(folder: Path, locations: Sequence[str]) -> dict[str, list[int
 
 
 def read_record(place: str) -> Record | None:
-    """Read a record from a path or URL; None where there is none that makes sense."""
+    """Read a record from a path or URL; None if it does not exist or is invalid."""
     try:
         if is_url(place):
             from reducelower.files.remote import read_bytes
@@ -134,7 +134,7 @@ def read_record(place: str) -> Record | None:
 
 
 def write_record(record: Record, place: str) -> None:
-    """Write a record to a path or URL, whole or not at all."""
+    """Write a record to a path or URL, completely or not at all."""
     text = json.dumps(asdict(record), indent=1, sort_keys=True) + "\n"
     if is_url(place):
         from reducelower.files.remote import write_bytes
@@ -151,7 +151,7 @@ def _sha256(path: Path) -> str:
 
 
 def _tree(name: str) -> list[tuple[str, str]]:
-    """Every file below a path with its SHA-256; nothing where the name is none of a file or folder."""
+    """Every file below a path with its SHA-256; empty if the path does not exist."""
     root = Path(name)
     if not name or not root.exists():
         return []
@@ -160,7 +160,7 @@ def _tree(name: str) -> list[tuple[str, str]]:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as JSON has it, the same for equal settings."""
+    """A setting as JSON, equal for equal settings."""
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
@@ -173,11 +173,11 @@ def _plain(value: Any) -> Any:
 
 
 def convert_unless_done(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
-    """Convert one model of this machine, unless its output is there and came of the same model and settings.
+    """Convert one local model, unless its output exists and was made from the same model and settings.
 
-    An output that an earlier run recorded is replaced when model or settings have changed since. One that nobody
-    recorded stays, unless it holds what this run would write, or the settings allow to overwrite. The same is true of
-    external data beside it.
+    An output recorded by an earlier run is replaced if model or settings have changed since. An output without a record
+    stays, unless it is equal to what this run writes, or the settings allow overwriting. The same holds for external
+    data next to it.
     """
     try:
         return _convert_unless_done(task, settings, on_step)
@@ -210,7 +210,7 @@ def _convert_unless_done(task: Task, settings: Settings, on_step: OnStep | None)
 
 
 def _has_weights(task: Task, earlier: Record, settings: Settings) -> bool:
-    """Whether external data is as it was recorded, at the model and beside the output."""
+    """Whether external data is as recorded, next to the model and next to the output."""
     locations = list(earlier.external)
     if external_facts(Path(task.source).parent, locations) != dict(earlier.external):
         return False
@@ -225,7 +225,7 @@ def _has_weights(task: Task, earlier: Record, settings: Settings) -> bool:
 def _brought(
     task: Task, settings: Settings, source: LoadedModel, facts: Mapping[str, list[int]], earlier: Record | None
 ) -> dict[str, list[list[int]]]:
-    """What this run will bring beside the output, and what lies there now, in case the run ends before that."""
+    """What this run will put next to the output, and what is there now, in case the run ends before that."""
     brings = settings.external_data != "keep"
     brought: dict[str, list[list[int]]] = {}
     beside = Path(os.path.realpath(task.output)).parent

@@ -1,4 +1,4 @@
-"""Converts and checks models behind URLs, on copies in a folder of this machine."""
+"""Convert and check models behind URLs, on local copies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["at_hand", "convert_staged", "renamed"]
 
 @contextmanager
 def at_hand(name: str) -> Iterator[str]:
-    """The path of a model on this machine: its own, or that of a copy that is there for as long as it is used.
+    """The local path of a model: its own, or that of a temporary copy.
 
     Raises:
         UnreadableModelError: it cannot be fetched.
@@ -49,7 +49,7 @@ def at_hand(name: str) -> Iterator[str]:
 
 
 def renamed(sentences: Iterable[str], copy: str, name: str) -> tuple[str, ...]:
-    """Sentences about a copy as sentences about what it is a copy of, files beside it included."""
+    """Sentences about a copy, rewritten to name the original."""
     if copy == name:
         return tuple(sentences)
     folder = f"{Path(copy).parent}{os.sep}"
@@ -57,7 +57,7 @@ def renamed(sentences: Iterable[str], copy: str, name: str) -> tuple[str, ...]:
 
 
 def convert_staged(task: Task, settings: Settings, *, on_step: OnStep | None = None) -> Outcome:
-    """Convert one model whose source or output or both are behind URLs; what goes wrong is in the outcome."""
+    """Convert one model whose source or output is a URL; errors are in the outcome."""
     try:
         with at_hand(task.source) as source:
             if is_url(task.output):
@@ -104,7 +104,7 @@ def _convert_to_url(task: Task, source: str, settings: Settings, on_step: OnStep
 
 
 def _has_weights(source: str, earlier: Record, task: Task, settings: Settings) -> bool:
-    """Whether external data is as it was recorded, at the model and beside the output."""
+    """Whether external data is as recorded, next to the model and next to the output."""
     if external_facts(Path(source).parent, list(earlier.external)) != dict(earlier.external):
         return False
     return settings.external_data == "keep" or all(
@@ -113,9 +113,9 @@ def _has_weights(source: str, earlier: Record, task: Task, settings: Settings) -
 
 
 def _put_beside(made: Path, output: str, brought: Mapping[str, Sequence[Sequence[int]]], *, overwrite: bool) -> None:
-    """Put the external data that came with an output where its model will be, once nothing is in the way.
+    """Upload the external data of an output, if nothing is in the way.
 
-    What an earlier run brought there may be replaced, whose size alone is asked for.
+    Data that an earlier run put there may be replaced; only its size is checked.
     """
     missing: dict[str, Path] = {}
     for file in read_model(made).external:

@@ -1,8 +1,8 @@
-"""Stand-ins for what the ONNX checker does without badly, so that it can judge the rest of a model.
+"""Stand-ins for parts that ONNX's checker cannot handle, so that it can check the rest of a model.
 
-The checker looks for external data in files, and does not find what an offset, a link or a working directory hides
-from it; references to weights in the model's own file it knows nothing of. Of either kind it needs type and shape. It
-also insists that inputs and outputs state their shapes, which runtimes and onnx's own converter do not.
+The checker looks for external data in files and does not find it behind offsets, links or another working directory; it
+knows nothing of references to the model's own file. All it needs of these tensors is type and shape. It also requires
+stated shapes of inputs and outputs, which runtimes and onnx's own converter do not.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def _is_stated(value: ValueInfoProto) -> bool:
 
 
 def with_every_shape_stated(model: ModelProto) -> ModelProto:
-    """A copy in which nodes of no known operator yield the inputs and read the outputs whose shapes nothing states.
+    """A copy in which nodes of an unknown operator compute the inputs and read the outputs that lack a stated shape.
 
-    To the checker such a node may yield anything; that what it reads is computed somewhere is checked.
+    The checker accepts any output of such a node, but checks that its inputs are defined.
     """
     copy = deepcopy(model)
     graph = copy.graph
@@ -56,7 +56,7 @@ def with_every_shape_stated(model: ModelProto) -> ModelProto:
 
 
 def without_external_tensors(model: ModelProto) -> ModelProto:
-    """A copy in which graph inputs stand for external initializers: type and shape are what the checker asks for."""
+    """A copy with graph inputs instead of external initializers, since the checker needs only type and shape."""
     copy = deepcopy(model)
     known = {value.name for value in copy.graph.input}
     for graph in list(all_graphs(copy)):
@@ -84,7 +84,7 @@ def without_external_tensors(model: ModelProto) -> ModelProto:
 
 
 def _shrink_constants(holder: GraphProto | FunctionProto) -> None:
-    """Let Expand make what a Constant node would hold, where that is large: type and shape are the same."""
+    """Replace large Constant nodes by Expand, with the same type and shape."""
     for position in reversed(range(len(holder.node))):
         node = holder.node[position]
         if node.op_type != "Constant" or len(node.attribute) != 1:

@@ -1,4 +1,4 @@
-"""One piece of work of a batch: plain facts that travel to worker processes."""
+"""One job of a batch, as plain data that can be sent to workers."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Literal, TypeAlias
 __all__ = ["FORKS", "OnStep", "Step", "Task"]
 
 FORKS = sys.platform == "linux"
-"""Whether processes are forked, which have onnx imported already; elsewhere than on Linux that is not safe."""
+"""Whether processes are forked, which saves importing onnx again; that is only safe on Linux."""
 
 Step = Literal["read", "rewrite", "check", "verify", "write"]
-"""What is done with a model, in this order."""
+"""The steps of a conversion, in order."""
 
 OnStep: TypeAlias = Callable[[Step, int, int], None]
-"""Called with the step, and with how much of it is done and how much there is; both 0 where nothing is counted."""
+"""Called with the step, how much of it is done, and its total; both are 0 if nothing is counted."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One model and where its output goes, each a path or a URL.
+    """A model and its output, each a path or URL.
 
     Attributes:
-        make_folder: whether a missing folder of the output is made.
-        record: file that says what an output was made from, for runs that resume; empty where none is kept.
+        make_folder: whether to make a missing output folder.
+        record: file with the origin of the output, for runs that resume; empty if none is kept.
     """
 
     source: str

@@ -32,7 +32,8 @@ _is_closed = False
 
 
 def prepare() -> None:
-    """Let nothing stop the output: no character that the terminal lacks, no stream that was closed before the start."""
+    """Make output safe: escape characters that the terminal lacks, and replace streams that were closed at the
+    start."""
     global _is_free, _is_closed
     _is_free, _is_closed = False, sys.stdout is None
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
@@ -46,10 +47,10 @@ def _nowhere() -> TextIO:
 
 
 def keep_standard_output_free() -> None:
-    """From now on results for people go to standard error: a model, a report or JSON goes to standard output.
+    """Send results for people to standard error, because standard output gets a model, a report or JSON.
 
     Raises:
-        click.UsageError: standard output was closed before the start, so that it would be lost.
+        click.UsageError: standard output was closed at the start, so the output would be lost.
     """
     global _is_free
     if _is_closed:
@@ -63,7 +64,7 @@ def result(text: str) -> None:
 
 
 def data_result(text: str) -> None:
-    """Print a result for programs, which standard output is kept free for; it is never broken into lines."""
+    """Print a result for programs to standard output, without wrapping lines."""
     try:
         sys.stdout.write(text + "\n")
     except BrokenPipeError:
@@ -81,7 +82,7 @@ def binary_result(data: bytes) -> None:
 
 
 def width() -> int:
-    """Columns that text may take: those of the terminal, or a readable number without one."""
+    """The width for text in columns: that of the terminal, or a readable default."""
     if not sys.stdout.isatty():
         return _WIDEST
     from shutil import get_terminal_size
@@ -90,22 +91,22 @@ def width() -> int:
 
 
 def message(text: str) -> None:
-    """Print something on the way."""
+    """Print a progress message."""
     _print(text, sys.stderr)
 
 
 def problem(sentence: str) -> None:
-    """Print what went wrong: one line per problem, however long or odd the names in it are."""
+    """Print an error on one line, whatever names it contains."""
     _print(f"error: {shown(sentence)}", sys.stderr)
 
 
 def warning(sentence: str) -> None:
-    """Print what a reader must not miss though nothing stops: one line, as of problems."""
+    """Print a warning on one line."""
     _print(f"warning: {shown(sentence)}", sys.stderr)
 
 
 def finish() -> None:
-    """Flush both streams; a reader that has gone away is no fault."""
+    """Flush both streams; a closed pipe is not an error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -123,7 +124,7 @@ def _print(text: str, stream: TextIO) -> None:
 
 
 def _fitted(line: str) -> str:
-    """A line broken between words where the terminal ends, what follows further in than it begins."""
+    """A line wrapped at the terminal's width, with continuation lines indented."""
     from shutil import get_terminal_size
 
     columns = get_terminal_size((_WIDEST, 24)).columns
@@ -136,7 +137,7 @@ def _fitted(line: str) -> str:
 
 
 def _silence(stream: TextIO) -> None:
-    """Send what is still to come nowhere, so that the exit status stays that of the work."""
+    """Discard further output, so that the exit status stays that of the work."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

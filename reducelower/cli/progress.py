@@ -1,4 +1,4 @@
-"""What long work is at, on a terminal; elsewhere nothing, and nothing imported."""
+"""Show the progress of long work on a terminal; elsewhere show and import nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["progress", "steps"]
 
 _FEW = 4
 _SOON = 0.5
-"""Seconds that nobody waits for: what takes no longer shows nothing."""
+"""Work that takes fewer seconds shows no progress."""
 
 _WORDS: dict[Step, str] = {
     "read": "reading",

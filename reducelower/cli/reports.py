@@ -18,7 +18,7 @@ __all__ = ["check_place", "check_report_paths", "write_reports"]
 
 
 def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
-    """Refuse before any work a report that cannot be written, or would replace a model that the run reads or writes."""
+    """Refuse, before any work, report paths that cannot be written or would overwrite a model of this run."""
     taken = {os.path.realpath(model) for model in models if model}
     for path in paths:
         if path == STREAM:
@@ -31,7 +31,7 @@ def check_report_paths(paths: Sequence[str], models: Iterable[str]) -> None:
 
 
 def check_place(path: str) -> None:
-    """Refuse before any work a file name that is a folder, or lies in none."""
+    """Refuse, before any work, a file name that is a folder or whose folder does not exist."""
     if not Path(path).parent.is_dir():
         raise SettingError(f"{path}: there is no folder {Path(path).parent}")
     if Path(path).is_dir():

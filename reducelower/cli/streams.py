@@ -1,4 +1,4 @@
-"""Models through standard input and output, which `-` stands for, and URLs to read: files stand in for them."""
+"""Models from standard input, to standard output (both ``-``), and from URLs: temporary files stand in for them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["STREAM", "Staged", "at_hand", "on_standard_output", "staged"]
 
 STREAM = "-"
-"""What stands for standard input where a model is read, and for standard output where something is written."""
+"""The argument for standard input or standard output."""
 
 
 @dataclass(frozen=True)
 class Staged:
-    """The models and the output as files, and by path what the user calls those that stand in for the streams."""
+    """Models and output as files, and by path the names that users gave."""
 
     models: Sequence[str]
     output: str | None
     names: Mapping[str, str]
 
     def named(self, outcome: Outcome) -> Outcome:
-        """An outcome in the user's words."""
+        """An outcome with the user's names."""
         if not self.names:
             return outcome
         from reducelower.batch.staging import renamed

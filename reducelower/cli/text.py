@@ -1,4 +1,4 @@
-"""What a conversion did, in words and columns."""
+"""The results of conversions as text and columns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Model files: reading them with suspicion, writing them whole or not at all.
+"""Model files: read without trusting them, written completely or not at all.
 
-The engine sees a `ModelProto` and nothing else; everything about bytes, formats, folders and external data is here.
+The engine only sees a `ModelProto`. Everything about bytes, formats, folders and external data is here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""External data: which files a model's tensors lie in, and whether it is safe to touch them."""
+"""External data: the files that hold a model's tensors, and whether they are safe to open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ExternalFile", "all_graphs", "external_files", "external_tensors", "
 
 @dataclass(frozen=True)
 class ExternalFile:
-    """A file with tensor data beside a model; the location is relative to the model's folder, the size in bytes."""
+    """A file with tensor data; the location is relative to the model's folder, the size in bytes."""
 
     location: str
     path: Path
@@ -25,21 +25,21 @@ class ExternalFile:
 
 
 def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Yield every tensor of a model whose data lies in another file, at any depth."""
+    """Yield every tensor with external data, at any depth."""
     return (tensor for tensor in _tensors(model) if tensor.data_location == TensorProto.EXTERNAL)
 
 
 def external_files(
     model: ModelProto, path: Path, is_inline: Callable[[TensorProto], bool] = lambda _: False
 ) -> tuple[ExternalFile, ...]:
-    """Find the files that a model's tensors lie in, opening none of them.
+    """Find the files with a model's tensors, without opening any.
 
-    A location has to stay in the model's folder: the one of the path as given or, where that is a link, the one of the
-    file it leads to (the layout of a Hugging Face cache). A tensor may refer to the model's own file, which `is_inline`
-    tells.
+    A location has to stay in the model's folder. That is the folder of the path as given or, if it is a link, of the
+    file it points to (the layout of a Hugging Face cache). `is_inline` recognizes tensors that refer to the model's own
+    file.
 
     Raises:
-        UnreadableModelError: a location is absolute, leaves the folder, is missing, no regular file, or too small.
+        UnreadableModelError: a location is absolute, leaves the folder, is missing, not a regular file, or too small.
     """
     found: dict[str, ExternalFile] = {}
     folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 (resolve() would follow the link)
@@ -57,7 +57,7 @@ def external_files(
 
 
 def locations(model: ModelProto, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The names of the files that a model's tensors lie in, relative to its folder, whether they are there or not.
+    """The locations of a model's external data, relative to its folder; the files need not exist.
 
     Raises:
         UnreadableModelError: a location is absolute or leaves the folder.
@@ -112,7 +112,7 @@ def _check_extent(entries: dict[str, str], size: int, what: str) -> None:
 
 
 def all_graphs(model: ModelProto) -> Iterator[GraphProto]:
-    """Yield the main graph, the training graphs and every graph inside them or inside function bodies."""
+    """Yield the main graph, the training graphs, and all subgraphs, including those in function bodies."""
     pending = [model.graph]
     for training in model.training_info:
         pending += [training.initialization, training.algorithm]

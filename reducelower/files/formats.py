@@ -1,4 +1,4 @@
-"""The file formats of a model, told apart by extension as `onnx.load` does."""
+"""The file formats of a model, chosen by extension as in `onnx.load`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from reducelower.model.wire import LENGTH, CutShortError, MalformedError, Window
 __all__ = ["LARGEST_MESSAGE", "check_writable", "format_of", "is_binary", "parse", "refuse_size", "serialize"]
 
 LARGEST_MESSAGE = 2**31 - 1
-"""Bytes of the largest protobuf message, and so of the largest model without external data."""
+"""Size in bytes of the largest protobuf message, so of the largest model without external data."""
 
 _BINARY = "protobuf"
 _READ_ONLY = "onnxtxt"
 _COMPRESSED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip"})
 _FIRST_FIELD, _LAST_FIELD = b"\x08", 26
-"""How a model begins, and the largest number of its fields."""
+"""The first bytes of a model, and the largest number of its fields."""
 
 _PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 
@@ -43,12 +43,12 @@ _NOT_ONNX: Sequence[tuple[int, bytes | tuple[bytes, ...], str]] = (
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Return the name of the format that goes with a file's extension; unknown extensions are binary protobuf."""
+    """The format for a file's extension; unknown extensions mean binary protobuf."""
     return registry.get_format_from_file_extension(Path(path).suffix) or _BINARY
 
 
 def is_binary(path: str | os.PathLike[str]) -> bool:
-    """Whether a file's extension stands for protobuf's binary format."""
+    """Whether a file's extension means protobuf's binary format."""
     return format_of(path) == _BINARY
 
 
@@ -56,7 +56,7 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
     """Parse the content of a model file.
 
     Raises:
-        UnreadableModelError: these bytes are no ONNX model; the sentence says what they look like instead.
+        UnreadableModelError: it is not an ONNX model; the message says what it looks like instead.
     """
     name = os.fspath(path)
     if not data:
@@ -72,10 +72,10 @@ def parse(data: bytes, path: str | os.PathLike[str]) -> Document:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse formats that cannot hold every model, and those that nothing reads models in.
+    """Refuse formats that cannot hold every model, and those in which nothing reads models.
 
     Raises:
-        UnreadableModelError: the extension stands for such a format.
+        UnreadableModelError: the extension means such a format.
     """
     if Path(path).suffix.lower() in _COMPRESSED:
         raise UnreadableModelError(
@@ -88,10 +88,10 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def serialize(document: Document, path: str | os.PathLike[str]) -> bytes:
-    """A model as bytes, in the format that goes with a file's extension.
+    """Serialize a model in the format for a file's extension.
 
     Raises:
-        UnreadableModelError: the model is over protobuf's limit, or the format cannot hold every model.
+        UnreadableModelError: the model exceeds protobuf's limit, or the format cannot hold it.
     """
     check_writable(path)
     try:
@@ -105,7 +105,7 @@ def serialize(document: Document, path: str | os.PathLike[str]) -> bytes:
 
 
 def refuse_size(path: str | os.PathLike[str]) -> NoReturn:
-    """Refuse to write a model that nobody could read."""
+    """Refuse to write a model that nothing could read."""
     raise UnreadableModelError(
         f"cannot write {os.fspath(path)}: the model would be over 2 GiB, protobuf's limit; "
         "store its weights as external data first"
@@ -140,7 +140,7 @@ def _parse_text(data: bytes, name: str, form: str) -> ModelProto:
 
 
 def _is_cut_short(data: bytes) -> bool:
-    """Whether bytes begin as a model does, with its IR version, and end in the middle of a field."""
+    """Whether bytes begin like a model, with its IR version, and end in the middle of a field."""
     if not data.startswith(_FIRST_FIELD):
         return False
     try:

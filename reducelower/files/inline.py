@@ -1,12 +1,11 @@
-"""Weights inside a model file, left where they are.
+"""Leave large weights in the model's own file instead of reading them.
 
-The bytes of a large tensor are not read: in the model that the engine sees, the tensor refers to its own place in the
-file, as ONNX external data does (location, offset, length). Such a model is a valid one by itself, which onnxruntime
-can run from the model's folder, and whatever copies, moves or drops a tensor does so with its reference. When the
-model is written, each reference becomes the bytes again (see `splice`).
+In the model that the engine sees, a large tensor refers to its place in the file, as ONNX external data does (location,
+offset, length). Such a model is valid, and onnxruntime can run it from the model's folder. Copying, moving or removing
+a tensor includes its reference. When the model is written, references become bytes again (see `splice`).
 
-The ``checksum`` entry distinguishes references from real external data: it holds a number that is drawn at random when
-the file is read, so no model can contain such a reference.
+The ``checksum`` entry distinguishes references from real external data: it holds a random number drawn when the file is
+read, so no model can contain such a reference.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from reducelower.model.wire import LENGTH, Field, MalformedError, Window, varint
 __all__ = ["CHILDREN", "InlineWeights", "Piece", "Weight", "length_of", "lift", "splice"]
 
 _LARGE = 1 << 19
-"""Bytes from which on a tensor stays in the file; the engine reads the values of smaller ones, such as axes."""
+"""Tensors of at least this many bytes stay in the file; the engine reads the values of smaller ones, such as axes."""
 
 _DEEPEST = 100
-"""Messages inside each other that protobuf reads."""
+"""The deepest nesting of messages that protobuf reads."""
 
 CHILDREN: Mapping[str, Mapping[int, str]] = {
     "Model": {7: "Graph", 20: "Training", 25: "Function"},
@@ -42,9 +41,9 @@ CHILDREN: Mapping[str, Mapping[int, str]] = {
     "Node": {5: "Attribute"},
     "Attribute": {5: "Tensor", 6: "Graph", 10: "Tensor", 11: "Graph"},
 }
-"""Fields of onnx.proto through which one comes to tensors: message, field number, message inside.
+"""Fields of onnx.proto that lead to tensors: message, field number, message inside.
 
-Sparse tensors are left out: the checker reads their indices, and onnxruntime takes none from other files.
+Sparse tensors are left out: the checker reads their indices, and onnxruntime does not load them from other files.
 """
 
 _TENSOR_OF_ATTRIBUTE = 5
@@ -62,9 +61,9 @@ class Weight:
     """The values of one tensor in a file.
 
     Attributes:
-        field: number of the field of TensorProto that holds them.
-        start, end: where they lie.
-        states_location: whether the tensor says ``data_location: DEFAULT``, which goes without saying.
+        field: number of the TensorProto field that holds them.
+        start, end: their range in the file.
+        states_location: whether the tensor states the default ``data_location: DEFAULT``.
     """
 
     field: int
@@ -74,11 +73,11 @@ class Weight:
 
 
 Piece: TypeAlias = "bytes | Weight"
-"""A part of a model's file: as it is written, or to be copied from another file."""
+"""A part of a model's file: bytes, or a range to copy from another file."""
 
 
 class InlineWeights:
-    """A model file that stays open, links followed, and the weights in it that references stand for."""
+    """An open model file, and the weights in it to which references point."""
 
     def __init__(self, path: Path, file: FileIO) -> None:
         """Take over an open file."""
@@ -95,7 +94,7 @@ class InlineWeights:
 
     @property
     def mark(self) -> bytes:
-        """What every reference holds."""
+        """The random number in every reference."""
         return self._token.encode()
 
     def owns(self, tensor: TensorProto) -> bool:
@@ -103,12 +102,12 @@ class InlineWeights:
         return any(self.weight_of(entry) is not None for entry in tensor.external_data)
 
     def weight_of(self, entry: StringStringEntryProto) -> Weight | None:
-        """The weight that an entry of external data refers to, if it is the one that does."""
+        """The weight to which an external data entry refers, if the entry is the one with the number."""
         token, _, number = entry.value.partition(":")
         return self.weights[int(number)] if entry.key == "checksum" and token == self._token else None
 
     def refer(self, weight: Weight) -> bytes:
-        """The fields of a TensorProto that refer to a weight."""
+        """The TensorProto fields of a reference to a weight."""
         entries = {
             "location": self.path.name,
             "offset": str(weight.start),
@@ -122,7 +121,7 @@ class InlineWeights:
         return tensor.SerializeToString()
 
     def is_unchanged(self) -> bool:
-        """Whether nobody wrote to the file since it was opened."""
+        """Whether the file was not written to since it was opened."""
         return self._identity() == self._status
 
     def _identity(self) -> tuple[int, int]:
@@ -131,15 +130,15 @@ class InlineWeights:
 
 
 def lift(weights: InlineWeights) -> bytes:
-    """The bytes of the model in a file, with references in place of large tensors.
+    """The bytes of the model in a file, with references instead of large tensors.
 
     Raises:
-        MalformedError: the file cannot be taken apart; parsing it as a whole says what is wrong, if anything is.
+        MalformedError: the file cannot be taken apart; parsing all of it tells what is wrong, if anything is.
     """
     window = Window(weights.descriptor)
 
     def is_whole(name: str, start: int, end: int) -> bool:
-        # The tensor of an attribute may occur more than once, as parts that protobuf would merge.
+        # The tensor field of an attribute may occur several times; protobuf would merge the parts.
         tensors = (field.number == _TENSOR_OF_ATTRIBUTE for field in window.fields(start, end))
         return name != "Attribute" or sum(tensors) <= 1
 
@@ -152,9 +151,9 @@ def lift(weights: InlineWeights) -> bytes:
 
 
 def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
-    """The pieces of a model's file: bytes, and weights in place of the references to them.
+    """The pieces of a model's file: bytes, and weights in place of references.
 
-    What comes out is what protobuf would have written, had the weights been in the model.
+    Together they are what protobuf would have written for the model with its weights.
     """
     window, mark = Window(serialized), weights.mark
     marks = [found.start() for found in re.finditer(re.escape(mark), serialized)]
@@ -168,7 +167,7 @@ def splice(serialized: bytes, weights: InlineWeights) -> list[Piece]:
 
 
 def length_of(pieces: Iterable[Piece]) -> int:
-    """How many bytes pieces are together."""
+    """The total size of the pieces in bytes."""
     return sum(piece.end - piece.start if isinstance(piece, Weight) else len(piece) for piece in pieces)
 
 
@@ -180,10 +179,10 @@ def _changed(
     change: Callable[[int, int], list[Piece] | None],
     depth: int = 0,
 ) -> list[Piece] | None:
-    """The pieces of a message in which tensors are changed; None where none is, and it stays as it is.
+    """The pieces of a message in which tensors are changed; None if none is.
 
-    Fields of fewer bytes than `least` have no tensor to change in them, nor have messages that nobody `enters`; what
-    does not `change` stays.
+    Fields shorter than `least`, and messages that `enters` rejects, are not searched. Tensors for which `change`
+    returns None stay.
     """
     name, start, end = message
     if depth > _DEEPEST:
@@ -208,7 +207,7 @@ def _changed(
 
 
 def _lifted(window: Window, weights: InlineWeights, start: int, end: int) -> list[Piece] | None:
-    """A tensor with a reference in place of its values, where these are large."""
+    """A tensor with a reference instead of its values, if these are large."""
     fields = list(window.fields(start, end))
     held = [field for field in fields if field.number in _VALUES]
     if len(held) != 1 or not _can_stay(window, held[0], fields):
@@ -219,7 +218,7 @@ def _lifted(window: Window, weights: InlineWeights, start: int, end: int) -> lis
 
 
 def _can_stay(window: Window, values: Field, fields: list[Field]) -> bool:
-    """Whether a tensor is plainly one that could as well be external data."""
+    """Whether a tensor is simple enough to be external data."""
     if values.kind != LENGTH or values.end - values.value < _LARGE:
         return False
     if any(field.number == _EXTERNAL_DATA for field in fields):
@@ -233,7 +232,7 @@ def _can_stay(window: Window, values: Field, fields: list[Field]) -> bool:
 
 
 def _numbers(window: Window, number: int, fields: list[Field]) -> list[int]:
-    """The values of a field that holds a small integer; -1 stands for anything else."""
+    """The values of a field that holds small integers; -1 stands for anything else."""
     found = []
     for field in fields:
         if field.number == number:
@@ -243,7 +242,7 @@ def _numbers(window: Window, number: int, fields: list[Field]) -> list[int]:
 
 
 def _spliced(window: Window, weights: InlineWeights, start: int, end: int) -> list[Piece] | None:
-    """A tensor with its values in place of the reference to them, where it has one."""
+    """A tensor with its values instead of a reference, if it has one."""
     fields = list(window.fields(start, end))
     entries = [
         StringStringEntryProto.FromString(window.read(field.value, field.end))

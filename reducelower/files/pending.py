@@ -1,4 +1,4 @@
-"""A file that appears whole or not at all."""
+"""A file that appears completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _DESCRIPTORS = Path("/proc/self/fd")
 
 
 class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
-    """A new file beside its destination that gets its name only when it is complete.
+    """A new file that gets its name only when it is complete.
 
-    Where the system can (Linux), the file has no name at all until then, so that nothing stays behind however the
-    process ends; elsewhere it has a hidden temporary name. As a context manager it discards what was not published.
+    On Linux the file has no name until then, so nothing is left over however the process ends. Elsewhere it has a
+    hidden temporary name. Leaving the context discards a file that was not published.
     """
 
     def __init__(self, destination: Path) -> None:
-        """Open a new file in the folder of its destination."""
+        """Open a new file in the folder of the destination."""
         self.destination = destination
         self._temporary: Path | None = None
         self.descriptor = self._open()
 
     def publish(self, *, overwrite: bool) -> None:
-        """Give the file its name, all of it on disk before.
+        """Flush the file to disk, then give it its name.
 
-        With `overwrite`, a file of that name is replaced and its permissions stay; otherwise it is a FileExistsError.
-        Where the disk fails, the old file is as it was.
+        With `overwrite`, an existing file is replaced and its permissions are kept; otherwise FileExistsError is
+        raised. If the disk fails, the old file is unchanged.
         """
         if not (overwrite and self.destination.exists()):
             os.fsync(self.descriptor)
@@ -41,18 +41,18 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
             else:
                 self.close()
                 return
-        # There is a file, or another process that may overwrite was faster.
+        # The file exists, possibly because another process was faster.
         self._replace()
         self.close()
 
     def write(self, data: bytes) -> None:
-        """Append to the file; one system call writes at most 2 GiB, and less when it is interrupted."""
+        """Append to the file; a system call writes at most 2 GiB, and less if interrupted."""
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self.descriptor, rest) :]
 
     def close(self) -> None:
-        """Close the file; without a name of its own it is gone."""
+        """Close the file; without a name it disappears."""
         self._close_descriptor()
         if self._temporary is not None:
             with contextlib.suppress(OSError):
@@ -122,12 +122,12 @@ class PendingFile(contextlib.AbstractContextManager["PendingFile"]):
 
 
 def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:
-    """Write a file whole or not at all, where a link leads; what UTF-8 does not hold is escaped.
+    """Write a text file completely or not at all, following links; characters that UTF-8 cannot hold are escaped.
 
-    Without `overwrite`, a file of that name is a FileExistsError.
+    Without `overwrite`, an existing file raises FileExistsError.
 
     Raises:
-        OSError: it could not be written; the exception names it, and not what stands in for it on the way.
+        OSError: it could not be written; the exception names this file, not the temporary one.
     """
     try:
         with PendingFile(Path(os.path.realpath(path))) as file:
@@ -138,7 +138,7 @@ def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put a folder's entries on disk, where the system has a call for it; the data itself is there already."""
+    """Flush a folder's entries to disk, if the system supports that; file data is flushed elsewhere."""
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):  # network file systems may not have it, nor is a cluster's folder here

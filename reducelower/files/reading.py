@@ -1,4 +1,4 @@
-"""Read a model file: what it holds, and where its external data lies."""
+"""Read a model file and locate its external data."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 __all__ = ["LoadedModel", "read_model"]
 
 _WORTH_LIFTING = 1 << 24
-"""Bytes from which on weights stay in a model's file; below, reading everything takes no time."""
+"""Files of at least this many bytes keep their weights in the file; reading all of a smaller one takes no time."""
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model together with the files it came from.
+    """A model with the files it came from.
 
     Attributes:
         path: the file as the user named it.
-        document: the model; tensors with data in other files, and large ones in its own, hold where that is.
-        external: the files that tensors lie in, all of them inside the model's folder.
-        inline: the weights that stayed in the model's own file, where any did.
+        document: the model; tensors with external data, and large ones in the model's file, hold references.
+        external: the files with external data, all inside the model's folder.
+        inline: the weights that stayed in the model's own file, if any.
     """
 
     path: Path
@@ -49,14 +49,14 @@ class LoadedModel:
 
     @property
     def folder(self) -> Path:
-        """The folder that external data locations, and references to the model's own file, start from."""
+        """The folder that locations of external data and references to the model's file are relative to."""
         if self.inline is not None and not self.external:
             return self.inline.path.parent
         return Path(os.path.abspath(self.path)).parent  # noqa: PTH100 (resolve() would follow the link)
 
     @property
     def is_partial(self) -> bool:
-        """Whether tensors of the model have their data elsewhere."""
+        """Whether tensors have their data elsewhere."""
         return bool(self.external) or self.inline is not None
 
 
@@ -64,8 +64,8 @@ def read_model(path: str | os.PathLike[str]) -> LoadedModel:
     """Read a model in any format that `onnx.load` knows by extension, without its external data.
 
     Raises:
-        UnreadableModelError: there is no such file, it is no ONNX model, or its external data is missing or lies
-            where it should not. The message is one sentence: which file, what is wrong, what to do.
+        UnreadableModelError: the file does not exist, is not an ONNX model, or its external data is missing or outside
+            the folder. The message is one sentence: which file, what is wrong, what to do.
     """
     path = Path(path)
     try:
@@ -97,7 +97,7 @@ def _read_whole(path: Path) -> LoadedModel:
 
 
 def _read_without_weights(path: Path) -> LoadedModel:
-    """Read a model and leave its large tensors in the file."""
+    """Read a model but leave its large tensors in the file."""
     from reducelower.files.inline import InlineWeights, lift  # most models are small and need none of this
 
     inline = InlineWeights(Path(os.path.realpath(path)), FileIO(path))
@@ -107,10 +107,10 @@ def _read_without_weights(path: Path) -> LoadedModel:
         return _read_whole(path)
     if not inline.weights:
         return _read_whole(path)
-    # Without the bytes: what is written is spliced into what protobuf writes, whose order is known.
+    # Drop the bytes: splicing needs protobuf's own serialization, whose field order is known.
     document = Document.of_message(parse(data, path).message)
     external = external_files(document.message, path, inline.owns)
     if external and path.is_symlink():
-        # One folder cannot be both the one of the link, for external data, and the one of the file.
+        # External data is in the folder of the link, inline weights in that of the file: there is no common folder.
         return _read_whole(path)
     return LoadedModel(path, document, external, inline)

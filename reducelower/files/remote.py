@@ -1,4 +1,4 @@
-"""Files by name: paths of this machine, and by way of fsspec URLs: found, brought here, and put back whole."""
+"""Files by name: local paths, and URLs by fsspec, which are found, fetched and written back completely."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ _URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def is_url(name: str) -> bool:
-    """Whether a name is a URL, such as ``s3://bucket/model.onnx``; one letter before a colon is a Windows drive."""
+    """Whether a name is a URL, such as ``s3://bucket/model.onnx``; a single letter before the colon is a Windows
+    drive."""
     return _URL.match(name) is not None
 
 
 def as_path(name: str) -> str:
-    """The path that a ``file:`` URL stands for (RFC 8089, as `pathlib.Path.as_uri` writes it); other names as they are.
+    """The path of a ``file:`` URL (RFC 8089, as `pathlib.Path.as_uri` writes it); other names are returned unchanged.
 
-    Files of this machine need no detour: they are read and written where they lie.
+    Local files are read and written directly.
     """
     if not name.lower().startswith("file://"):
         return name
@@ -52,12 +53,12 @@ def as_path(name: str) -> str:
 
 
 def is_in_memory(name: str) -> bool:
-    """Whether a URL names a file in the memory of this process, where no other process finds it."""
+    """Whether a URL names a file in this process's memory, where no other process can find it."""
     return is_url(name) and name.rpartition("::")[2].startswith("memory://")
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name holds wildcards, and so may stand for several files."""
+    """Whether a name has wildcards."""
     return any(letter in name for letter in "*?[")
 
 
@@ -67,16 +68,16 @@ def join(folder: str, relative: str) -> str:
 
 
 def beside(url: str, relative: str) -> str:
-    """The URL of a file in the folder of another."""
+    """The URL of another file in the same folder."""
     folder, slash, _ = url.rpartition("/")
     return f"{folder}{slash}{relative}"
 
 
 def find(url: str) -> list[tuple[str, str]]:
-    """Find the models that a URL names: a file as it is, those in a folder at every depth, or those a pattern matches.
+    """Find the models for a URL: a file, all models in a folder at any depth, or the matches of a pattern.
 
-    Each has its URL, and its path relative to the folder or to the fixed part of the pattern; a file that was named
-    stands alone with its own name.
+    Each comes with its URL and its path relative to the folder or to the fixed part of the pattern; a single file has
+    just its name.
     """
     system, path = _opened(url)
     with _sentences(f"cannot list {url}"):
@@ -94,9 +95,9 @@ def find(url: str) -> list[tuple[str, str]]:
 
 
 def fetch_model(url: str, folder: Path) -> str:
-    """Bring a model and its external data to a folder, and say where it is now.
+    """Download a model and its external data to a folder; return its local path.
 
-    External data that is not there is left out: reading the model reports it, as for any model.
+    Missing external data is skipped: reading the model reports it, as for any model.
     """
     system, path = _opened(url)
     local = folder / PurePosixPath(path.partition("?")[0]).name
@@ -116,7 +117,7 @@ def fetch_model(url: str, folder: Path) -> str:
 
 
 def remote_size(url: str) -> int | None:
-    """The size of a file in bytes; None where there is none."""
+    """The size of a file in bytes; None if it does not exist."""
     system, path = _opened(url)
     with _sentences(f"cannot read {url}"):
         if not system.exists(path):
@@ -127,14 +128,14 @@ def remote_size(url: str) -> int | None:
 
 
 def read_bytes(url: str) -> bytes | None:
-    """The content of a small file; None where there is none."""
+    """The content of a small file; None if it does not exist."""
     system, path = _opened(url)
     with _sentences(f"cannot read {url}"):
         return bytes(system.cat_file(path)) if system.exists(path) else None
 
 
 def holds_the_same(url: str, local: Path) -> bool:
-    """Whether a file has the content of a local one."""
+    """Whether a file has the same content as a local one."""
     if remote_size(url) != local.stat().st_size:
         return False
     system, path = _opened(url)
@@ -146,7 +147,7 @@ def holds_the_same(url: str, local: Path) -> bool:
 
 
 def put(local: Path, url: str) -> None:
-    """Write a file, replacing what is there; on file systems with transactions it appears whole or not at all."""
+    """Upload a file, replacing an existing one; atomic on file systems with transactions."""
     with local.open("rb") as content:
         _write(content, url)
 
@@ -199,7 +200,7 @@ def _opened(url: str, **options: Any) -> tuple[Any, str]:
 
 @contextlib.contextmanager
 def _sentences(what: str) -> Iterator[None]:
-    """Turn whatever a file system raises into one sentence: every one has its own kinds of exceptions."""
+    """Turn any exception of a file system into one sentence, since each raises its own types."""
     try:
         yield
     except UnreadableModelError:

@@ -1,4 +1,4 @@
-"""Bring a file's content to another folder: sharing its blocks where the file system can, copying where not."""
+"""Copy a file's content: by sharing blocks if the file system can, else by copying."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _FICLONE = 0x40049409
 _CHUNK = 1 << 26
 _BUFFER = 1 << 20
 _WORTH_SYNCING = 1 << 27
-"""Bytes from which on it pays to put them on disk while more are copied."""
+"""From this many bytes on it pays to flush them to disk while more are copied."""
 
 _NO_KERNEL_COPY = (errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.EBADF, errno.EPERM)
 
 OnCopied: TypeAlias = Callable[[int], object]
-"""Called with how many bytes more were copied."""
+"""Called with the number of bytes copied since the last call."""
 
 
 def fill(descriptor: int, source: Path, on_copied: OnCopied) -> None:
-    """Fill an empty file with the content and the modification time of another; holes stay holes.
+    """Fill an empty file with the content and modification time of another; holes stay holes.
 
-    After an OSError the file is to be discarded.
+    After an OSError the file has to be discarded.
     """
     with source.open("rb", buffering=0) as origin:
         size = os.fstat(origin.fileno()).st_size
@@ -57,7 +57,7 @@ def _share_blocks(descriptor: int, origin: int) -> bool:
 
 
 def _extents(origin: int, size: int) -> list[tuple[int, int]]:
-    """Ranges of a file that hold data; the whole file where the system cannot tell."""
+    """Ranges of a file with data; the whole file if the system cannot tell."""
     if not hasattr(os, "SEEK_DATA"):
         return [(0, size)]
     extents = []
@@ -75,9 +75,9 @@ def _extents(origin: int, size: int) -> list[tuple[int, int]]:
 
 
 class Appender(AbstractContextManager["Appender"]):
-    """Copies ranges of open files to where another one stands, which is put on disk meanwhile.
+    """Copies ranges of open files to another, and flushes that one to disk at the same time.
 
-    So little is left to do when that file is complete and synced. As a context manager it waits for what it began.
+    So little is left to flush at the end. Leaving the context waits for the flush.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -88,7 +88,11 @@ class Appender(AbstractContextManager["Appender"]):
         self._error: OSError | None = None
 
     def append(self, origin: int, start: int, end: int, on_copied: OnCopied) -> None:
-        """Copy a range of an open file; that it is not there any more is an OSError."""
+        """Copy a range of an open file.
+
+        Raises:
+            OSError: the range no longer exists.
+        """
         position = start
         in_kernel = hasattr(os, "copy_file_range")
         while position < end:
@@ -111,7 +115,7 @@ class Appender(AbstractContextManager["Appender"]):
             on_copied(copied)
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Wait, and raise what went wrong meanwhile: systems tell an error of the disk only once."""
+        """Wait, and raise any error of the flush: systems report a disk error only once."""
         if self._thread is not None:
             self._thread.join()
         if self._error is not None and error is None:

@@ -1,4 +1,4 @@
-"""Write a model file: whole or not at all, with its external data in reach."""
+"""Write a model file completely or not at all, with its external data in reach."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def resolve_destination(
     in_place: bool = False,
     make_folder: bool = False,
 ) -> Path:
-    """Find out where an output goes, and whether it may; links are followed to the file that they lead to.
+    """Check where an output goes and whether it may be written; links are followed.
 
     Raises:
         UnreadableModelError: a file must not be, or cannot be, written there.
@@ -140,7 +140,7 @@ def write_model(
 
 
 def _content(document: Document, destination: str | os.PathLike[str], inline: InlineWeights | None) -> list[Piece]:
-    """What goes into the file: bytes, and weights that are copied from the source's."""
+    """The pieces of the file: bytes, and weights to copy from the source file."""
     if inline is None:
         return [serialize(document, destination)]
     from reducelower.files.inline import length_of, splice  # most models are small and need none of this
@@ -181,14 +181,14 @@ def _write(output: PendingFile, content: Iterable[Piece], source: LoadedModel, o
 
 
 def _places(files: Iterable[ExternalFile], folder: Path) -> dict[Path, ExternalFile]:
-    """Where external data lies beside an output in a folder: each place once, however a model spells it."""
+    """The places of external data for an output in a folder, each once, however a model spells it."""
     return {folder / file.location: file for file in files}
 
 
 def _bring(
     places: Mapping[Path, ExternalFile], mode: str, overwrite: bool, undo: ExitStack, on_copied: OnCopied
 ) -> None:
-    """Bring external data to its places: every file complete before the first of them gets its name."""
+    """Bring external data to its places; every file is complete before the first gets its name."""
     with ExitStack() as stack:
         complete: list[PendingFile] = []
         for target, file in places.items():
@@ -210,7 +210,7 @@ def _bring(
 
 
 def is_there(file: ExternalFile, target: Path) -> bool:
-    """Whether a file is in place: the same one, or a copy as an earlier run leaves it (size and time of change)."""
+    """Whether a file is in place: the same file, or a copy by an earlier run (same size and modification time)."""
     if not target.exists():
         return False
     if target.samefile(file.path):

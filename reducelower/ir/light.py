@@ -1,7 +1,7 @@
-"""An onnx_ir model as a ModelProto without its weights, and the way back to the very same tensors.
+"""Convert between an onnx_ir model and a ModelProto without weights, keeping the very same tensor objects.
 
-The engine works on ModelProto. It reads the values of axes, shapes and the like, which are small; of weights it asks
-type and shape. So large tensors become references to files that do not exist, which nothing opens.
+The engine works on ModelProto. It reads the values of small tensors such as axes and shapes; of weights it needs only
+type and shape. So large tensors become references to files that do not exist and are never opened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Path = tuple[Any, ...]
 
 @dataclass
 class _Kept:
-    """What one graph of the original holds that a ModelProto does not, or not as the same object."""
+    """The parts of an original graph that a ModelProto cannot hold, or not as the same objects."""
 
     tensors: dict[str, ir.TensorProtocol] = field(default_factory=dict)
     attributes: dict[tuple[str, str], ir.Attr] = field(default_factory=dict)
@@ -35,14 +35,14 @@ class _Kept:
 
 @dataclass
 class Light:
-    """A model without its weights: in `proto`, large tensors are references to files that do not exist."""
+    """A model without weights; in `proto`, large tensors refer to files that do not exist."""
 
     proto: ModelProto
     _original: ir.Model
     _references: dict[str, ir.TensorProtocol]
 
     def restored(self, converted: ModelProto) -> ir.Model:
-        """What became of `proto`, as a model that holds the original's tensors and metadata."""
+        """The converted `proto` as a model with the original's tensors and metadata."""
         model: ir.Model = ir.serde.deserialize_model(converted)
         kept = {path: _kept(graph) for path, graph in _graphs(self._original)}
         for path, graph in _graphs(model):
@@ -83,7 +83,7 @@ class Light:
 
 
 def lighten(model: ir.Model) -> Light:
-    """Serialize a model but for its weights; the model stays as it is, and no weight is read or copied."""
+    """Serialize a model without its weights; the model does not change, and no weight is read or copied."""
     references: dict[str, ir.TensorProtocol] = {}
 
     def stand_in(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
@@ -132,7 +132,7 @@ def _inside(path: _Path, graph: ir.Graph | ir.Function) -> Iterator[tuple[_Path,
 
 
 def _key(node: ir.Node) -> str:
-    """The name of the first value that a node yields; conversions keep it."""
+    """The name of a node's first output, which conversions keep."""
     return next((value.name for value in node.outputs if value.name), "")
 
 

@@ -69,7 +69,7 @@ class _Expansion(pattern.RewriteRuleClassBase):
         self._types: Mapping[str, TypeProto] | None = None
 
     def setup(self) -> None:
-        """Forget what was known of the last graph; the rewriter calls this at the start of each."""
+        """Drop what is known about the last graph; the rewriter calls this for each graph."""
         self._types = None
 
     def pattern(self, op: Any, data: Any) -> Any:
@@ -79,7 +79,7 @@ class _Expansion(pattern.RewriteRuleClassBase):
         )
 
     def check(self, op: MatchContext, *_: Any, **bound: Any) -> MatchResult:
-        """Expand the node by itself; fails with the reason where it is refused."""
+        """Expand the node by itself; fail with the reason if it is refused."""
         result = MatchResult()
         context, node = op, bound["reduced"].producer()
         assert node is not None
@@ -110,7 +110,7 @@ class _Expansion(pattern.RewriteRuleClassBase):
         return result
 
     def _lone(self, model: ir.Model, node: ir.Node, opset: int) -> ModelProto:
-        """A model of one node, which knows of what the node reads all that the model around it does."""
+        """A model of one node, with everything the surrounding model knows about its inputs."""
         alone = ModelProto(ir_version=_WITHOUT_STANDALONE_INITIALIZERS)
         alone.opset_import.add(version=opset)
         alone.graph.node.append(ir.serde.serialize_node(node))
@@ -125,7 +125,7 @@ class _Expansion(pattern.RewriteRuleClassBase):
         return alone
 
     def _info(self, model: ir.Model, value: ir.Value) -> ValueInfoProto:
-        """What is known of a value, by inference where the model does not state it."""
+        """What is known about a value, by inference if the model does not state it."""
         info = ir.serde.serialize_value(value)
         if value.type is None and value.name:
             if self._types is None:
@@ -136,9 +136,10 @@ class _Expansion(pattern.RewriteRuleClassBase):
 
 
 def _opset(context: MatchContext) -> int | None:
-    """Opset version of the default domain where a node stands; None where it is not known.
+    """The default-domain opset version at a node; None if unknown.
 
-    A graph inside another does not know what it stands in, so there it has to be the same all over the model.
+    A subgraph does not know its enclosing graph, so for subgraphs the version has to be the same everywhere in the
+    model.
     """
     around, model = context.graph_or_function, context.model
     if isinstance(around, ir.Function):

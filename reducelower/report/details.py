@@ -1,4 +1,4 @@
-"""What a report shows of the models themselves: each distinct rewrite once, and what happened to every node."""
+"""The parts of a report that need the models: each distinct rewrite once, and what happened to every node."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def describe_models(
     refusals: Sequence[Refusal],
     verification: Verification | None,
 ) -> Details:
-    """Gather what a report shows while the models are at hand; its size is bounded, that of the models is not."""
+    """Collect the details while the models are loaded; their size is bounded, unlike that of the models."""
     sites = plan.sites if plan is not None and after is not None else ()
     rewrites, numbers = _rewrites(before, after, sites, verification) if after is not None else ((), {})
     table = _table(before, sites, numbers, refusals, rewrites)

@@ -72,7 +72,7 @@ def region_fragments(region: Region) -> tuple[Fragment, Fragment]:
 
 
 def _results(side: Side, nodes: Sequence[NodeProto]) -> list[str]:
-    """What others read of what nodes yield."""
+    """The outputs of nodes that others read."""
     own = {id(node) for node in nodes}
     return [
         name
@@ -83,7 +83,7 @@ def _results(side: Side, nodes: Sequence[NodeProto]) -> list[str]:
 
 
 def _fragment(place: Place, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> Fragment:
-    """A picture of nodes that are there for some values; constants are written into the boxes that read them."""
+    """The picture of the nodes that compute some values; constants are shown in the boxes that read them."""
     held: dict[str, Any] = {}
     kinds: dict[str, str] = {}
     for name in dict.fromkeys(name for node in nodes for name in (*node.input, *node.output) if name):

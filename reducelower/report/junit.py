@@ -68,7 +68,7 @@ def _add_suite(root: ElementTree.Element, name: str, cases: list[_Case]) -> None
 
 
 def _count(element: ElementTree.Element, cases: list[_Case], seconds: float) -> None:
-    """Say of all suites or of one how many cases there are, how many went wrong, and how long they took."""
+    """Set the number of cases and failures and the time of all suites or one."""
     element.set("tests", str(len(cases)))
     for outcome in ("failure", "error"):
         element.set(f"{outcome}s", str(sum(case.outcome == outcome for case in cases)))

@@ -142,7 +142,7 @@ def _place(layers: list[list[_Cell]]) -> None:
 
 
 def _apart(wanted: Sequence[float], rooms: Sequence[float]) -> list[float]:
-    """Places nearest to those wanted (least squares) at which nothing overlaps: pool adjacent violators."""
+    """The positions nearest to the wanted ones (least squares) without overlap: pool adjacent violators."""
     offsets = [0.0] if rooms else []  # a layer is empty where all in it went down to their readers
     for left, right in pairwise(rooms):
         offsets.append(offsets[-1] + (left + right) / 2)

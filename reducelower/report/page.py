@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no network, no other file."""
+"""The report as one self-contained HTML page, without network or other files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def render(report: Report) -> str:
 
 
 def rendered(template: str, *, style: str, script: str = "", **values: Any) -> str:
-    """A page, or a piece of one, that loads nothing: the one style, and the one script if any, are written into it."""
+    """A page, or a part of one, that loads nothing: its style and script are embedded."""
     environment = Environment(
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
@@ -87,12 +87,12 @@ def shipped(name: str) -> str:
 
 
 def _finalize(value: object) -> object:
-    """Every text that is not ours may hold characters that control something."""
+    """Remove control characters from text that comes from models or users."""
     return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _hash(text: str) -> str:
-    """The digest by which the page's policy allows this one script or style, and no other."""
+    """The digest with which the page's policy allows only this script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -142,7 +142,7 @@ def _size(sizes: tuple[int, int]) -> str:
 
 
 def _severity(item: DistinctRewrite) -> int:
-    """What was not verified stands between what is wrong and what is right."""
+    """Sort key: wrong first, then not verified, then right."""
     order = ("different", "overflow", "not run", "improved", "equal")
     status = item.finding.status if item.finding is not None else "not run"
     return order.index(status) if status in order else 0
@@ -153,7 +153,7 @@ def _is_wrong(item: DistinctRewrite) -> bool:
 
 
 def _within(details: Details, limit: int) -> Details:
-    """The details with as many rows as fit on the page; those that say least go first."""
+    """The details with as many rows as fit on the page; the least informative rows are dropped first."""
     spare = max(len(details.rows) - limit, 0)
     left_out = Counter(details.left_out)
     dropped: set[int] = set()
