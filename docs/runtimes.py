@@ -64,6 +64,9 @@ nothing mends it. *Refused by reducelower* counts the models that it refuses to 
 counts the models that were right before and are wrong or refused after. What tinygrad refuses is float16, for want of a
 compiler that has it; what OpenVINO 2022 and 2023 refuse after `--for` are results whose rank is known at run time only.
 
+A line is what `python -m tests.conformance.proof --runtime NAME --interpreter PYTHON --for TARGET --keep` printed, with
+`--suite nodes` for the second table; PYTHON is one that has the runtime.
+
 Not in the table, as of 2026-11-22: RKNN-Toolkit2 1.6 is in no registry; OpenCV 4.5.5 installs, and its importer refuses
 ReduceMax of two dimensions; ascend, coreml and tensorrt run on their own hardware or system only.
 

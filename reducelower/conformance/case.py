@@ -51,7 +51,9 @@ class Features:
     per_channel: ClassVar[bool] = True
     inputs: ClassVar[int] = 1
     first_read: ClassVar[bool] = True
+    yielded: ClassVar[bool] = True
     last: ClassVar[str] = ""
+    second_types: ClassVar[str] = ""
 
 
 @dataclass(frozen=True)

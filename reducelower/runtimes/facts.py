@@ -93,6 +93,7 @@ class When:
         keepdims: ``0``, ``1`` or ``unset``, as written.
         noop: ``0``, ``1`` or ``unset``, the attribute noop_with_empty_axes as written.
         element_types: element types of the first input, or of the first output where there is none (Constant).
+        second_types: element types of the second input.
         output_types: element types of the first output.
         data: how the first input is defined, of `Definition`.
         rank: number of dimensions of the first input.
@@ -121,6 +122,7 @@ class When:
             for others, and any fraction is uneven where sizes are not known. Of other operators, whether they state
             pads that differ between the two ends of an axis, or of Split, parts that differ in size for want of sizes.
         overhangs: whether the last window of a pool with ceil_mode would begin beyond the data, and so is left out.
+        yielded: whether the first output is one of the model's.
         last: how the last input is defined, of `Definition`.
         made: whether a conversion made the node, rather than the model's author.
     """
@@ -133,6 +135,7 @@ class When:
     axes_count: Ranges | None = None
     all_axes: bool | None = None
     element_types: frozenset[ElementType] | None = None
+    second_types: frozenset[ElementType] | None = None
     output_types: frozenset[ElementType] | None = None
     data: frozenset[Definition] | None = None
     rank: Ranges | None = None
@@ -152,6 +155,7 @@ class When:
     per_channel: bool | None = None
     inputs: Ranges | None = None
     first_read: bool | None = None
+    yielded: bool | None = None
     last: frozenset[Definition] | None = None
 
     def matches(self, features: object) -> bool:

@@ -134,6 +134,12 @@ class Features:
         return element_type_name(self._scope.needed_element_type(names[0]))
 
     @property
+    def second_types(self) -> str:
+        """The element type of the second input."""
+        given = len(self._node.input) > 1 and self._node.input[1]
+        return element_type_name(self._scope.needed_element_type(given)) if given else ""
+
+    @property
     def output_types(self) -> str:
         """The element type of the first output."""
         if self._node.op_type in _WITHOUT_TENSOR or not self._node.output or not self._node.output[0]:
@@ -225,6 +231,13 @@ class Features:
     def first_read(self) -> bool:
         """Whether anything reads the first output."""
         return bool(self._node.output[:1]) and bool(self._node.output[0]) and self._scope.is_read(self._node.output[0])
+
+    @property
+    def yielded(self) -> bool:
+        """Whether the first output is one of the model's."""
+        return (
+            bool(self._node.output[:1]) and bool(self._node.output[0]) and self._scope.is_yielded(self._node.output[0])
+        )
 
     @property
     def second_read(self) -> bool:

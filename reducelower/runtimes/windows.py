@@ -66,6 +66,16 @@ def _pad_before(node: NodeProto, scope: Scope) -> Written | None:
     return body.yields(node.op_type, padded, *node.input[1:], copied=kept), max(scope.target_opset, _PADS_AS_INPUT)
 
 
+def _state_strides(node: NodeProto, scope: Scope) -> Written | None:
+    """State the strides of 1 that a pool has by default."""
+    kernel = value_of(node, "kernel_shape")
+    if value_of(node, "strides") or not kernel:
+        return None
+    made = Writer(node, scope).yields(node.op_type, *node.input, copied=node.attribute, strides=[1] * len(kernel))
+    made[-1].output[:] = node.output
+    return made, scope.target_opset
+
+
 def _kernel(node: NodeProto, scope: Scope) -> Sequence[int] | None:
     stated: Sequence[int] | None = value_of(node, "kernel_shape")
     if stated is not None or len(node.input) < 2:
@@ -84,7 +94,10 @@ def _without(node: NodeProto, *names: str) -> list[AttributeProto]:
 
 
 WINDOWS: Mapping[str, Mapping[str, Remedy]] = {
-    **{op: {"pads stated": _state_pads, "Pad before it": _pad_before} for op in ("AveragePool", "Conv", "MaxPool")},
+    "AveragePool": {"strides stated": _state_strides, "pads stated": _state_pads, "Pad before it": _pad_before},
+    "Conv": {"pads stated": _state_pads, "Pad before it": _pad_before},
     "ConvTranspose": {"pads stated": _state_pads},
+    "LpPool": {"strides stated": _state_strides},
+    "MaxPool": {"strides stated": _state_strides, "pads stated": _state_pads, "Pad before it": _pad_before},
 }
 """By operator, in the order in which they are tried."""

@@ -127,6 +127,10 @@ class _NestedScope(Scope):
         """Whether anything reads a value."""
         return self.parent.is_read(name)
 
+    def is_yielded(self, name: str) -> bool:
+        """Whether a value is an output of the model."""
+        return self.parent.is_yielded(name)
+
     def is_function_input(self, name: str) -> bool:
         """Whether a value is an input of the enclosing function."""
         return self.parent.is_function_input(name)
@@ -235,6 +239,10 @@ class BodyScope(_NestedScope):
     def is_read(self, name: str) -> bool:
         """Whether one of the nodes, or anything outside, reads a value."""
         return any(name in read_from_outside(node) for node in self.nodes) or self.parent.is_read(name)
+
+    def is_yielded(self, name: str) -> bool:
+        """Whether a value is an output of the model."""
+        return self.parent.is_yielded(name)
 
     def is_function_input(self, name: str) -> bool:
         """Whether a value is an input of the enclosing function."""

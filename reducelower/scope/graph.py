@@ -419,9 +419,16 @@ class GraphScope:
     def is_read(self, name: str) -> bool:
         """Whether any node or output of this graph or a subgraph reads a value that this graph defines."""
         home = self.home(name)
-        holder = home.holder
-        outputs = [value.name for value in holder.output] if isinstance(holder, GraphProto) else holder.output
-        return name in outputs or any(name in read_by(node) for node in home.node_list.nodes_containing(name))
+        return home._has_output(name) or any(name in read_by(node) for node in home.node_list.nodes_containing(name))
+
+    def is_yielded(self, name: str) -> bool:
+        """Whether a value is an output of the main graph or function."""
+        home = self.home(name)
+        return home.parent is None and home._has_output(name)
+
+    def _has_output(self, name: str) -> bool:
+        holder = self.holder
+        return name in ([value.name for value in holder.output] if isinstance(holder, GraphProto) else holder.output)
 
     def is_function_input(self, name: str) -> bool:
         """Whether a value is an input of the enclosing function."""

@@ -243,6 +243,10 @@ class NodeScope(Scope):
         """Whether anything reads a value."""
         return name not in self._made and bool(self._ask(GraphScope.is_read, name))
 
+    def is_yielded(self, name: str) -> bool:
+        """Whether a value is an output of the model."""
+        return not self.is_new(name) and bool(self._ask(GraphScope.is_yielded, name))
+
     def is_function_input(self, name: str) -> bool:
         """Whether a value is an input of the enclosing function."""
         return not self.is_new(name) and bool(self._ask(GraphScope.is_function_input, name))

@@ -113,6 +113,10 @@ class Scope(ABC):
         """Whether any node or output, here or in a subgraph, reads a value."""
 
     @abstractmethod
+    def is_yielded(self, name: str) -> bool:
+        """Whether a value is an output of the main graph or of the function that holds it."""
+
+    @abstractmethod
     def is_function_input(self, name: str) -> bool:
         """Whether a value is an input of the enclosing function."""
 

@@ -42,20 +42,79 @@ GENERAL = {
 
 
 BESIDES = {
-    "mnn": {"Add", "Clip", "Div", "Equal", "Greater", "Less", "Max", "Min", "Mul", "Sub"},  # of int8
-    "openvino": {"ReduceMax", "ReduceMin"},  # of no values
+    "mnn": {
+        "Add",
+        "Clip",
+        "Div",
+        "Equal",
+        "Greater",
+        "Less",
+        "Max",
+        "Min",
+        "Mul",
+        "Pow",
+        "Reshape",
+        "Sub",
+    },  # of int8; two types
+    "openvino": {"Expand", "ReduceMax", "ReduceMin", "Unsqueeze"},  # of no values; of what is fed
     # met in what stands for reductions
-    "ncnn": {"And", "Cast", "Equal", "Greater", "Identity", "IsInf", "IsNaN", "Less", "Not", "Or", "Size"},
-    "onnxruntime": {"Max", "Min", "Neg", "ReduceLogSumExp", "Where"},  # of narrow integers; larger values
+    "ncnn": {
+        "Abs",
+        "Add",
+        "And",
+        "Cast",
+        "Div",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Identity",
+        "IsInf",
+        "IsNaN",
+        "Less",
+        "LessOrEqual",
+        "Max",
+        "Min",
+        "Mul",
+        "Not",
+        "Or",
+        "Pow",
+        "Size",
+        "Sub",
+    },
+    # of narrow integers; larger values; of no values
+    "onnxruntime": {"Max", "Min", "Neg", "Pow", "ReduceLogSumExp", "ReduceMax", "ReduceMin", "Where"},
     "onnx2torch": {"Clip", "Split"},  # wide integers, which are newer than its record, and products written out
     # of narrow integers; met in products written out
-    "onnxruntime@1.16": {"Add", "Div", "Equal", "Greater", "Less", "Max", "Min", "Mul", "Neg", "Sub", "Where"},
-    "opencv": {"Cast", "ReduceMax"},  # after another node; of truth values
-    "pnnx": {"Identity"},  # met in what reduces nothing
+    "onnxruntime@1.16": {"Add", "Div", "Equal", "Greater", "Less", "Max", "Min", "Mul", "Neg", "Pow", "Sub", "Where"},
+    "opencv": {"Cast", "ReduceMax", "Reshape", "Shape"},  # after another node; of truth values; other attributes
+    # met in what reduces nothing; with constants
+    "pnnx": {
+        "Abs",
+        "Add",
+        "Cast",
+        "Div",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Identity",
+        "Less",
+        "LessOrEqual",
+        "Max",
+        "Min",
+        "Mul",
+        "Pow",
+        "Sub",
+    },
     "qnn": {"Abs", "Split"},  # met in products written out
     "rknn": {"If", "ReduceL2", "Shape", "Size"},  # met in what stands for it, at opset 7; see above
     "tinygrad": {"Size"},  # met in rules that count
-    "tract": {"If", "ReduceMax", "ReduceMin"},  # met in what axes known at run time turn into; of no values
+    "tract": {
+        "If",
+        "ReduceMax",
+        "ReduceMin",
+        "Squeeze",
+        "Unsqueeze",
+    },  # met in what axes known at run time turn into; of no values
     "tvm": {"If"},
 }
 """Operators of which something else than the suite tells."""

@@ -170,7 +170,11 @@ def test_a_size_is_the_product_of_sizes() -> None:
         ("i, z = TopK <axis = 0> (x, y)", "float[2] x, int64[1] y", "first_read = false", True),
         ("z, i = Split <num_outputs = 2, axis = 0> (x)", "float[5] x", "uneven = true", True),
         ("z, i = Split <num_outputs = 2, axis = 0> (x)", "float[6] x", "uneven = true", False),
+        ("z = Relu (x)", "float[2] x", "yielded = true", True),
+        ("y = Relu (x) z = Abs (y)", "float[2] x", "yielded = true", False),
         ("z = Add (x, y)", "float[2] x, float[2] y", "last = ['initializer']", False),
+        ("z = Pow (x, y)", "float[2] x, uint32[2] y", "second_types = ['uint32']", True),
+        ("z = Pow (x, y)", "float[2] x, int32[2] y", "second_types = ['uint32']", False),
         ("z = Add (y, x)", "float[2] x, float[2] y", "last = ['fed']", True),
     ],
 )  # fmt: skip
