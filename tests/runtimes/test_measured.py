@@ -27,6 +27,7 @@ GENERAL = {
     "jaxonnxruntime": {"ReduceMean"},  # of integers, also where it reduces nothing and so divides by one
     # no axes that reduce nothing, which pnnx alone does not read; ReduceProd over axes that others take for other ones
     "ncnn": {"ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum"},
+    "mnn": {"Max", "Min"},  # of a single operand, which cases do not count
     "openvino": {"ReduceLogSumExp"},  # of integers, also where the fraction happens to be left out of the result
     "pnnx": {"ReduceLogSumExp", "ReduceProd"},  # an empty list of axes, and negative ones, whatever keepdims is
     "tinygrad": {"ReduceMean", "Size"},  # Size is right where it yields the output itself
