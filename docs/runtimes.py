@@ -59,7 +59,7 @@ _TABLE = """\
 
 The conformance suite (models of a single node with exact expected values) run on each runtime as it is, and again after
 `--for`; of slow runtimes a fixed sample of it, spread over operators, opset versions and element types, with its size.
-*ElementTypeOrInputs* counts those of the wrong ones of which reducelower says that large values come out wrong, or a shape does, and
+*Told* counts those of the wrong ones of which reducelower says that large values come out wrong, or a shape does, and
 nothing mends it. *Refused by reducelower* counts the models that it refuses to convert, with the reason. *Made worse*
 counts the models that were right before and are wrong or refused after. What tinygrad refuses is float16, for want of a
 compiler that has it; what OpenVINO 2022 and 2023 refuse after `--for` are results whose rank is known at run time only.

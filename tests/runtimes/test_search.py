@@ -538,7 +538,7 @@ def test_what_is_in_vain_is_not_searched(
     target = runtime(*facts)
     source = model(f"y = {op_type} <axes = [1], keepdims = 0> (x)", rank_out=2, element=element)
     tried = []
-    go = Mender._go
+    go = Mender._apply
 
     def noted(mender: Mender, way: Way, *given: Any) -> Any:
         tried.append(way)
@@ -553,7 +553,7 @@ def test_what_is_in_vain_is_not_searched(
             found = str(error)
         return found, len(tried)
 
-    monkeypatch.setattr(Mender, "_go", noted)
+    monkeypatch.setattr(Mender, "_apply", noted)
     found, few = answer()
     monkeypatch.setattr(*spared, lambda *given: None)
     found_without, many = answer()
