@@ -48,6 +48,7 @@ class Features:
     negative_indices: ClassVar[bool] = False
     uneven: ClassVar[bool] = False
     overhangs: ClassVar[bool] = False
+    thin: ClassVar[bool] = False
     per_channel: ClassVar[bool] = True
     inputs: ClassVar[int] = 1
     first_read: ClassVar[bool] = True

@@ -308,6 +308,14 @@ class Features:
         )
 
     @property
+    def thin(self) -> bool:
+        """Whether a convolution reads each channel by itself and a side of the data is one; False if unknown."""
+        shape, weights = (self._scope.shape(name) for name in self._node.input[:2])
+        if self._node.op_type != "Conv" or not shape or not weights:
+            return False
+        return weights[1] == 1 != shape[1] and 1 in shape[2:]
+
+    @property
     def rank_out(self) -> int:
         """The number of dimensions of the first output."""
         if self._node.op_type not in REDUCTIONS:

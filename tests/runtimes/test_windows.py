@@ -14,6 +14,7 @@ from tests.runtimes.test_forms import fact, fitted, model, operators, run
 from tests.runtimes.toaster import runtime
 
 POOL = "z = MaxPool <kernel_shape = [{}], strides = [2], ceil_mode = 1> (x)"
+CONVOLUTION = "z = Conv <kernel_shape = [3,3]> (x, y)"
 DILATED = "z = MaxPool <kernel_shape = [2,2]{}> (x)"
 SAME = "attributes = ['auto_pad=SAME_UPPER', 'auto_pad=SAME_LOWER']"
 
@@ -161,6 +162,10 @@ def test_a_size_is_the_product_of_sizes() -> None:
         ("z = PRelu (x, y)", "float[2,3,4] x, float[4] y", "per_channel = false", True),
         ("z = Softmax (x)", "float[2,3] x", "attributes = ['!axis']", True),
         ("z = Softmax <axis = -1> (x)", "float[2,3] x", "attributes = ['!axis']", False),
+        (CONVOLUTION, "float[1,4,1,5] x, float[4,1,3,3] y", "thin = true", True),
+        (CONVOLUTION, "float[1,4,2,5] x, float[4,1,3,3] y", "thin = true", False),
+        (CONVOLUTION, "float[1,1,1,5] x, float[4,1,3,3] y", "thin = true", False),
+        (CONVOLUTION, "float[1,4,1,5] x, float[4,2,3,3] y", "thin = true", False),
         (DILATED.format(", dilations = [2,2]"), "float[1,1,5,5] x", "attributes = ['dilations!=1']", True),
         (DILATED.format(", dilations = [1,1]"), "float[1,1,5,5] x", "attributes = ['dilations!=1']", False),
         (DILATED.format(""), "float[1,1,5,5] x", "attributes = ['dilations!=1']", False),
