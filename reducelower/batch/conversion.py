@@ -231,7 +231,7 @@ def _raised_for(document: Document, settings: Settings, target: Target) -> tuple
     while target.runtime is not None:
         asked = {**_declared_of(raised, settings).for_engine(), "target": target}
         again = check(raised.message, **asked, base_dir=settings.base_dir)
-        found = {site.op_type: f"on {target.runtime}, {site.because}" for site in again.sites}
+        found = {site.op_type: f"on {target.runtime}: {site.because}" for site in again.sites}
         found |= {refusal.operator: refusal.reason for refusal in again.refusals}
         found = {site.op_type: found[site.op_type] for site in plan.sites if site.op_type in found}
         if not found:

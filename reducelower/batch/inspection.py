@@ -132,7 +132,7 @@ def _faults(plan: Plan) -> Iterable[str]:
         if site.because:
             places.setdefault(site.because, []).append(f"{site.op_type} {site.node!r}")
     for refusal in plan.refusals:
-        reason = refusal.reason.removeprefix(f"on {plan.target.runtime} it is ")
+        reason = refusal.reason.removeprefix(f"on {plan.target.runtime}, ")
         places.setdefault(reason, []).append(f"{refusal.operator} {refusal.node!r}")
     for reason, nodes in places.items():
         more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""

@@ -97,11 +97,11 @@ def describe_plan(plan: Plan) -> list[str]:
     lines = columns((str(count), operator, rule) for (operator, rule), count in sorted(plan.rewritten.items()))
     runtime = plan.target.runtime
     lines += [
-        f"why: on {runtime}, {reason} ({counted(count, 'node')})" for reason, count in sorted(plan.reasons.items())
+        f"why: on {runtime}: {reason} ({counted(count, 'node')})" for reason, count in sorted(plan.reasons.items())
     ]
     if plan.as_it_is is not None:
         for reason, count in sorted(plan.as_it_is.reasons.items()):
-            lines.append(f"at its own opset {plan.source_opset}: on {runtime}, {reason} ({counted(count, 'node')})")
+            lines.append(f"at its own opset {plan.source_opset}: on {runtime}: {reason} ({counted(count, 'node')})")
         lines += [f"at its own opset {plan.source_opset}: {shown(str(each))}" for each in plan.as_it_is.refusals]
     return lines
 

@@ -164,7 +164,7 @@ class Mender:
         nodes = self._find_alternative(data, scope, found, reasons, expression)
         self._obstacles.overflow |= nodes is None and found.overflows
         if nodes is None and found.overflows and self._excused is not None:
-            self._excused.update((f"on {self._runtime}, {says}", None) for says in found.overflowing)
+            self._excused.update((f"on {self._runtime}: {says}", None) for says in found.overflowing)
             if found.only_overflows:
                 return None, ""
             nodes = self._find_alternative(data, scope, found.without_overflow(), reasons, expression)
@@ -194,7 +194,7 @@ class Mender:
                     tried = self._try(way, node, scope, expression)
                     if not isinstance(tried, DeadEnd):
                         if way.caveat and self._excused is not None:
-                            self._excused[f"on {self._runtime}, {way.caveat}"] = None
+                            self._excused[f"on {self._runtime}: {way.caveat}"] = None
                         excused = self._excused
                         return Replacement(tried, way.name)
                     if tried.refused is not None:

@@ -69,7 +69,7 @@ class Runtime:
         found = [fact for fact in self.facts if fact.outcome == "misshapen"]
         known = set(ranks) if found else set()
         return tuple(
-            f"on {self}, {fact.says}"
+            f"on {self}: {fact.says}"
             for fact in found
             if fact.when.rank_out is None or any(rank in fact.when.rank_out for rank in known)
         )

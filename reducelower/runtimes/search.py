@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from reducelower.adapters import decompose
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.errors import RefusedError
 from reducelower.rulebook.rules import Rules
-from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact
+from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import FORMS
 from reducelower.runtimes.product import PRODUCTS
@@ -34,6 +34,16 @@ _OVERFLOWING_BODIES = {
 
 That of ReduceLogSumExp never is: it overflows for values that are common, and every kernel subtracts the maximum.
 """
+
+
+_FAILURES: Mapping[Is, str] = {
+    "wrong": "its result is wrong",
+    "overflows": "its result is wrong for large or small values",
+    "misshapen": "its result has the wrong shape",
+    "refused": "it is refused",
+    "absent": "it is missing",
+}
+"""How a node fails, for people."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ class Misfit:
             return self.unknown
         last = f"; the last way tried was {reasons[-1]}" if reasons else ""
         return RefusedError(
-            f"on {runtime} it is {self.facts[0].outcome}: {self.says}", f"nothing equivalent works{last}"
+            f"on {runtime}, {_FAILURES[self.facts[0].outcome]}: {self.says}", f"nothing equivalent works{last}"
         )
 
 

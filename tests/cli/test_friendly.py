@@ -326,7 +326,7 @@ def test_a_check_for_nothing_leaves_out_what_is_excluded_and_is_quiet(cli: Cli, 
 
 def test_inspect_says_what_a_runtime_refuses_and_where() -> None:
     (tvm,) = inspect_file(str(EXAMPLES / "branches_21.onnx"), runtimes=["tvm"]).runtimes
-    assert tvm.wrong == ("refused: Reductions inside the branches of an If are not compiled: If 'node_cond__0'",)
+    assert tvm.wrong == ("it is refused: Reductions inside the branches of an If do not compile: If 'node_cond__0'",)
 
 
 def test_inspect_counts_operators_in_subgraphs_and_names_external_data(cli: Cli, folder: Path) -> None:

@@ -98,7 +98,7 @@ def test_dimensions_of_size_one_come_and_go_by_reshape(op_type: str, opset: int)
 
 def test_several_sizes_known_at_run_time_only_are_no_reshape() -> None:
     source = model("{ z = Squeeze <axes = [1]> (x) }", "float[n, m] z", "float[n, 1, m] x", 11)
-    with pytest.raises(ConversionError, match="it is wrong: Fact 1"):
+    with pytest.raises(ConversionError, match="its result is wrong: Fact 1"):
         fitted(source, fact("Squeeze"))
 
 
@@ -138,7 +138,7 @@ def test_outputs_that_come_in_another_shape_are_told(shape: str, is_told: bool) 
     assert not plan.refusals
     assert not plan.sites
     assert bool(plan.unmended) == is_told
-    assert all(says.startswith("on toaster 1.0, ") for says in plan.unmended)
+    assert all(says.startswith("on toaster 1.0: ") for says in plan.unmended)
 
 
 AFTER_MUL = "element_types = ['float'], output_types = ['int64'], after = ['Mul']"

@@ -103,7 +103,7 @@ def test_an_operator_that_is_absent_becomes_others(op_type: str, opset: int) -> 
 def test_no_way_is_a_refusal_with_the_fact() -> None:
     source = model("y = ReduceSum <axes = [1]> (x)", 11)
     absent = runtime("operators = ['ReduceSum']\nis = 'absent'")
-    with pytest.raises(ConversionError, match=r"on toaster 1\.0 it is absent: Fact 1\."):
+    with pytest.raises(ConversionError, match=r"on toaster 1\.0, it is missing: Fact 1\."):
         fit(source, absent, 13)
 
 
@@ -302,7 +302,7 @@ def test_overflow_that_nothing_mends_is_left_with_a_note() -> None:
     hopeless = runtime("operators = ['ReduceL2']\nis = 'overflows'", "operators = ['ReduceSum']\nis = 'absent'")
     legalized = legalize(source, Target(13, runtime=hopeless))
     assert operators(legalized.model) == ["ReduceL2"]
-    assert legalized.plan.notes == ("on toaster 1.0, Fact 1. No equivalent form avoids that there.",)
+    assert legalized.plan.notes == ("on toaster 1.0: Fact 1. No equivalent form avoids that there.",)
 
 
 def test_wrong_and_overflowing_is_refused_only_for_being_wrong() -> None:
