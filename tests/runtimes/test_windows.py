@@ -5,6 +5,8 @@ The numbers are those of onnxruntime's kernels for what is replaced.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from onnx import numpy_helper
@@ -151,6 +153,20 @@ def test_a_size_is_the_product_of_sizes() -> None:
     made = fitted(model("{ z = Size (x) }", "int64 z"), fact("Size"))
     assert operators(made) == ["Shape", "ReduceProd"]
     assert run(made, x=numbers(3, 4)) == 12
+
+
+@pytest.mark.parametrize(
+    ("op_type", "expected"),
+    [("And", np.logical_and), ("Or", np.logical_or), ("Xor", np.logical_xor), ("Not", lambda x, y: np.logical_not(x))],
+)
+@pytest.mark.parametrize("opset", [7, 11, 18])
+def test_logic_is_arithmetic_on_ones_and_zeros(op_type: str, expected: Callable[..., object], opset: int) -> None:
+    read = "x" if op_type == "Not" else "x, y"
+    source = model(f"{{ z = {op_type} ({read}) }}", "bool[a,b] z", "bool[2,2] x, bool[2] y", opset)
+    made = fitted(source, *map(fact, ("And", "Or", "Xor", "Not")))
+    assert not {"And", "Or", "Xor", "Not"} & set(operators(made))
+    x, y = np.array([[False, True], [True, False]]), np.array([False, True])
+    np.testing.assert_array_equal(run(made, x=x, y=y), expected(x, y))
 
 
 @pytest.mark.parametrize(

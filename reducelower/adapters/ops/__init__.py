@@ -26,6 +26,7 @@ FAMILIES: Mapping[str, str] = {
     "fourier": "BlackmanWindow DFT HammingWindow HannWindow STFT",
     "indexing": "GatherElements GatherND Scatter ScatterElements ScatterND",
     "integer_products": "ConvInteger QLinearConv QLinearMatMul",
+    "logic": "And Not Or Xor",
     "matrices": "Det Einsum",
     "normalization": "GroupNormalization Hardmax LogSoftmax MeanVarianceNormalization "
     "SimplifiedLayerNormalization Softmax",
