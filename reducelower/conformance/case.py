@@ -48,6 +48,7 @@ class Features:
     negative_indices: ClassVar[bool] = False
     uneven: ClassVar[bool] = False
     overhangs: ClassVar[bool] = False
+    constant: ClassVar[bool] = False
     thin: ClassVar[bool] = False
     per_channel: ClassVar[bool] = True
     inputs: ClassVar[int] = 1

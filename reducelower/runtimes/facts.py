@@ -122,6 +122,7 @@ class When:
             for others, and any fraction is uneven where sizes are not known. Of other operators, whether they state
             pads that differ between the two ends of an axis, or of Split, parts that differ in size for want of sizes.
         overhangs: whether the last window of a pool with ceil_mode would begin beyond the data, and so is left out.
+        constant: whether the first output depends on constants alone.
         thin: whether a convolution reads each channel by itself and a side of the data is one; sizes that nothing tells
             are taken for others.
         yielded: whether the first output is one of the model's.
@@ -154,6 +155,7 @@ class When:
     negative_indices: bool | None = None
     uneven: bool | None = None
     overhangs: bool | None = None
+    constant: bool | None = None
     thin: bool | None = None
     per_channel: bool | None = None
     inputs: Ranges | None = None

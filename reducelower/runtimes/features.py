@@ -308,6 +308,11 @@ class Features:
         )
 
     @property
+    def constant(self) -> bool:
+        """Whether the first output depends on constants alone, and is known."""
+        return bool(self._node.output[:1]) and self._scope.constant(self._node.output[0]) is not None
+
+    @property
     def thin(self) -> bool:
         """Whether a convolution reads each channel by itself and a side of the data is one; False if unknown."""
         shape, weights = (self._scope.shape(name) for name in self._node.input[:2])

@@ -80,6 +80,15 @@ def _reshape(node: NodeProto, scope: Scope) -> Written | None:
     return body.yields("Reshape", node.input[0], shape), _OPSET
 
 
+def _reshape_no_zeros(node: NodeProto, scope: Scope) -> Written | None:
+    """Leave allowzero out if the shape has no zeros."""
+    sizes, own = scope.constant(node.input[1]), scope.shape(node.input[0])
+    may_have_zeros = 0 in sizes if sizes is not None else own is None or not all(own)
+    if not value_of(node, "allowzero", 0) or may_have_zeros:
+        return None
+    return Writer(node, scope).yields("Reshape", *node.input), _OPSET
+
+
 def _times_ones(node: NodeProto, scope: Scope) -> Written | None:
     """Multiply by ones of the shape, which is exact."""
     sizes, element_type = scope.constant(node.input[1]), scope.needed_element_type(node.input[0])
@@ -264,6 +273,7 @@ FORMS: Mapping[str, Mapping[str, Remedy]] = {
     "Identity": {"Neg twice in place of it": _negate_twice},
     "LogSoftmax": {"defaults written": _write_defaults},
     "MatMul": {"its operands spread beforehand": _spread_operands},
+    "Reshape": {"allowzero left out": _reshape_no_zeros},
     "Size": {"the product of its sizes": _count},
     "Where": {"its branches swapped": _swap_branches, "Expand before it": _expand_operands},
 }

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto, TensorProto, numpy_helper
 
 from reducelower.adapters import decompose
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.errors import RefusedError
 from reducelower.rulebook.rules import Rules
@@ -145,6 +146,8 @@ def has_ways(op_type: str) -> bool:
 
 
 def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
+    if not found.overflows:
+        yield Way("its constant value", remedy=_value)
     if not has_ways(node.op_type):
         return
     if node.op_type not in REDUCTIONS:
@@ -181,6 +184,16 @@ def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Way]:
         return
     is_narrow = book.book.name == "spec" and node.op_type in _OVERFLOWING_BODIES
     yield Way(rule.name, rule, caveat=_OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
+
+
+def _value(node: NodeProto, scope: Scope) -> Written | None:
+    """The result as a constant, if it depends on constants alone."""
+    value = scope.constant(node.output[0]) if len(node.output) == 1 else None
+    if value is None:
+        return None
+    scope.release(*node.input)
+    body = Writer(node, scope)
+    return body.yields("Constant", value=numpy_helper.from_array(value)), scope.target_opset
 
 
 def _other_operators(node: NodeProto, scope: Scope) -> Written:

@@ -225,9 +225,19 @@ def _unsqueezed(node: NodeProto, inputs: list[Array | None]) -> Array | None:
     return None if data is None else np.expand_dims(data, tuple(int(axis) for axis in axes))
 
 
-_OWN = {"Slice": _sliced, "Unsqueeze": _unsqueezed}
-"""Operators that the reference evaluator gets wrong: Slice backward from before the first element, and Unsqueeze with
-several negative axes."""
+def _gathered_elements(node: NodeProto, inputs: list[Array | None]) -> Array | None:
+    data, indices = inputs
+    if data is None or indices is None:
+        return None
+    axis = value_of(node, "axis", 0) % data.ndim
+    sizes = zip(data.shape, indices.shape, strict=True)
+    leading = tuple(slice(own if at == axis else given) for at, (own, given) in enumerate(sizes))
+    return np.take_along_axis(data[leading], indices, axis)
+
+
+_OWN = {"GatherElements": _gathered_elements, "Slice": _sliced, "Unsqueeze": _unsqueezed}
+"""Operators that the reference evaluator gets wrong: Slice backward from before the first element, Unsqueeze with
+several negative axes, and GatherElements along more than 32 elements."""
 
 
 def _evaluate(node: NodeProto, name: str, inputs: list[Array | None], opset: int) -> Array | None:

@@ -150,9 +150,31 @@ def test_what_the_last_step_yields_is_taken_out_of_all(direction: str, steps: st
 
 
 def test_a_size_is_the_product_of_sizes() -> None:
-    made = fitted(model("{ z = Size (x) }", "int64 z"), fact("Size"))
+    made = fitted(model("{ z = Size (x) }", "int64 z", "float[n,4] x"), fact("Size"))
     assert operators(made) == ["Shape", "ReduceProd"]
     assert run(made, x=numbers(3, 4)) == 12
+
+
+def test_what_depends_on_constants_alone_becomes_its_value() -> None:
+    source = model("{ y = GatherElements <axis = 1> (d, i) z = Add (y, x) }", "int64[a,b] z", "int64[1,3] x")
+    # onnx's evaluator gathers along 32 elements at most.
+    data, indices = np.arange(80).reshape(2, 40), np.array([[39, 0, -1]])
+    source.graph.initializer.extend([numpy_helper.from_array(data, "d"), numpy_helper.from_array(indices, "i")])
+    made = fitted(source, fact("GatherElements"))
+    assert operators(made) == ["Constant", "Add"]
+    assert not made.graph.initializer
+    np.testing.assert_array_equal(run(made, x=np.array([[1, 2, 3]])), [[40, 2, 42]])
+
+
+@pytest.mark.parametrize(("size", "shape", "opset"), [("2", [3, -1], 21), ("n", [3, -1], 21), ("0", [3, 0], 13)])
+def test_allowzero_is_left_out_where_the_shape_has_no_zeros(size: str, shape: list[int], opset: int) -> None:
+    source = model("{ z = Reshape <allowzero = 1> (x, s) }", "float[a,b] z", f"float[{size},3] x", 21)
+    source.graph.initializer.append(numpy_helper.from_array(np.array(shape), "s"))
+    made = fitted(source, fact("Reshape", "attributes = ['allowzero=1']"))
+    assert operators(made) == ["Reshape"]
+    assert made.opset_import[0].version == opset
+    x = numbers(0 if size == "0" else 2, 3)
+    np.testing.assert_array_equal(run(made, x=x), x.reshape(3, x.size // 3))
 
 
 @pytest.mark.parametrize(
