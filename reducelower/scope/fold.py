@@ -232,7 +232,7 @@ def _gathered_elements(node: NodeProto, inputs: list[Array | None]) -> Array | N
     axis = value_of(node, "axis", 0) % data.ndim
     sizes = zip(data.shape, indices.shape, strict=True)
     leading = tuple(slice(own if at == axis else given) for at, (own, given) in enumerate(sizes))
-    return np.take_along_axis(data[leading], indices, axis)
+    return np.take_along_axis(data[leading], indices.astype(np.int64), axis)
 
 
 _OWN = {"GatherElements": _gathered_elements, "Slice": _sliced, "Unsqueeze": _unsqueezed}
