@@ -187,12 +187,17 @@ class Settler:
     def _replace_absent(self, node: NodeProto, opset: int, scope: AnyScope) -> tuple[list[NodeProto], str]:
         from reducelower.adapters import decompose
 
-        known = self.target.runtime and self.target.runtime.against(f"{node.op_type} by other operators", node.op_type)
-        if known:
-            raise RefusedError(
-                f"on {self.target.runtime}, no equivalent form comes out better: {known.says}",
-                f"keep to an opset version that has {node.op_type}",
-            )
+        runtime = self.target.runtime
+        facts = runtime.against(f"{node.op_type} by other operators", node.op_type) if runtime else ()
+        if facts:
+            from reducelower.runtimes.search import misfit
+
+            found = misfit(node, scope, facts)
+            if found is not None and found.facts:
+                raise RefusedError(
+                    f"on {runtime}, no equivalent form comes out better: {found.says}",
+                    f"keep to an opset version that has {node.op_type}",
+                )
         # The replacement is written for an opset version that may lack types that the operator takes at its own.
         mistyped = any(scope.type_string(name) not in _TAKEN_EVERYWHERE for name in node.input if name)
         if self._expressing.count(node.op_type) == _OFTEN:

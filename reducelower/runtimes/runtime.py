@@ -56,10 +56,10 @@ class Runtime:
     def _about(self) -> dict[str, list[Fact]]:
         return {}
 
-    def against(self, way: str, op_type: str) -> Fact | None:
-        """The fact by which a way to write an operator otherwise comes out no better, if there is one."""
+    def against(self, way: str, op_type: str) -> tuple[Fact, ...]:
+        """The facts about nodes of an operator that come out no better if they are written another way."""
         failing = (fact for fact in self.facts if op_type in fact.operators and fact.outcome != "overflows")
-        return next((fact for fact in failing if way in fact.not_by), None)
+        return tuple(fact for fact in failing if way in fact.not_by)
 
     def misshapes(self, ranks: Iterable[int | None]) -> tuple[str, ...]:
         """What comes in another shape of outputs of these ranks, as sentences.
