@@ -148,6 +148,7 @@ def has_ways(op_type: str) -> bool:
 def _ways(node: NodeProto, scope: Scope, found: Misfit, rules: Rules, runtime: Runtime) -> Iterator[Way]:
     if not found.overflows:
         yield Way("its constant value", remedy=_value)
+        yield Way("its constant operands stored", remedy=_store_operands)
     if not has_ways(node.op_type):
         return
     if node.op_type not in REDUCTIONS:
@@ -194,6 +195,20 @@ def _value(node: NodeProto, scope: Scope) -> Written | None:
     scope.release(*node.input)
     body = Writer(node, scope)
     return body.yields("Constant", value=numpy_helper.from_array(value)), scope.target_opset
+
+
+def _store_operands(node: NodeProto, scope: Scope) -> Written | None:
+    """Read operands that are computed from constants alone, such as an Identity of a weight, as initializers."""
+    body = Writer(node, scope)
+    values = [scope.constant(name) if name and scope.written_as(name) == "dynamic" else None for name in node.input]
+    if all(value is None for value in values):
+        return None
+    operands = [
+        name if value is None else scope.add_constant(value, "stored")
+        for name, value in zip(node.input, values, strict=True)
+    ]
+    scope.release(*(name for name, value in zip(node.input, values, strict=True) if value is not None))
+    return body.yields(node.op_type, *operands, copied=node.attribute), scope.target_opset
 
 
 def _other_operators(node: NodeProto, scope: Scope) -> Written:

@@ -166,6 +166,17 @@ def test_what_depends_on_constants_alone_becomes_its_value() -> None:
     np.testing.assert_array_equal(run(made, x=np.array([[1, 2, 3]])), [[40, 2, 42]])
 
 
+def test_operands_that_depend_on_constants_alone_are_stored() -> None:
+    source = model("{ y = Identity (b) z = Add (x, y) }", "float[3,4] z")
+    bias = numbers(4)
+    source.graph.initializer.append(numpy_helper.from_array(bias, "b"))
+    made = fitted(source, fact("Add", "last = ['dynamic']"))
+    assert operators(made) == ["Add"]
+    assert len(made.graph.initializer) == 1
+    x = numbers(3, 4)
+    np.testing.assert_array_equal(run(made, x=x), x + bias)
+
+
 @pytest.mark.parametrize(("size", "shape", "opset"), [("2", [3, -1], 21), ("n", [3, -1], 21), ("0", [3, 0], 13)])
 def test_allowzero_is_left_out_where_the_shape_has_no_zeros(size: str, shape: list[int], opset: int) -> None:
     source = model("{ z = Reshape <allowzero = 1> (x, s) }", "float[a,b] z", f"float[{size},3] x", 21)
