@@ -24,7 +24,7 @@ OLDEST = 9
 
 
 class BodyWantedError(RefusedError):
-    """A composite reduction has to become its body, whose simpler operators can go on from here."""
+    """A node has to become its body, whose simpler operators can cross the boundary."""
 
 
 def reduce_by_condition(op: Writer) -> list[NodeProto]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from onnx import NodeProto, defs
 
 from reducelower.adapters.dynamic_axes import BodyWantedError
+from reducelower.adapters.reductions import REDUCTIONS
 from reducelower.adapters.registry import Replacement, crossings
 from reducelower.errors import RefusedError
 from reducelower.legalization.legality import Treatment, Treatments
@@ -91,6 +92,8 @@ class Settler:
             try:
                 outcome = crossing.cross(node, scope)
             except BodyWantedError:
+                if node.op_type not in REDUCTIONS:
+                    return self._replace_absent(node, crossing.boundary, scope)
                 rule = self.rules.find_simpler(node, scope)
                 nodes, label = self.expand(node, crossing.boundary, scope, rule)
                 return nodes, f"{label}, for axes known at run time"

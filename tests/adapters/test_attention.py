@@ -13,6 +13,7 @@ from tests.adapters.models import converted, floats, run
 pytestmark = pytest.mark.opset(24)
 
 _NAMES = {np.float16: "float16", np.float32: "float"}
+_TYPES = {name: kind for kind, name in _NAMES.items()}
 
 
 @pytest.mark.parametrize("target", [22, 15])
@@ -149,3 +150,37 @@ def test_quantized_keys_and_values_are_not_moved_before_they_are_multiplied() ->
     k, v = (np.clip(np.rint(value / np.float32(0.05)) + 3, -128, 127) * 0.05 - 0.15 for value in (k, v))
     weights = np.exp(q @ k.swapaxes(-1, -2) / 2)
     np.testing.assert_allclose(found, weights / weights.sum(-1, keepdims=True) @ v, rtol=1e-4, atol=1e-5)
+
+
+_ROWS, _COLUMNS = np.indices((3, 5))
+_NEAR = (_ROWS - _COLUMNS < 2) & (_COLUMNS - _ROWS < 3)
+
+
+@pytest.mark.parametrize("target", [24, 23, 22, 18])
+@pytest.mark.parametrize(
+    ("opset", "node", "inputs", "attended"),
+    [
+        (25, "<left_window_size = 1, right_window_size = 2> (q, k, v)", "", _NEAR),
+        (24, "(q, k, v,,,, n)", ", int64[1] n", _COLUMNS < 4),
+        (24, "(q, k, v, m)", ", bool[3, 4] m", _COLUMNS < 4),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["float", "float16"])
+def test_what_came_after_opset_23_is_written_out(
+    opset: int, node: str, inputs: str, attended: np.ndarray, target: int, kind: str
+) -> None:
+    if target >= opset or (kind == "float16" and opset == 24):
+        return
+    sizes = "[1, 1, 5, 4]"
+    model = parser.parse_model(f"""
+    <ir_version: 10, opset_import: ["" : {opset}]>
+    g (float[1, 1, 3, 4] q, float{sizes} k, {kind}{sizes} v{inputs}) => (float[1, 1, 3, 4] y) {{ y = Attention {node} }}
+    """)
+    feeds = {"q": floats(1, 1, 3, 4), "k": floats(1, 1, 5, 4, seed=1), "v": floats(1, 1, 5, 4, seed=2)}
+    q, k, v = (value.astype(np.float64) for value in feeds.values())
+    weights = np.where(attended, np.exp(q @ k.swapaxes(-1, -2) / 2), 0)
+    given = {"n": np.array([4]), "m": np.ones((3, 4), bool)}
+    feeds |= {name: given[name] for name in inputs[-1:]} | {"v": feeds["v"].astype(_TYPES[kind])}
+    (result,) = ReferenceEvaluator(converted(model, target)).run(None, feeds)
+    expected = weights @ v / weights.sum(-1, keepdims=True)
+    np.testing.assert_allclose(result, expected, atol=1e-3 if kind == "float16" else 1e-6)

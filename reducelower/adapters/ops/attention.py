@@ -16,7 +16,8 @@ from onnx import NodeProto, TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
-from reducelower.adapters.registry import Outcome, raises
+from reducelower.adapters.dynamic_axes import BodyWantedError
+from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.model.numbers import Array
 from reducelower.scope.scope import Scope
 
@@ -27,14 +28,34 @@ _WIDTH: Mapping[int, int] = {
     TensorProto.DOUBLE: 3,
 }
 _INPUTS = (0, 1, 2, 3, 4, 5)
-"""Query, key, value, mask, past key and past value; what comes behind are lengths."""
+"""Query, key, value, mask, past key and past value."""
+
+_LENGTHS = 6
+"""The input nonpad_kv_seqlen."""
 
 _TYPE_OF_OUTPUT = (0, 0, 2, 0)
 """Which input each output shares its element type with: result, present key, present value, output of the product."""
 
 
+_WINDOW = ("left_window_size", "right_window_size")
+
+
+def _has_window(op: Writer) -> bool:
+    return any(op.attribute(name, -1) != -1 for name in _WINDOW)
+
+
+@expresses("Attention", opset=25)
+def _of_one_type_in_windows(op: Writer) -> list[NodeProto] | None:
+    return _of_one_type(op) if _has_window(op) else None
+
+
 @expresses("Attention", opset=24)
+def _of_one_type_over_all(op: Writer) -> list[NodeProto] | None:
+    return None if _has_window(op) else _of_one_type(op)
+
+
 def _of_one_type(op: Writer) -> list[NodeProto] | None:
+    """The same with query, key and value in the widest of their types."""
     types = {
         index: op.scope.element_type(name) for index, name in enumerate(op.node.input) if name and index in _INPUTS
     }
@@ -121,6 +142,23 @@ def _suits(mask: str, keys: tuple[int | None, ...] | None, element_type: int, sc
 def _leaves_something(mask: Array | None) -> bool:
     """Whether a mask is known, and masks no row as a whole."""
     return mask is not None and bool(((mask if mask.dtype == np.bool_ else mask != -np.inf).any(axis=-1)).all())
+
+
+@lowers("Attention", 25)
+def _lower_windows(op: Writer) -> Outcome:
+    if _has_window(op):
+        raise BodyWantedError("it attends to a window of keys", "opset 25 is the oldest that has windows")
+    return None
+
+
+@lowers("Attention", 24)
+def _lower_lengths(op: Writer) -> Outcome:
+    if op.input(_LENGTHS):
+        raise BodyWantedError("it states how many keys count", "opset 24 is the oldest that has nonpad_kv_seqlen")
+    mask, keys = (op.scope.shape(name) if name else None for name in (op.input(3), op.input(1)))
+    if mask and keys and None not in (mask[-1], keys[-2]) and mask[-1] != keys[-2] and not op.input(4):
+        raise BodyWantedError("its mask is shorter than its keys", "opset 24 is the oldest that fills masks up")
+    return None
 
 
 _PRESENT = {1: "present_key", 2: "present_value"}
