@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper
@@ -229,10 +229,9 @@ def _gathered_elements(node: NodeProto, inputs: list[Array | None]) -> Array | N
     data, indices = inputs
     if data is None or indices is None:
         return None
-    axis = value_of(node, "axis", 0) % data.ndim
-    sizes = zip(data.shape, indices.shape, strict=True)
-    leading = tuple(slice(own if at == axis else given) for at, (own, given) in enumerate(sizes))
-    return np.take_along_axis(data[leading], indices.astype(np.int64), axis)
+    places: list[Any] = list(np.indices(indices.shape, sparse=True))
+    places[value_of(node, "axis", 0)] = indices
+    return np.asarray(data[tuple(places)])
 
 
 _OWN = {"GatherElements": _gathered_elements, "Slice": _sliced, "Unsqueeze": _unsqueezed}

@@ -23,6 +23,7 @@ from onnx.reference.ops import (
     op_one_hot,
     op_pow,
     op_quantize_linear,
+    op_reduce_mean,
     op_unsqueeze,
 )
 
@@ -107,6 +108,18 @@ class GatherElements(op_gather_elements.GatherElements):
         places: list[Any] = list(np.indices(indices.shape, sparse=True))
         places[axis] = indices
         return (data[tuple(places)],)
+
+
+class ReduceMean(op_reduce_mean.ReduceMean_18):
+    """It adds up float16 in float16, which overflows where the mean does not."""
+
+    def _run(self, data: Array, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> tuple[Array]:
+        along = None if axes is None else tuple(int(axis) for axis in axes)
+        if not along and noop_with_empty_axes:
+            return (data,)
+        wide = np.float32 if data.dtype == np.float16 else data.dtype
+        mean = np.mean(data, along or None, wide, keepdims=bool(keepdims))
+        return (np.asarray(mean).astype(data.dtype),)
 
 
 class MaxPool(op_max_pool.MaxPool):
@@ -256,5 +269,6 @@ _RIGHT: list[type[OpRun]] = [
     OneHot,
     Pow,
     QuantizeLinear,
+    ReduceMean,
     Unsqueeze,
 ]

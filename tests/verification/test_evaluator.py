@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import parser
 
 from reducelower.verification import verify
 from reducelower.verification.evaluator import Evaluator
@@ -70,6 +71,16 @@ def test_logarithms_of_small_probabilities_are_finite() -> None:
     side = model("g (float[N, 3] x) => (float[N, 3] y) { y = LogSoftmax (x) }")
     (found,) = Evaluator(side).run(None, {"x": np.array([[0, -1000, 1000], [1, 1, 1]], np.float32)})
     np.testing.assert_allclose(found, [[-1000, -2000, 0], [-np.log(3)] * 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("opset", "node"), [(13, "ReduceMean <axes = [1], keepdims = 0> (x)"), (18, "ReduceMean (x)")])
+def test_a_mean_of_half_precision_does_not_overflow(opset: int, node: str) -> None:
+    side = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}]> g (float16[2, 3] x) => (float16[A] y) {{ y = {node} }}'
+    )
+    (found,) = Evaluator(side).run(None, {"x": np.full((2, 3), 60000, np.float16)})
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found.ravel(), np.full(found.size, 60000, np.float16))
 
 
 @pytest.mark.parametrize("pads", [[0, 0, 2, 1], [1, 2, 0, 1]])
