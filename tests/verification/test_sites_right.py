@@ -381,3 +381,18 @@ def test_a_count_may_rest_on_sizes_that_value_info_leaves_open() -> None:
     source.graph.value_info.append(helper.make_tensor_value_info("v", onnx.TensorProto.FLOAT, [None, None]))
     found = verify(source, expand(source, rules="core"))
     assert found.verdict == "equivalent", str(found)
+
+
+def test_digits_that_an_operator_loses_itself_are_no_difference() -> None:
+    before = model("g (float[N, 4] x) => (float[N, 4] y) { y = Celu (x) }")
+    after = model(
+        """g (float[N, 4] x) => (float[N, 4] y) {
+            zero = Constant <value_float = 0.0> ()  one = Constant <value_float = 1.0> ()
+            low = Min (x, zero)  e = Exp (low)  bent = Sub (e, one)  high = Relu (x)  y = Add (high, bent)
+        }"""
+    )
+    x = np.array([[-1.85949946e-4, -2.5e-4, -7.7e-5, 3]], np.float32)
+    assert verify(before, after, inputs={"x": x}).verdict == "equivalent"
+    constant = after.graph.node[1].attribute[0]
+    constant.f = 1.0 + 2e-6  # an error of its own, larger than that
+    assert verify(before, after, inputs={"x": x}).verdict == "different"
