@@ -9,13 +9,15 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import drop_attribute, set_attribute, value_of
+from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
 from reducelower.model.build import copy_marks, make_node
 from reducelower.scope.scope import Scope
 
 __all__ = ["TO_THE_END", "Writer"]
 
 Attributes: TypeAlias = Iterable[AttributeProto]
+Values: TypeAlias = Iterable[tuple[str, int, Sequence[int | None]]]
+"""Names, element types (`TensorProto.DataType`) and shapes, with None for sizes that differ."""
 
 TO_THE_END = 2**31 - 1
 """An end for Slice that no size reaches."""
@@ -32,7 +34,11 @@ class Writer:
         self.node = node
         self.scope = scope
         self.nodes: list[NodeProto] = []
-        self._stem = node.name or next(filter(None, node.output), "")
+        self.stem = node.name or next(filter(None, node.output), "")
+
+    def fresh(self, tail: str) -> str:
+        """A name of its own for a value, derived from the node replaced."""
+        return self.scope.fresh(self.stem, f"/{self.node.op_type}/{tail}")
 
     def add(self, op_type: str, *inputs: str, tail: str = "", copied: Attributes = (), **attributes: Any) -> str:
         """Append a node of one output; returns the name of that. `copied` are attributes of another node."""
@@ -42,7 +48,7 @@ class Writer:
         self, op_type: str, inputs: Sequence[str], tails: Sequence[str], copied: Attributes = (), **attributes: Any
     ) -> list[str]:
         """Append a node of several outputs, one per tail and none where the tail is empty; returns their names."""
-        outputs = [self.scope.fresh(self._stem, f"/{self.node.op_type}/{tail}") if tail else "" for tail in tails]
+        outputs = [self.fresh(tail) if tail else "" for tail in tails]
         made = make_node(op_type, inputs, outputs, **attributes)
         made.name = next(filter(None, outputs), "")
         made.attribute.extend(copied)
@@ -58,7 +64,7 @@ class Writer:
         if output == 0:
             copy_marks(self.node, made)
         else:  # a node of the model may be called like the value
-            made.name = self.scope.fresh(self._stem, f"/{self.node.op_type}/output_{output}")
+            made.name = self.fresh(f"output_{output}")
         self.nodes.append(made)
         return self.nodes
 
@@ -109,6 +115,11 @@ class Writer:
         inside, self.nodes = self.nodes, outside
         return helper.make_graph(inside, name, [], [helper.make_tensor_value_info(result, element_type, None)])
 
+    def graph(self, tail: str, nodes: Sequence[NodeProto], inputs: Values, outputs: Values) -> GraphProto:
+        """A graph for an attribute of a node, such as the body of a Loop; it states the types of what it takes."""
+        taken, yielded = ([helper.make_tensor_value_info(*value) for value in values] for values in (inputs, outputs))
+        return helper.make_graph(nodes, f"{self.stem}_{tail}", taken, yielded)
+
     def yields_reshaped(self, data: str, shape: str, element_type: int, *, may_infer: bool = False) -> list[NodeProto]:
         """Append what brings data to a computed shape whose zeros are sizes, and yields the replaced node's output.
 
@@ -147,6 +158,11 @@ class Writer:
         """Give an attribute of the node a value."""
         set_attribute(self.node, name, value)
 
+    def state(self, name: str, value: Any) -> None:
+        """Give an attribute of the node a value, unless it has one."""
+        if attribute_of(self.node, name) is None:
+            set_attribute(self.node, name, value)
+
     def drop(self, name: str) -> None:
         """Remove an attribute of the node, if it has it."""
         drop_attribute(self.node, name)
@@ -170,6 +186,11 @@ class Writer:
     def input(self, index: int) -> str:
         """The name of an input of the replaced node; empty where it is absent."""
         return self.node.input[index] if len(self.node.input) > index else ""
+
+    def set_inputs(self, first: int, *names: str) -> None:
+        """Let the node read these values from its input `first` on, and no others behind them."""
+        del self.node.input[first:]
+        self.node.input.extend(names)
 
     def constant(self, value: Any, element_type: int, tail: str) -> str:
         """The name of a constant of an element type (`TensorProto.DataType`).

@@ -68,10 +68,9 @@ def retype(node: NodeProto, scope: Scope, misfit: str, goal: defs.OpSchema) -> F
     op = Writer(node, scope)
     if misfit.startswith("tensor("):
         element_type = parse_element_type(misfit)
-        answer = _RETYPES.get(node.op_type)
-        if answer is None:
+        if node.op_type not in _RETYPES:
             raise refusal(op, element_type)
-        return answer(op, element_type, goal)
+        return _RETYPES[node.op_type](op, element_type, goal)
     hold = _CONTAINERS.get(node.op_type)
     container = scope.type(node.input[0]) if hold is not None else None
     fitted = None if hold is None or container is None else hold(op, container, goal)
@@ -86,11 +85,8 @@ def refusal(op: Writer, element_type: int) -> RefusedError:
     reason = f"{op.node.op_type} does not take {name} at opset {goal}, and no wider type gives the same result"
     for version in versions(op.node.op_type):
         found = schema(op.node.op_type, version)
-        if (
-            version > goal
-            and found is not None
-            and any(f"tensor({name})" in taken_types(found, one) for one in found.inputs)
-        ):
+        takes = found is not None and any(f"tensor({name})" in taken_types(found, one) for one in found.inputs)
+        if version > goal and takes:
             return RefusedError(reason, f"opset {version} is the oldest that takes it")
     return RefusedError(reason)
 
@@ -108,9 +104,9 @@ _WIDER: Mapping[int, tuple[int, ...]] = {
 """Element types that hold every value of another exactly, best first: what runtimes have kernels for."""
 
 
-def _variables(op: Writer, narrow: str, goal: defs.OpSchema) -> dict[str, frozenset[str]]:
+def _variables(op: Writer, element_type: int, goal: defs.OpSchema) -> dict[str, frozenset[str]]:
     """The type variables of a schema that stand for the narrow type at this node, and what else they may stand for."""
-    found: dict[str, frozenset[str]] = {}
+    narrow, found = f"tensor({element_type_name(element_type)})", dict[str, frozenset[str]]()
     for names, formals in ((op.node.input, list(goal.inputs)), (op.node.output, list(goal.outputs))):
         for index, name in enumerate(names):
             formal = formals[min(index, len(formals) - 1)]
@@ -139,31 +135,26 @@ def cast_around(op: Writer, element_type: int, wide: int, goal: defs.OpSchema, *
     The inputs and outputs of the node are renamed in place. `clamp` brings results back to the ends of the narrow type,
     as computing in it would: the maximum of nothing is minus infinity.
     """
-    stem = op.node.name or next(filter(None, op.node.output))
-    narrow = f"tensor({element_type_name(element_type)})"
-    variables = _variables(op, narrow, goal)
+    variables = _variables(op, element_type, goal)
     if not _take(variables, wide):
         raise refusal(op, element_type)
-    before: list[NodeProto] = []
-    after: list[NodeProto] = []
-    cast_names: dict[str, str] = {}
+    before, after, cast_names = list[NodeProto](), list[NodeProto](), dict[str, str]()
     for index in _places(op.node.input, list(goal.inputs), variables):
         name = op.node.input[index]
         if name not in cast_names:
-            cast = op.scope.fresh(stem, f"/{op.node.op_type}/{element_type_name(wide)}")
+            cast = op.fresh(element_type_name(wide))
             op.scope.declare(cast, wide)
             before.append(make_node("Cast", [name], [cast], to=wide))
             cast_names[name] = cast
         op.node.input[index] = cast_names[name]
     for index in _places(op.node.output, list(goal.outputs), variables):
         name = op.node.output[index]
-        result = op.scope.fresh(stem, f"/{op.node.op_type}/result")
-        op.node.output[index] = result
+        result = op.node.output[index] = op.fresh("result")
         op.scope.declare(result, wide)
         if clamp:
             result = _clamped(result, op.node, op.scope, element_type, wide, after)
         last = make_node("Cast", [result], [name], to=element_type)
-        last.name = op.scope.fresh(stem, f"/{op.node.op_type}/{element_type_name(element_type)}")
+        last.name = op.fresh(element_type_name(element_type))
         after.append(last)
     return before, op.node, after
 
@@ -187,7 +178,7 @@ def cast_exactly(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
     Right for operators that only move values, choose among them or compare them: the wider type has the same values in
     the same order, so the same ones come out.
     """
-    variables = _variables(op, f"tensor({element_type_name(element_type)})", goal)
+    variables = _variables(op, element_type, goal)
     for wide in _WIDER.get(element_type, ()):
         if _take(variables, wide):
             return cast_around(op, element_type, wide, goal)

@@ -14,7 +14,6 @@ __all__ = ["MEANS_OTHERWISE", "NEUTRAL", "SAME_IN_PRACTICE", "TAKES_MORE"]
 
 _BROADCAST = "opt-in broadcasting along an axis became broadcasting by trailing dimensions"
 _FLATTENED = "the input was flattened to 2-D at axis (default 1); since then only the one axis counts (default -1)"
-_NEGATIVE_AXIS = "negative axes became valid"
 
 MEANS_OTHERWISE: Mapping[tuple[str, int], str] = {
     **{
@@ -50,31 +49,11 @@ MEANS_OTHERWISE: Mapping[tuple[str, int], str] = {
 
 TAKES_MORE: Mapping[tuple[str, int], str] = {
     **{
-        (op_type, 11): _NEGATIVE_AXIS
+        (op_type, 11): "negative axes became valid"
         for op_type in (
-            "ArgMax",
-            "ArgMin",
-            "Compress",
-            "Concat",
-            "Flatten",
-            "Hardmax",
-            "LogSoftmax",
-            "ReduceL1",
-            "ReduceL2",
-            "ReduceLogSum",
-            "ReduceLogSumExp",
-            "ReduceMax",
-            "ReduceMean",
-            "ReduceMin",
-            "ReduceProd",
-            "ReduceSum",
-            "ReduceSumSquare",
-            "Scan",
-            "Slice",
-            "Softmax",
-            "Split",
-            "Squeeze",
-            "Unsqueeze",
+            "ArgMax", "ArgMin", "Compress", "Concat", "Flatten", "Hardmax", "LogSoftmax", "ReduceL1", "ReduceL2",
+            "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+            "ReduceSumSquare", "Scan", "Slice", "Softmax", "Split", "Squeeze", "Unsqueeze",
         )
     },
     **{(op_type, 8): "inputs may broadcast against each other" for op_type in ("Max", "Mean", "Min", "Sum")},
@@ -87,15 +66,16 @@ TAKES_MORE: Mapping[tuple[str, int], str] = {
     ("OptionalHasElement", 18): "tensors, sequences and absent inputs became valid",
     ("Pad", 19): "mode wrap is new",
     ("Resize", 19): "coordinate transformation half_pixel_symmetric is new",
-}
+}  # fmt: skip
 """Every older node means the same in the newer version, which takes more: only the way down needs a look."""
 
 SAME_IN_PRACTICE: Mapping[tuple[str, int], str] = {
-    ("AveragePool", 22): "the window that starts in the end padding was dropped by runtimes before the text said so",
+    **{
+        (op_type, 22): "the window that starts in the end padding was dropped by runtimes before the text said so"
+        for op_type in ("AveragePool", "LpPool", "MaxPool")
+    },
     ("Clip", 13): "min above max was given a meaning, the one runtimes had",
     ("ConvTranspose", 11): "runtimes used the later text's padding for output_shape all along",
-    ("LpPool", 22): "the window that starts in the end padding was dropped by runtimes before the text said so",
-    ("MaxPool", 22): "the window that starts in the end padding was dropped by runtimes before the text said so",
     ("Mod", 13): "the text says which types fmod is for; runtimes take the same as before",
 }
 """The text changed and runtimes did not: nodes are carried over."""
@@ -110,9 +90,7 @@ def _anything(_: Any) -> bool:
 
 
 NEUTRAL: Mapping[tuple[str, str], Callable[[Any], bool]] = {
-    ("AveragePool", "dilations"): _all_ones,
-    ("LpPool", "dilations"): _all_ones,
-    ("MaxPool", "dilations"): _all_ones,
+    **{(op_type, "dilations"): _all_ones for op_type in ("AveragePool", "LpPool", "MaxPool")},
     # They say how values out of range turn into 8-bit floats, which no opset without them has.
     ("Cast", "saturate"): _anything,
     ("CastLike", "saturate"): _anything,

@@ -13,10 +13,10 @@ from reducelower.scope.values import dense, tensor_of
 
 
 @lowers("Constant", 12)
-def _lower_shorthand(op: Writer) -> Outcome:
+def _lower_shorthand(op: Writer) -> None:
     """``value_int`` and its like are short for a tensor."""
     if attribute_of(op.node, "value") is not None or attribute_of(op.node, "sparse_value") is not None:
-        return None
+        return
     if not op.node.attribute:
         raise RefusedError("it holds no value, so the model is not valid", "correct the model")
     attribute = op.node.attribute[0]
@@ -32,19 +32,17 @@ def _lower_shorthand(op: Writer) -> Outcome:
         tensor = TensorProto(data_type=TensorProto.STRING, dims=shape, string_data=strings)
     del op.node.attribute[:]
     op.node.attribute.append(helper.make_attribute("value", tensor))
-    return None
 
 
 @lowers("Constant", 11)
-def _lower_sparse(op: Writer) -> Outcome:
+def _lower_sparse(op: Writer) -> None:
     """A sparse tensor is written out: zero, or an empty string, wherever it states nothing."""
     attribute = attribute_of(op.node, "sparse_value")
     if attribute is None or attribute.ref_attr_name:
-        return None
+        return
     whole = numpy_helper.from_array(dense(attribute.sparse_tensor), op.node.output[0])
     del op.node.attribute[:]
     op.node.attribute.append(helper.make_attribute("value", whole))
-    return None
 
 
 @lowers("Constant", 9)

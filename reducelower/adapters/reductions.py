@@ -14,7 +14,6 @@ from reducelower.adapters.dynamic_axes import BodyWantedError, reduce_by_conditi
 from reducelower.adapters.registry import Outcome, Replacement, lowers, raises
 from reducelower.errors import RefusedError
 from reducelower.model.attributes import attribute_of
-from reducelower.model.build import copy_marks, make_node
 
 __all__ = ["AXES_AN_INPUT", "ELEMENTWISE", "REDUCTIONS"]
 
@@ -125,61 +124,47 @@ def _lower_dynamic(op: Writer) -> Outcome:
 def elementwise(op: Writer) -> list[NodeProto]:
     """The nodes that do what is left of a Reduce node where no axis is reduced, written for opset 13."""
     op_type = ELEMENTWISE[op.node.op_type]
-    data, output = op.input(0), op.node.output[0]
+    data = op.input(0)
     op.scope.release(*op.node.input[1:])
-    if op_type == "Log" and op.scope.element_type(data) in _INTEGERS:
+    element_type = op.scope.element_type(data)
+    if op_type == "Log" and element_type in _INTEGERS:
         # Log takes floats only; the reduction of integers computes in double and truncates.
-        stem = op.node.name or output
-        wide = op.scope.fresh(stem, f"/{op.node.op_type}/double")
-        log = op.scope.fresh(stem, f"/{op.node.op_type}/log")
-        nodes = [
-            make_node("Cast", [data], [wide], to=TensorProto.DOUBLE),
-            make_node("Log", [wide], [log]),
-            make_node("Cast", [log], [output], to=op.scope.element_type(data)),
-        ]
-    else:
-        nodes = [make_node(op_type, [data, data] if op_type == "Mul" else [data], [output])]
-    copy_marks(op.node, nodes[-1])
-    return nodes
+        wide = op.add("Cast", data, tail="double", to=TensorProto.DOUBLE)
+        return op.yields("Cast", op.add("Log", wide), to=element_type)
+    return op.yields(op_type, *([data, data] if op_type == "Mul" else [data]))
 
 
-def _lower_negative_axes(op: Writer) -> Outcome:
+def _lower_negative_axes(op: Writer) -> None:
     """Cross to a version that counts axes from the front only."""
     axes = attribute_of(op.node, "axes")
     if axes is None:
-        return None
+        return
     if axes.ref_attr_name:
         raise RefusedError(
             f"its axes refer to {axes.ref_attr_name!r} of the function and may be negative, which came with opset 11",
             "inline the function first",
         )
     if all(axis >= 0 for axis in axes.ints):
-        return None
+        return
     rank = op.rank(0)
     positive = tuple(axis + rank if axis < 0 else axis for axis in axes.ints)
     if not all(0 <= axis < rank for axis in positive):
         raise RefusedError(f"its axes {list(axes.ints)} are out of range for rank {rank}")
     check_axes(positive)
     op.set("axes", list(positive))
-    return None
 
 
-def _check_attribute(op: Writer) -> Outcome:
+def _check_attribute(op: Writer) -> None:
     """Cross to the version whose axes are an input: an empty attribute reduces everything, as an absent input does."""
     axes = attribute_of(op.node, "axes")
     if axes is None or axes.ref_attr_name:
-        return None
+        return
     check_axes(tuple(axes.ints))
     if not axes.ints and axes.type == axes.INTS:
         op.node.attribute.remove(axes)
-    return None
 
 
-def _register() -> None:
-    for op_type in REDUCTIONS:
-        lowers(op_type, 11)(_lower_negative_axes)
-        lowers(op_type, AXES_AN_INPUT[op_type])(_lower_noop)
-        raises(op_type, AXES_AN_INPUT[op_type])(_check_attribute)
-
-
-_register()
+for _op_type in REDUCTIONS:
+    lowers(_op_type, 11)(_lower_negative_axes)
+    lowers(_op_type, AXES_AN_INPUT[_op_type])(_lower_noop)
+    raises(_op_type, AXES_AN_INPUT[_op_type])(_check_attribute)

@@ -4,8 +4,7 @@ A sequence becomes two tensors: the elements, flattened and concatenated, and th
 carry these like any tensors. Values that pass one sequence on to each other form a family, which is replaced as a
 whole, together with all producers and consumers.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Loop.html (11, 13), https://onnx.ai/onnx/operators/onnx__If.html (11, 13),
-https://onnx.ai/onnx/operators/onnx__SequenceInsert.html (11) and the other sequence operators.
+Sources: the pages of Loop (11, 13), If (11, 13), SequenceInsert (11) and the other sequence operators.
 """
 
 from __future__ import annotations

@@ -3,9 +3,7 @@
 A sequence cannot be removed node by node: its producer and all consumers go together. So the whole model is changed,
 wherever the contents of a sequence are known: tensors given one by one, or one tensor split along an axis.
 
-Sources: https://onnx.ai/onnx/operators/onnx__SplitToSequence.html (11),
-https://onnx.ai/onnx/operators/onnx__SequenceAt.html (11), https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html
-(11) and the other sequence operators.
+Sources: the pages of SplitToSequence (11), SequenceAt (11), ConcatFromSequence (11) and the other sequence operators.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each branch becomes the body of a Loop that runs once or never. A loop-carried value may change its shape between
 iterations at every opset version, so the output of the branch that runs replaces an unused initial number.
 
-Sources: https://onnx.ai/onnx/operators/onnx__If.html (1, 11), https://onnx.ai/onnx/operators/onnx__Loop.html (1, 11).
+Sources: the pages of If (1, 11), Loop (1, 11).
 """
 
 from __future__ import annotations

@@ -5,9 +5,7 @@ Weights and inner values are widened, and values made from other types are limit
 outputs of the model keep their types, and operators of other domains may look at the bits, so such models are not
 changed.
 
-Sources: https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html (21, 25),
-https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html (21, 25), https://onnx.ai/onnx/operators/onnx__Cast.html
-(25).
+Sources: the pages of QuantizeLinear (21, 25), DequantizeLinear (21, 25), Cast (25).
 """
 
 from __future__ import annotations

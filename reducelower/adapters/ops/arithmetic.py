@@ -3,11 +3,8 @@
 Casts between integers keep the low bits, and int64 wraps around, so that sums and products are right in their low bits
 whatever the signs.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Pow.html (7, 12),
-https://onnx.ai/onnx/operators/onnx__Mod.html (10, 13, 28), https://onnx.ai/onnx/operators/onnx__Gemm.html (7, 9, 11),
-https://onnx.ai/onnx/operators/onnx__BitShift.html (11, 28),
-https://onnx.ai/onnx/operators/onnx__BitwiseAnd.html (18), https://onnx.ai/onnx/operators/onnx__BitwiseNot.html (18),
-https://onnx.ai/onnx/operators/onnx__BitCast.html (26).
+Sources: the pages of Pow (7, 12), Mod (10, 13, 28), Gemm (7, 9, 11), BitShift (11, 28), BitwiseAnd (18), BitwiseNot
+(18), BitCast (26).
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
 from reducelower.model.numbers import FLOATS, SIGNED, UNSIGNED, whole_range
-from reducelower.scope.scope import Scope
 
 _LARGEST_POWER = 8
 
@@ -53,7 +49,7 @@ def _lower_pow(op: Writer) -> Outcome:
             product = op.add("Mul", product, base, tail="power")
         last = op.yields("Mul", product, base) if value.item() > 1 else op.yields("Identity", base)
         if value.ndim:
-            return _spread(op, last, value.ndim, op.scope, base, op.node)
+            return _spread(op, last, value.ndim)
         return last
     if TensorProto.INT64 in (base_type, exponent_type) and base_type not in FLOATS:
         raise RefusedError(
@@ -68,18 +64,14 @@ def _lower_pow(op: Writer) -> Outcome:
     return op.yields_cast(op.add("Pow", *operands), double, base_type)
 
 
-def _spread(op: Writer, nodes: list[NodeProto], ndim: int, scope: Scope, base: str, node: NodeProto) -> Outcome:
+def _spread(op: Writer, nodes: list[NodeProto], ndim: int) -> Outcome:
     """An exponent of more dimensions than the base adds some in front."""
-    rank = scope.rank(base)
+    rank = op.scope.rank(op.input(0))
     if rank is not None and rank >= ndim:
         return nodes
-    element_type = scope.needed_element_type(base)
-    one = op.constant(np.ones([1] * ndim), element_type, "one")
-    made = nodes[-1]
-    inner = scope.fresh(node.name or node.output[0], "/Pow/product")
-    made.output[0] = inner
-    made.name = inner
-    return op.yields("Mul", inner, one)
+    one = op.constant(np.ones([1] * ndim), op.element_type(0), "one")
+    nodes[-1].name = nodes[-1].output[0] = op.fresh("product")
+    return op.yields("Mul", nodes[-1].name, one)
 
 
 def _floored(op: Writer, remainder: str, divisor: str, zero: str) -> list[NodeProto]:
@@ -121,15 +113,11 @@ def _mod(op: Writer) -> list[NodeProto] | None:
 
 
 @lowers("Gemm", 11)
-def _lower_gemm(op: Writer) -> Outcome:
+def _lower_gemm(op: Writer) -> None:
     """C was required; adding minus zero changes nothing, not even the sign of a zero."""
-    if op.input(2):
-        return None
-    element_type = op.element_type(0)
-    del op.node.input[2:]
-    op.node.input.append(op.constant([-0.0], element_type, "no_c"))
-    op.set("beta", 1.0)
-    return None
+    if not op.input(2):
+        op.set_inputs(2, op.constant([-0.0], op.element_type(0), "no_c"))
+        op.set("beta", 1.0)
 
 
 _INT64, _UINT64 = TensorProto.INT64, TensorProto.UINT64
@@ -156,47 +144,47 @@ def _signed(op: Writer, element_type: int, goal: defs.OpSchema) -> Fitted:
 def _shift(op: Writer) -> list[NodeProto]:
     """A product with, or a quotient by, a power of two; beyond the length of the type nothing is left but the sign."""
     element_type = op.element_type(0)
-    body, count = op, _bits(element_type)
+    count = _bits(element_type)
     is_left = op.attribute("direction") == "LEFT"
     is_unsigned_quotient = element_type == _UINT64 and not is_left
-    zero = body.integers(0, "zero")
-    distance: Any = body.constant_input(1)
+    zero = op.integers(0, "zero")
+    distance: Any = op.constant_input(1)
     inside = distance is not None and bool(((distance >= 0) & (distance < count)).all())
-    by = body.cast(op.input(1), element_type, _INT64, "distance")
+    by = op.cast(op.input(1), element_type, _INT64, "distance")
     is_short = ""
     if not inside:
-        is_short = body.add(
+        is_short = op.add(
             "And",
-            body.add("Not", body.add("Less", by, zero, tail="is_backward"), tail="is_forward"),
-            body.add("Less", by, body.integers(count, "bits"), tail="is_within"),
+            op.add("Not", op.add("Less", by, zero, tail="is_backward"), tail="is_forward"),
+            op.add("Less", by, op.integers(count, "bits"), tail="is_within"),
             tail="is_short",
         )
-        by = body.add("Where", is_short, by, zero, tail="short_distance")
+        by = op.add("Where", is_short, by, zero, tail="short_distance")
     table = _powers(count).astype(np.uint64) if is_unsigned_quotient else _powers(count)
-    power = body.add("Gather", op.scope.add_constant(table, "powers_of_two"), by, tail="power", axis=0)
+    power = op.add("Gather", op.scope.add_constant(table, "powers_of_two"), by, tail="power", axis=0)
     if is_unsigned_quotient:
-        result = body.add("Div", op.input(0), power, tail="shifted")
+        result = op.add("Div", op.input(0), power, tail="shifted")
         if is_short:
             # Zeros of this type come from a cast: no runtime has a Where for it.
-            kept = body.add("Cast", is_short, tail="kept", to=_UINT64)
-            result = body.add("Mul", result, kept, tail="left_over")
-        return body.yields_value(result)
-    data = body.cast(op.input(0), element_type, _INT64, "data")
+            kept = op.add("Cast", is_short, tail="kept", to=_UINT64)
+            result = op.add("Mul", result, kept, tail="left_over")
+        return op.yields_value(result)
+    data = op.cast(op.input(0), element_type, _INT64, "data")
     if is_left:
-        result, rest = body.add("Mul", data, power, tail="shifted"), zero
+        result, rest = op.add("Mul", data, power, tail="shifted"), zero
     elif element_type in UNSIGNED:
-        result, rest = body.add("Div", data, power, tail="shifted"), zero
+        result, rest = op.add("Div", data, power, tail="shifted"), zero
     else:
         # The quotient is rounded down, which for what is negative is the complement of that of its complement.
-        minus_one = body.integers(-1, "minus_one")
-        is_negative = body.add("Less", data, zero, tail="is_negative")
-        complement = body.add("Div", body.add("Sub", minus_one, data, tail="complement"), power, tail="turned")
-        below = body.add("Sub", minus_one, complement, tail="below")
-        result = body.add("Where", is_negative, below, body.add("Div", data, power, tail="above"), tail="shifted")
-        rest = body.add("Where", is_negative, minus_one, zero, tail="sign")
+        minus_one = op.integers(-1, "minus_one")
+        is_negative = op.add("Less", data, zero, tail="is_negative")
+        complement = op.add("Div", op.add("Sub", minus_one, data, tail="complement"), power, tail="turned")
+        below = op.add("Sub", minus_one, complement, tail="below")
+        result = op.add("Where", is_negative, below, op.add("Div", data, power, tail="above"), tail="shifted")
+        rest = op.add("Where", is_negative, minus_one, zero, tail="sign")
     if is_short:
-        result = body.add("Where", is_short, result, rest, tail="result")
-    return body.yields_cast(result, _INT64, element_type)
+        result = op.add("Where", is_short, result, rest, tail="result")
+    return op.yields_cast(result, _INT64, element_type)
 
 
 expresses("BitShift", opset=13)(_shift)

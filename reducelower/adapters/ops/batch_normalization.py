@@ -4,7 +4,7 @@ What tells training from inference changed twice: the attribute is_test (up to 6
 attribute training_mode (since 14). Training is written out as plain operators on the way down, since the versions of 7
 to 13 do not say which variance they take.
 
-Source: https://onnx.ai/onnx/operators/onnx__BatchNormalization.html (1, 6, 7, 9, 14, 15).
+Source: the page of BatchNormalization (1, 6, 7, 9, 14, 15).
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ def _in_training(op: Writer) -> list[NodeProto]:
     momentum = float(op.attribute("momentum", 0.9))
     for output, running, batch in ((1, mean, current), (2, variance, spread)):
         if op.wants(output):
-            flat = op.add("Squeeze", batch, op.integers(axes, "batch_axes"))
             running_type = op.scope.needed_element_type(running)
-            if running_type != element_type:
-                flat = op.add("Cast", flat, to=running_type)
+            flat = op.add("Squeeze", batch, op.integers(axes, "batch_axes"))
+            flat = op.cast(flat, element_type, running_type, "cast")
             kept = op.add("Mul", running, op.constant(momentum, running_type, "momentum"), tail="kept")
             added = op.add("Mul", flat, op.constant(1.0 - momentum, running_type, "rest"), tail="added")
             op.yields("Add", kept, added, output=output)
@@ -111,25 +110,23 @@ def _lower_training_mode(op: Writer) -> Outcome:
 
 
 @raises("BatchNormalization", 14)
-def _raise_training_mode(op: Writer) -> Outcome:
+def _raise_training_mode(op: Writer) -> None:
     """Several outputs meant training."""
     if _outputs(op.node) <= 1:
-        return None
+        return
     for index in (3, 4):
-        if len(op.node.output) > index and op.node.output[index]:
+        if op.wants(index):
             if op.scope.is_read(op.node.output[index]):
                 raise RefusedError("its output saved_mean or saved_var is used, which opset 14 dropped")
             op.node.output[index] = ""
     op.set("training_mode", 1)
-    return None
 
 
 @lowers("BatchNormalization", 9)
-def _lower_vector(op: Writer) -> Outcome:
+def _lower_vector(op: Writer) -> None:
     """Since 9 data may be a vector."""
     if op.scope.rank(op.input(0)) == 1:
         raise RefusedError("its data is a vector, which BatchNormalization takes since opset 9")
-    return None
 
 
 @raises("BatchNormalization", 9)
@@ -153,10 +150,9 @@ def _raise_spatial(op: Writer) -> Outcome:
 
 
 @lowers("BatchNormalization", 7)
-def _lower_is_test(op: Writer) -> Outcome:
+def _lower_is_test(op: Writer) -> None:
     """One output means inference, which is_test said before 7."""
     op.set("is_test", int(_outputs(op.node) <= 1))
-    return None
 
 
 @raises("BatchNormalization", 7)
@@ -164,11 +160,9 @@ def _raise_is_test(op: Writer) -> Outcome:
     """is_test=0, the default, with one output normalizes by the batch all the same."""
     is_test = int(op.attribute("is_test", 0))
     op.drop("is_test")
-    if is_test:
-        if _outputs(op.node) > 1:
-            raise RefusedError("it asks for statistics with is_test=1, which is not valid")
-        return None
-    if _outputs(op.node) > 1:
+    if is_test and _outputs(op.node) > 1:
+        raise RefusedError("it asks for statistics with is_test=1, which is not valid")
+    if is_test or _outputs(op.node) > 1:
         return None
     if int(op.attribute("spatial", 1)) == 0:
         raise RefusedError("it trains with spatial=0 (is_test=0), which opset 7 cannot express")
@@ -178,8 +172,7 @@ def _raise_is_test(op: Writer) -> Outcome:
 def _legacy_training(op: Writer) -> list[NodeProto]:
     """Normalize by the statistics of the batch alone; for opset 7."""
     data = op.input(0)
-    rank = op.scope.needed_rank(data)
-    axes = [0, *range(2, rank)]
+    axes = [0, *range(2, op.rank(0))]
     mean, _, variance = _statistics(op, data, axes)
     flat = [op.add("Squeeze", name, axes=axes) for name in (mean, variance)]
     epsilon = float(op.attribute("epsilon", 1e-5))
@@ -187,19 +180,13 @@ def _legacy_training(op: Writer) -> list[NodeProto]:
 
 
 @lowers("BatchNormalization", 6)
-def _lower_consumed(op: Writer) -> Outcome:
+def _lower_consumed(op: Writer) -> None:
     """The first version requires an attribute without effect and takes images only."""
     _check_image(op)
     op.set("consumed_inputs", [0] * len(op.node.input))
-    return None
 
 
 @lowers("InstanceNormalization", 6)
-def _lower_instance(op: Writer) -> Outcome:
-    _check_image(op)
-    return None
-
-
 def _check_image(op: Writer) -> None:
     rank = op.rank(0)
     if rank != 4:

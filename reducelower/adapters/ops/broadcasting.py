@@ -3,8 +3,7 @@
 Before opset 7 an attribute asked for it, and another said along which axis of A the dimensions of B lie. Before opset 8
 Max, Mean, Min and Sum did not broadcast.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Add.html (6, 7), https://onnx.ai/onnx/operators/onnx__Sum.html (6, 8),
-https://onnx.ai/onnx/operators/onnx__Gemm.html (6, 7), https://onnx.ai/onnx/operators/onnx__PRelu.html (6, 7).
+Sources: the pages of Add (6, 7), Sum (6, 8), Gemm (6, 7), PRelu (6, 7).
 """
 
 from __future__ import annotations
@@ -41,18 +40,18 @@ def _raise(op: Writer) -> Outcome:
     return op.yields(op.node.op_type, op.input(0), aligned)
 
 
-def _lower(op: Writer) -> Outcome:
+def _lower(op: Writer) -> None:
     """Shapes had to be equal, or B a run of A's dimensions."""
     names = list(op.node.input)
     if names[0] == names[1]:
-        return None
+        return
     left, right = (op.scope.shape(name) for name in names)
     if left is None or right is None:
         raise RefusedError(
             "the shapes of its operands are not known, and broadcasting has to be asked for", "infer shapes first"
         )
     if left == right and None not in left:
-        return None
+        return
     if len(right) > len(left) and op.node.op_type in _COMMUTATIVE:
         left, right = right, left
         del op.node.input[:]
@@ -60,7 +59,7 @@ def _lower(op: Writer) -> Outcome:
     known = None not in right and right == left[len(left) - len(right) :]
     if len(right) <= len(left) and (known or all(size == 1 for size in right)):
         op.set("broadcast", 1)
-        return None
+        return
     raise RefusedError(
         f"it broadcasts shapes {list(left)} and {list(right)}, and neither is the end of the other",
         "opset 7 is the oldest that does",
@@ -126,21 +125,20 @@ for _op_type in ("Max", "Mean", "Min", "Sum"):
 
 
 @raises("Gemm", 7)
-def _raise_gemm(op: Writer) -> Outcome:
+def _raise_gemm(op: Writer) -> None:
     """C always broadcasts, and in more ways than could be asked for."""
     op.drop("broadcast")
-    return None
 
 
 @lowers("Gemm", 7)
-def _lower_gemm(op: Writer) -> Outcome:
+def _lower_gemm(op: Writer) -> None:
     """C had to be the result's shape, or its end where broadcasting was asked for."""
     shape, result = op.shape(2), op.scope.shape(op.node.output[0])
     if shape is not None and shape == result and None not in shape:
-        return None
+        return
     if shape is not None and (len(shape) == 1 or all(size == 1 for size in shape)) and 1 not in shape[1:]:
         op.set("broadcast", 1)
-        return None
+        return
     raise RefusedError(
         f"its input C has shape {None if shape is None else list(shape)}, which opset 6 does not broadcast",
         "opset 7 is the oldest that does",

@@ -3,11 +3,8 @@
 OptionalHasElement and OptionalGetElement take what is no optional since opset 18. SequenceMap is written out by the
 body of its schema, which reads what the graph inside states of its results.
 
-Sources: https://onnx.ai/onnx/operators/onnx__If.html (1, 11), https://onnx.ai/onnx/operators/onnx__Loop.html (1, 11),
-https://onnx.ai/onnx/operators/onnx__Scan.html (8, 9, 11),
-https://onnx.ai/onnx/operators/onnx__OptionalHasElement.html (15, 18),
-https://onnx.ai/onnx/operators/onnx__OptionalGetElement.html (15, 18),
-https://onnx.ai/onnx/operators/onnx__SequenceMap.html (17).
+Sources: the pages of If (1, 11), Loop (1, 11), Scan (8, 9, 11), OptionalHasElement (15, 18), OptionalGetElement (15,
+18), SequenceMap (17).
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from reducelower.model.value_info import may_be_of_one_shape, sizes, without_mad
 
 
 @lowers("If", 11)
-def _lower_if(op: Writer) -> Outcome:
+def _lower_if(op: Writer) -> None:
     """Branches had to give the same shapes; runtimes never asked, so only differences that are known are refused.
 
     Shape inference takes what it knows of one branch for both, and so has to know nothing where they are not alike.
@@ -51,7 +48,7 @@ def _lower_if(op: Writer) -> Outcome:
             for graph in branches.values():
                 if graph is not chosen:
                     op.scope.after_subgraphs(partial(graph.CopyFrom, chosen))
-            return None
+            return
         if left is not None and right is not None and not may_be_of_one_shape(left, right):
             raise RefusedError(
                 f"its branches give different shapes: {results[0].name!r} and {results[1].name!r}",
@@ -60,7 +57,6 @@ def _lower_if(op: Writer) -> Outcome:
         unlike.append(place)
     if unlike and op.scope.target_opset >= _TILES_BY_COUNTS:
         _leave_shapes_unknown(op, branches, unlike)
-    return None
 
 
 _TILES_BY_COUNTS = 6
@@ -86,14 +82,11 @@ def _leave_shapes_unknown(op: Writer, branches: Mapping[str, GraphProto], places
 
 
 @lowers("Loop", 11)
-def _lower_loop(op: Writer) -> Outcome:
+def _lower_loop(op: Writer) -> None:
     """At least one value had to be carried from iteration to iteration: a number that nothing reads will do."""
     if len(op.node.input) > 2:
-        return None
-    body = _body(op.node)
-    stem = op.node.name or next(filter(None, op.node.output), "Loop")
-    carried = op.scope.fresh(stem, "/Loop/carried")
-    yielded = op.scope.fresh(stem, "/Loop/carried_on")
+        return
+    body, carried, yielded = _body(op.node), op.fresh("carried"), op.fresh("carried_on")
     for values, name, place in ((body.input, carried, len(body.input)), (body.output, yielded, 1)):
         kept = list(values)[place:]
         del values[place:]
@@ -106,23 +99,21 @@ def _lower_loop(op: Writer) -> Outcome:
         op.node.input.append("")
     op.node.input.append(op.scope.add_constant(np.array(0, np.float32), "zero"))
     # It has a name, because onnxruntime crashes on a state that has none.
-    op.node.output.insert(0, op.scope.fresh(stem, "/Loop/last_carried"))
-    return None
+    op.node.output.insert(0, op.fresh("last_carried"))
 
 
 @lowers("Scan", 16)
-def _state_results(op: Writer) -> Outcome:
+def _state_results(op: Writer) -> None:
     """Let the body state what it yields: onnxruntime wants to know the ranks, which older nodes tell less of."""
     body = _body(op.node)
     for value in body.output:
         known = op.scope.type_inside(op.node, 0, value.name) if sizes(value.type) is None else None
         if sizes(known) is not None and known is not None:
             value.type.CopyFrom(without_made_up_symbols(known))
-    return None
 
 
 @lowers("Scan", 11)
-def _lower_scan(op: Writer) -> Outcome:
+def _lower_scan(op: Writer) -> None:
     """Axes were counted from the front."""
     count = int(op.attribute("num_scan_inputs"))
     body = _body(op.node)
@@ -135,7 +126,6 @@ def _lower_scan(op: Writer) -> Outcome:
 
     _count_from_the_front(op.node, "scan_input_axes", lambda index: op.scope.needed_rank(inputs[index]))
     _count_from_the_front(op.node, "scan_output_axes", output_rank)
-    return None
 
 
 def _count_from_the_front(node: NodeProto, attribute: str, rank_of: Callable[[int], int]) -> None:
@@ -151,23 +141,20 @@ def _raise_batches(op: Writer) -> Outcome:
     if op.input(0):
         raise RefusedError("it uses sequence_lens, which Scan does not have since opset 9", "stay at opset 8")
     body = _body(op.node)
-    stem = op.node.name or next(filter(None, op.node.output), "Scan")
     count = int(op.attribute("num_scan_inputs"))
     states = len(op.node.input) - 1 - count
-    batch = GraphProto(name=f"{body.name or stem}_batch")
-    inner = NodeProto(op_type="Scan", name=op.scope.fresh(stem, "/Scan/one"))
+    batch = GraphProto(name=f"{body.name or op.stem}_batch")
+    inner = NodeProto(op_type="Scan", name=op.fresh("one"))
     for attribute in op.node.attribute:
         inner.attribute.add().CopyFrom(attribute)
         if attribute.name == "directions":
             inner.attribute[-1].name = "scan_input_directions"
-    for index, value in enumerate(body.input):
-        inner.input.append(
-            _one_of_batch(batch.input.add(), value.type, op.scope.fresh(stem, "/Scan/in"), index >= states)
-        )
-    for index, value in enumerate(body.output):
-        inner.output.append(
-            _one_of_batch(batch.output.add(), value.type, op.scope.fresh(stem, "/Scan/out"), index >= states)
-        )
+    for values, stated, names, tail in (
+        (body.input, batch.input, inner.input, "in"),
+        (body.output, batch.output, inner.output, "out"),
+    ):
+        for index, value in enumerate(values):
+            names.append(_one_of_batch(stated.add(), value.type, op.fresh(tail), index >= states))
     batch.node.append(inner)
     outer = make_node("Scan", list(op.node.input)[1:], list(op.node.output), body=batch, num_scan_inputs=states + count)
     copy_marks(op.node, outer)

@@ -3,8 +3,7 @@
 In Col2Im every place of the image gathers the elements of the blocks that cover it. DeformConv, over two spatial axes,
 gathers four neighbours of each place, weighs them, and takes one MatMul.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Col2Im.html (18),
-https://onnx.ai/onnx/operators/onnx__DeformConv.html (19, 22).
+Sources: the pages of Col2Im (18), DeformConv (19, 22).
 """
 
 from __future__ import annotations
@@ -133,18 +132,17 @@ def _of_halves(op: Writer) -> list[NodeProto] | None:
 @expresses("DeformConv", opset=13, reads=19)
 def _deform_conv(op: Writer) -> list[NodeProto]:
     """The columns of an ordinary convolution, taken between the elements where offsets point, times the weights."""
-    body, sizes = op, _sizes(op)
-    element_type = op.element_type(0)
-    columns = _columns(body, sizes, element_type)
+    sizes = _sizes(op)
+    columns = _columns(op, sizes, op.element_type(0))
     per_group = sizes.channels // sizes.groups * sizes.taps
-    columns = _reshaped(body, columns, [-1, sizes.groups, per_group, sizes.spots], "columns")
-    weights = _reshaped(body, op.input(1), [sizes.groups, sizes.results // sizes.groups, per_group], "weights")
-    product = body.add("MatMul", weights, columns, tail="product")
-    result_shape = body.integers([-1, sizes.results, *sizes.places], "result_shape")
-    if not body.input(3):
-        return body.yields("Reshape", product, result_shape)
-    result = body.add("Reshape", product, result_shape, tail="unbiased")
-    return body.yields("Add", result, _reshaped(body, op.input(3), [sizes.results, 1, 1], "bias"))
+    columns = _reshaped(op, columns, [-1, sizes.groups, per_group, sizes.spots], "columns")
+    weights = _reshaped(op, op.input(1), [sizes.groups, sizes.results // sizes.groups, per_group], "weights")
+    product = op.add("MatMul", weights, columns, tail="product")
+    result_shape = op.integers([-1, sizes.results, *sizes.places], "result_shape")
+    if not op.input(3):
+        return op.yields("Reshape", product, result_shape)
+    result = op.add("Reshape", product, result_shape, tail="unbiased")
+    return op.yields("Add", result, _reshaped(op, op.input(3), [sizes.results, 1, 1], "bias"))
 
 
 def _sizes(op: Writer) -> _Sizes:

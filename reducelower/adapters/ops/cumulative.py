@@ -1,6 +1,6 @@
 """CumSum and CumProd where the target has none: a Scan along the axis.
 
-Sources: https://onnx.ai/onnx/operators/onnx__CumSum.html (11), https://onnx.ai/onnx/operators/onnx__CumProd.html (26).
+Sources: the pages of CumSum (11), CumProd (26).
 """
 
 from __future__ import annotations
@@ -87,18 +87,12 @@ def _along_the_middle(op: Writer, data: str, element_type: int) -> str:
 
 def _step_graph(op: Writer, step: str, element_type: int, exclusive: bool, rank: int) -> GraphProto:
     """One step of the Scan: the state and an element in, the new state and a result out."""
-    stem = op.node.name or op.node.output[0]
-    before, element, after, yielded = (
-        op.scope.fresh(stem, f"/{op.node.op_type}/{tail}") for tail in ("before", "element", "after", "yielded")
+    before, element, after, yielded = map(op.fresh, ("before", "element", "after", "yielded"))
+    nodes = [
+        make_node(step, [before, element], [after]),
+        make_node("Identity", [before if exclusive else after], [yielded]),
+    ]
+    inputs, outputs = (
+        [(name, element_type, (None,) * rank) for name in names] for names in ((before, element), (after, yielded))
     )
-    graph = GraphProto(name=f"{stem}_step")
-    graph.node.append(make_node(step, [before, element], [after]))
-    graph.node.append(make_node("Identity", [before if exclusive else after], [yielded]))
-    for values, members in ((graph.input, (before, element)), (graph.output, (after, yielded))):
-        for name in members:
-            tensor = values.add(name=name).type.tensor_type
-            tensor.elem_type = element_type
-            tensor.shape.SetInParent()
-            for _ in range(rank):
-                tensor.shape.dim.add()
-    return graph
+    return op.graph("step", nodes, inputs, outputs)

@@ -6,16 +6,15 @@ rows of a region and one for its columns. How many samples there are may hang on
 NonMaxSuppression is a Loop whose every step takes the best box that is left of each batch and class, and drops those
 that overlap it too much. What the steps took is stacked, and put in the order of batches, classes and steps.
 
-Sources: https://onnx.ai/onnx/operators/onnx__RoiAlign.html (10, 16),
-https://onnx.ai/onnx/operators/onnx__NonMaxSuppression.html (10, 11).
+Sources: the pages of RoiAlign (10, 16), NonMaxSuppression (10, 11).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
@@ -23,7 +22,7 @@ from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
 
-_FLOAT, _INT64 = TensorProto.FLOAT, TensorProto.INT64
+_FLOAT, _INT64, _BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 _WIDE = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 
@@ -37,9 +36,8 @@ def _lower_half_pixel(op: Writer) -> Outcome:
 
 
 @raises("RoiAlign", 16)
-def _raise_half_pixel(op: Writer) -> Outcome:
+def _raise_half_pixel(op: Writer) -> None:
     op.set("coordinate_transformation_mode", "output_half_pixel")
-    return None
 
 
 @expresses("RoiAlign", opset=13, reads=10)
@@ -127,11 +125,7 @@ def _weights(op: Writer, regions: str, side: tuple[str, int], count: int, wide: 
     return op.add("Div", op.add("ReduceSum", weights, op.number(2), tail="sum", keepdims=0), samples, tail="mean")
 
 
-_FLOAT, _INT64, _BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-
-
-@dataclass(frozen=True)
-class _Side:
+class _Side(NamedTuple):
     """Where boxes begin and end along one axis: names of tensors (batch, 1, box)."""
 
     low: str
@@ -193,10 +187,7 @@ def _step(op: Writer, scores: str, sizes: str, places: str) -> GraphProto:
     # Above what stands for the boxes that are gone, whatever the score.
     ranked = op.add("Max", scores, op.constant(np.finfo(np.float32).min, _FLOAT, "lowest"), tail="ranked")
     axis = op.number(2)
-    stem = op.node.name or op.node.output[0]
-    step, proceeds, left = (
-        op.scope.fresh(stem, f"/NonMaxSuppression/{tail}") for tail in ("step", "on", "left_before")
-    )
+    step, proceeds, left = map(op.fresh, ("step", "on", "left_before"))
     inside = Writer(op.node, op.scope)
 
     there = inside.add("Cast", left, tail="there", to=_FLOAT)
@@ -226,13 +217,7 @@ def _step(op: Writer, scores: str, sizes: str, places: str) -> GraphProto:
     rest = inside.add("And", left, dropped, tail="left_after")
     number = inside.add("Reshape", best, shape, tail="number")
     proceeds_on = inside.add("Identity", proceeds, tail="goes_on")
-    return helper.make_graph(
-        inside.nodes,
-        f"{stem}_step",
-        [_value(step, _INT64, 0), _value(proceeds, _BOOL, 0), _value(left, _BOOL, 3)],
-        [_value(proceeds_on, _BOOL, 0), _value(rest, _BOOL, 3), _value(number, _INT64, 2), _value(valid, _BOOL, 2)],
-    )
-
-
-def _value(name: str, element_type: int, rank: int) -> ValueInfoProto:
-    return helper.make_tensor_value_info(name, element_type, [None] * rank)
+    boxes, classes = (None,) * 3, (None,) * 2
+    inputs = [(step, _INT64, ()), (proceeds, _BOOL, ()), (left, _BOOL, boxes)]
+    outputs = [(proceeds_on, _BOOL, ()), (rest, _BOOL, boxes), (number, _INT64, classes), (valid, _BOOL, classes)]
+    return op.graph("step", inside.nodes, inputs, outputs)

@@ -2,8 +2,7 @@
 
 MaxPool below 10 gathers what lies in each window, one axis after the other, and takes the largest.
 
-Sources: https://onnx.ai/onnx/operators/onnx__AveragePool.html (19),
-https://onnx.ai/onnx/operators/onnx__LpPool.html (18), https://onnx.ai/onnx/operators/onnx__MaxPool.html (10).
+Sources: the pages of AveragePool (19), LpPool (18), MaxPool (10).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Dropout, which passes data through outside of training, and in training is a draw and a product.
 
-Source: https://onnx.ai/onnx/operators/onnx__Dropout.html (1, 6, 7, 10, 12, 13).
+Source: the page of Dropout (1, 6, 7, 10, 12, 13).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _raise_training_mode(op: Writer) -> Outcome:
 
 
 def _cast_mask(op: Writer, element_type: int) -> list[NodeProto]:
-    mask, name = (op.scope.fresh(op.node.name or op.node.output[0], f"/Dropout/{tail}") for tail in ("mask", "cast"))
+    mask, name = op.fresh("mask"), op.fresh("cast")
     cast = helper.make_node("Cast", [mask], [op.node.output[1]], name=name, to=element_type)
     op.node.output[1] = mask
     return [op.node, cast]
@@ -96,20 +96,16 @@ def _lower_mask(op: Writer) -> Outcome:
 
 
 @raises("Dropout", 7)
-def _raise_is_test(op: Writer) -> Outcome:
+def _raise_is_test(op: Writer) -> None:
     """Dropout was in training unless is_test said otherwise."""
     if not op.attribute("is_test", 0):
         raise RefusedError("it is in training mode (is_test=0), which opsets 7 to 11 do not have", "set is_test=1")
     op.drop("is_test")
-    return None
 
 
 @lowers("Dropout", 7)
-def _lower_is_test(op: Writer) -> Outcome:
+def _lower_is_test(op: Writer) -> None:
     """Dropout was in training unless is_test said otherwise."""
     if op.wants(1):
         raise RefusedError("its mask is used, which is not filled outside of training before opset 7")
-    if attribute_of(op.node, "is_test") is not None:
-        return None
-    op.set("is_test", 1)
-    return None
+    op.state("is_test", 1)

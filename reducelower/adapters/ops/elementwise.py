@@ -2,13 +2,8 @@
 
 Concat before opset 4 stands here as well: like Cast before opset 6, it differs by an attribute alone.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Gelu.html (20), https://onnx.ai/onnx/operators/onnx__Celu.html (12),
-https://onnx.ai/onnx/operators/onnx__Shrink.html (9), https://onnx.ai/onnx/operators/onnx__Sign.html (9),
-https://onnx.ai/onnx/operators/onnx__IsInf.html (10), https://onnx.ai/onnx/operators/onnx__Round.html (11),
-https://onnx.ai/onnx/operators/onnx__Identity.html (13, 14),
-https://onnx.ai/onnx/operators/onnx__Bernoulli.html (15, 22), https://onnx.ai/onnx/operators/onnx__Cast.html (1, 6),
-https://onnx.ai/onnx/operators/onnx__CastLike.html (15 and later),
-https://onnx.ai/onnx/operators/onnx__Concat.html (1, 4).
+Sources: the pages of Gelu (20), Celu (12), Shrink (9), Sign (9), IsInf (10), Round (11), Identity (13, 14), Bernoulli
+(15, 22), Cast (1, 6), CastLike (15 and later), Concat (1, 4).
 """
 
 from __future__ import annotations
@@ -186,14 +181,13 @@ def _bernoulli(op: Writer) -> list[NodeProto]:
 
 
 @raises("Cast", 6)
-def _raise_name(op: Writer) -> Outcome:
+def _raise_name(op: Writer) -> None:
     """The name of an element type becomes its number."""
     name = op.attribute("to")
     try:
         op.set("to", parse_element_type(str(name)))
     except ValueError as error:
         raise RefusedError(str(error)) from error
-    return None
 
 
 @lowers("Cast", 6)
@@ -207,12 +201,9 @@ def _lower_number(op: Writer) -> Outcome:
 
 
 @raises("Concat", 4)
-def _raise_default_axis(op: Writer) -> Outcome:
+def _raise_default_axis(op: Writer) -> None:
     """The axis was 1 unless given, and has to be given since."""
-    if attribute_of(op.node, "axis") is not None:
-        return None
-    op.set("axis", 1)
-    return None
+    op.state("axis", 1)
 
 
 # Numbers that a cast turns into the same ones whoever casts them, and small enough to hold once more.

@@ -2,11 +2,8 @@
 
 Where is arithmetic that is exact for whole numbers, or places in both operands written as one row.
 
-Sources: https://onnx.ai/onnx/operators/onnx__ConstantOfShape.html (9),
-https://onnx.ai/onnx/operators/onnx__Expand.html (8), https://onnx.ai/onnx/operators/onnx__NonZero.html (9),
-https://onnx.ai/onnx/operators/onnx__Compress.html (9), https://onnx.ai/onnx/operators/onnx__OneHot.html (9),
-https://onnx.ai/onnx/operators/onnx__IsNaN.html (9), https://onnx.ai/onnx/operators/onnx__EyeLike.html (9),
-https://onnx.ai/onnx/operators/onnx__Tile.html (6), https://onnx.ai/onnx/operators/onnx__Where.html (9).
+Sources: the pages of ConstantOfShape (9), Expand (8), NonZero (9), Compress (9), OneHot (9), IsNaN (9), EyeLike (9),
+Tile (6), Where (9).
 """
 
 from __future__ import annotations
@@ -98,11 +95,8 @@ def _at_least_one(op: Writer, size: str) -> str:
 
 def _places(op: Writer, size: str, counts: str) -> str:
     """The places in a row, from zero up to its size, that its counts of 0 and 1 tell to take."""
-    stem = op.node.name or op.node.output[0]
-    names = ("at", "goes_on", "found", "still", "count", "place", "next", "more")
-    at, goes_on, found, still, count, place, following, more = (
-        op.scope.fresh(stem, f"/{op.node.op_type}/{name}") for name in names
-    )
+    tails = ("at", "goes_on", "found", "still", "count", "place", "next", "more")
+    at, goes_on, found, still, count, place, following, more = map(op.fresh, tails)
     nodes = [
         make_node("Identity", [goes_on], [still]),
         make_node("Reshape", [at, op.number(1)], [place]),
@@ -110,15 +104,8 @@ def _places(op: Writer, size: str, counts: str) -> str:
         make_node("Tile", [place, count], [following]),
         make_node("Concat", [found, following], [more], axis=0),
     ]
-    inputs = [
-        helper.make_tensor_value_info(name, kind, shape)
-        for name, kind, shape in ((at, _INT64, []), (goes_on, TensorProto.BOOL, []), (found, _INT64, [None]))
-    ]
-    outputs = [
-        helper.make_tensor_value_info(still, TensorProto.BOOL, []),
-        helper.make_tensor_value_info(more, _INT64, [None]),
-    ]
-    graph = helper.make_graph(nodes, f"{stem}_places", inputs, outputs)
+    inputs = [(at, _INT64, ()), (goes_on, TensorProto.BOOL, ()), (found, _INT64, (None,))]
+    graph = op.graph("places", nodes, inputs, [(still, TensorProto.BOOL, ()), (more, _INT64, (None,))])
     return op.add("Loop", size, "", op.integers(np.zeros(0), "none"), tail="taken", body=graph)
 
 

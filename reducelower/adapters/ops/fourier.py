@@ -3,10 +3,7 @@
 A DFT of known size is a MatMul with the cosines and one with the sines. The schemas' bodies of the windows compute in
 float32 whatever is asked for; here it is the element type of the result where that is double.
 
-Sources: https://onnx.ai/onnx/operators/onnx__DFT.html (17, 20), https://onnx.ai/onnx/operators/onnx__STFT.html (17),
-https://onnx.ai/onnx/operators/onnx__HannWindow.html (17),
-https://onnx.ai/onnx/operators/onnx__HammingWindow.html (17),
-https://onnx.ai/onnx/operators/onnx__BlackmanWindow.html (17).
+Sources: the pages of DFT (17, 20), STFT (17), HannWindow (17), HammingWindow (17), BlackmanWindow (17).
 """
 
 from __future__ import annotations
@@ -20,9 +17,8 @@ from onnx import NodeProto, TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
-from reducelower.adapters.registry import Outcome, lowers, raises
+from reducelower.adapters.registry import lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of
 from reducelower.model.numbers import HALVES
 
 _LARGEST = 1 << 20
@@ -118,19 +114,15 @@ def _stft(op: Writer) -> list[NodeProto]:
 
 
 @lowers("DFT", 20)
-def _lower_axis(op: Writer) -> Outcome:
+def _lower_axis(op: Writer) -> None:
     """An absent axis meant the last one of the signal, and means the second one before 20."""
-    if op.input(2):
-        return None
-    op.set("axis", -2)
-    return None
+    if not op.input(2):
+        op.set("axis", -2)
 
 
 @raises("DFT", 20)
-def _raise_axis(op: Writer) -> Outcome:
-    if attribute_of(op.node, "axis") is None:
-        op.set("axis", 1)
-    return None
+def _raise_axis(op: Writer) -> None:
+    op.state("axis", 1)
 
 
 _COEFFICIENTS: Mapping[str, tuple[float, float, float]] = {

@@ -3,16 +3,14 @@
 Where an operator is missing, its indices are turned into places in the data written out as one row. That needs sizes;
 they are taken at run time, so that they need not be known.
 
-Sources: https://onnx.ai/onnx/operators/onnx__GatherElements.html (11),
-https://onnx.ai/onnx/operators/onnx__GatherND.html (11), https://onnx.ai/onnx/operators/onnx__Scatter.html (9, 11),
-https://onnx.ai/onnx/operators/onnx__ScatterElements.html (11, 16, 18),
-https://onnx.ai/onnx/operators/onnx__ScatterND.html (11, 16, 18).
+Sources: the pages of GatherElements (11), GatherND (11), Scatter (9, 11), ScatterElements (11, 16, 18), ScatterND (11,
+16, 18).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, NodeProto, TensorProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
 from reducelower.adapters.decompose import expresses
@@ -260,20 +258,12 @@ def _one_by_one(op: Writer, step: str) -> Outcome:
 
 def _step_graph(op: Writer, step: str, element_type: int) -> GraphProto:
     """The data so far, a place and an update in; the data with both combined out."""
-    stem = op.node.name or op.node.output[0]
-    before, place, update, there, combined, after = (
-        op.scope.fresh(stem, f"/{op.node.op_type}/{tail}")
-        for tail in ("before", "place", "update", "there", "sum", "after")
-    )
+    tails = ("before", "place", "update", "there", "sum", "after")
+    before, place, update, there, combined, after = map(op.fresh, tails)
     nodes = [
         make_node("Gather", [before, place], [there], axis=0),
         make_node(step, [there, update], [combined]),
         make_node("ScatterElements", [before, place, combined], [after], axis=0),
     ]
-    inputs = [
-        helper.make_tensor_value_info(name, kind, [size])
-        for name, kind, size in ((before, element_type, None), (place, _INT64, 1), (update, element_type, 1))
-    ]
-    return helper.make_graph(
-        nodes, f"{stem}_step", inputs, [helper.make_tensor_value_info(after, element_type, [None])]
-    )
+    inputs = [(before, element_type, (None,)), (place, _INT64, (1,)), (update, element_type, (1,))]
+    return op.graph("step", nodes, inputs, [(after, element_type, (None,))])

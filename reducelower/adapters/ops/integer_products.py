@@ -4,9 +4,7 @@ Convolution is for floats only. Differences to zero points, their products and t
 holds as long as they stay within 24 bits; where a sum could grow beyond, the weights are cut into pieces of fewer bits,
 each is convolved by itself, and the results are added up in int32.
 
-Sources: https://onnx.ai/onnx/operators/onnx__ConvInteger.html (10),
-https://onnx.ai/onnx/operators/onnx__QLinearConv.html (10),
-https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html (10).
+Sources: the pages of ConvInteger (10), QLinearConv (10), QLinearMatMul (10).
 """
 
 from __future__ import annotations

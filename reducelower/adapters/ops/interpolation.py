@@ -4,7 +4,7 @@ This serves opset versions whose Resize or Upsample lacks the coordinate transfo
 output coordinate is computed here as the operator's page defines it, in float32 where rounding decides which element is
 the nearest, as runtimes do.
 
-Source: https://onnx.ai/onnx/operators/onnx__Resize.html (11 to 19).
+Source: the page of Resize (11 to 19).
 """
 
 from __future__ import annotations

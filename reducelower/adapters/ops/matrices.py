@@ -5,7 +5,7 @@ Det is elimination, by the row with the largest leading element first, as librar
 Einsum takes operands two at a time: what only one of them has and nobody asks for is summed away first, what both have
 and nobody asks for is contracted by MatMul, and where nothing is contracted Mul broadcasts.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Det.html (11), https://onnx.ai/onnx/operators/onnx__Einsum.html (12).
+Sources: the pages of Det (11), Einsum (12).
 """
 
 from __future__ import annotations

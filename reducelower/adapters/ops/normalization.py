@@ -8,8 +8,7 @@ LayerNormalization and RMSNormalization are rules of the book `rules/operators`;
 for them. Statistics are taken in float32 of narrower data, as the attribute stash_type says; double stays double, which
 is what runtimes do.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Softmax.html (11, 13),
-https://onnx.ai/onnx/operators/onnx__GroupNormalization.html (18, 21).
+Sources: the pages of Softmax (11, 13), GroupNormalization (18, 21).
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ def _lower(op: Writer) -> Outcome:
     """Bring the axis to the end, where cutting there leaves only it."""
     axis = int(op.attribute("axis", -1))
     if axis == -1:
-        if attribute_of(op.node, "axis") is None:
-            op.set("axis", -1)
+        op.state("axis", -1)
         return None
     rank = _rank(op)
     axis = from_the_front(axis, rank)
@@ -159,7 +157,7 @@ def _group_normalization(op: Writer) -> list[NodeProto]:
 
 
 @raises("MeanVarianceNormalization", 13)
-def _state_axes(op: Writer) -> Outcome:
+def _state_axes(op: Writer) -> None:
     """Shape inference expands the body of 13 without the default axes, and fails where they are absent.
 
     Raises:
@@ -167,11 +165,10 @@ def _state_axes(op: Writer) -> Outcome:
     """
     stated = attribute_of(op.node, "axes")
     if stated is not None and stated.ref_attr_name:
-        return None
+        return
     axes = list(op.attribute("axes", [0, 2, 3]))
     rank = op.scope.rank(op.input(0))
     if rank is not None and not all(-rank <= axis < rank for axis in axes):
         raise RefusedError(f"its axes are {axes}, and its data has {rank} dimensions", "mend the model")
     if stated is None:
         op.set("axes", axes)
-    return None

@@ -3,9 +3,7 @@
 A bound of Clip that is left out is none at opset 1, the largest float32 at 6, and the largest number of the data's own
 element type since 11. Those differ for infinities, and for what lies beyond float32.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Clip.html (1, 6, 11, 12, 13),
-https://onnx.ai/onnx/operators/onnx__Max.html (8, 12), https://onnx.ai/onnx/operators/onnx__Relu.html (13, 14),
-https://onnx.ai/onnx/operators/onnx__Equal.html (7, 11).
+Sources: the pages of Clip (1, 6, 11, 12, 13), Max (8, 12), Relu (13, 14), Equal (7, 11).
 """
 
 from __future__ import annotations
@@ -76,25 +74,20 @@ def _left_out(names: Sequence[str], element_type: int) -> dict[str, np.ndarray]:
 
 
 @raises("Clip", 11)
-def _raise_bounds(op: Writer) -> Outcome:
+def _raise_bounds(op: Writer) -> None:
     """A bound that was left out was the largest float32: no bound on float16, and one amid the doubles."""
     absent = _absent(op.node)
     element_type = op.element_type(0) if absent else TensorProto.FLOAT
-    if element_type == TensorProto.FLOAT:
-        return None
     bound = largest_finite(TensorProto.FLOAT) if element_type == TensorProto.DOUBLE else np.inf
-    for name, sign in absent.items():
+    for name, sign in absent.items() if element_type != TensorProto.FLOAT else ():
         op.set(name, sign * bound)
-    return None
 
 
 @raises("Clip", 6)
-def _raise_no_bounds(op: Writer) -> Outcome:
+def _raise_no_bounds(op: Writer) -> None:
     """A bound that was left out was none, and became the largest float32."""
-    absent = _absent(op.node)
-    for name, sign in absent.items():
+    for name, sign in _absent(op.node).items():
         op.set(name, sign * np.inf)
-    return None
 
 
 def _absent(node: NodeProto) -> dict[str, int]:

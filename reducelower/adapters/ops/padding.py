@@ -3,8 +3,7 @@
 Where the older Pad lacks an element type or takes pads only as an attribute, each axis is gathered instead: its places
 are numbered from before the first to behind the last, and the mode says which element stands for one outside.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Pad.html (1, 2, 11, 13, 18, 19),
-https://onnx.ai/onnx/operators/onnx__CenterCropPad.html (18).
+Sources: the pages of Pad (1, 2, 11, 13, 18, 19), CenterCropPad (18).
 """
 
 from __future__ import annotations
@@ -237,22 +236,20 @@ def _lower_inputs(op: Writer) -> Outcome:
 
 
 @raises("Pad", 11)
-def _raise_inputs(op: Writer) -> Outcome:
+def _raise_inputs(op: Writer) -> None:
     """A value that says nothing need not become an input, whose element type would have to be known."""
     value = attribute_of(op.node, "value")
-    if value is None or value.ref_attr_name or (value.f and op.attribute("mode", "constant") == "constant"):
-        return None
-    op.drop("value")
-    return None
+    says_something = value is not None and value.f and op.attribute("mode", "constant") == "constant"
+    if value is not None and not value.ref_attr_name and not says_something:
+        op.drop("value")
 
 
 @raises("Pad", 2)
-def _raise_name(op: Writer) -> Outcome:
+def _raise_name(op: Writer) -> None:
     """The attribute was called paddings."""
     paddings = op.attribute("paddings")
     op.drop("paddings")
     op.set("pads", paddings)
-    return None
 
 
 @lowers("Pad", 2)

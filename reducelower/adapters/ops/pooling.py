@@ -4,9 +4,7 @@ An older version has no ceil_mode: longer end padding makes the same windows. Op
 in the end padding; runtimes did so before, but shape inference of the versions that round up did not. So such a node is
 written without ceil_mode when it goes down to one of them, and its size is kept from inference when it leaves them.
 
-Sources: https://onnx.ai/onnx/operators/onnx__AveragePool.html (1, 7, 10, 11, 19, 22),
-https://onnx.ai/onnx/operators/onnx__MaxPool.html (1, 8, 10, 11, 12, 22),
-https://onnx.ai/onnx/operators/onnx__LpPool.html (1, 2, 11, 18, 22).
+Sources: the pages of AveragePool (1, 7, 10, 11, 19, 22), MaxPool (1, 8, 10, 11, 12, 22), LpPool (1, 2, 11, 18, 22).
 """
 
 from __future__ import annotations
@@ -211,21 +209,16 @@ _DILATED = {"AveragePool": 19, "MaxPool": 10, "LpPool": 18}
 
 @lowers("GlobalLpPool", 2)
 @lowers("LpPool", 2)
-def _lower_p(op: Writer) -> Outcome:
-    p = op.attribute("p")
-    if p is None:
-        return None
-    op.set("p", float(p))
-    return None
+def _lower_p(op: Writer) -> None:
+    if (p := op.attribute("p")) is not None:
+        op.set("p", float(p))
 
 
 @raises("GlobalLpPool", 2)
 @raises("LpPool", 2)
-def _raise_p(op: Writer) -> Outcome:
+def _raise_p(op: Writer) -> None:
     p = op.attribute("p")
-    if p is None:
-        return None
-    if p != int(p):
+    if p is not None and p != int(p):
         raise RefusedError(f"its norm p={p} is not a whole number, as it has to be since opset 2")
-    op.set("p", int(p))
-    return None
+    if p is not None:
+        op.set("p", int(p))

@@ -4,8 +4,7 @@ Below 13 there is one scale per tensor, below 21 none per block, below 19 scales
 do not exist. Written out they compute what runtimes do: the difference to the zero point in int32, division and product
 in float32 whatever the scale is, halves rounded to even.
 
-Sources: https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html (10, 13, 19, 21, 23),
-https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html (10, 13, 19, 21, 23).
+Sources: the pages of QuantizeLinear (10, 13, 19, 21, 23), DequantizeLinear (10, 13, 19, 21, 23).
 """
 
 from __future__ import annotations
@@ -59,9 +58,7 @@ def _lower_output_type(op: Writer) -> Outcome:
     shape = op.shape(1)
     if shape is None or None in shape:
         raise RefusedError("it states output_dtype without a zero point, and how many scales there are is not known")
-    zeros = op.constant(np.zeros([size or 0 for size in shape]), wanted, "zero_point")
-    del op.node.input[2:]
-    op.node.input.append(zeros)
+    op.set_inputs(2, op.constant(np.zeros([size or 0 for size in shape]), wanted, "zero_point"))
     return None
 
 

@@ -3,10 +3,7 @@
 Both orders of channels (mode) cut the same blocks; they number the channels differently, so that a Gather over the
 channels turns one into the other.
 
-Sources: https://onnx.ai/onnx/operators/onnx__DepthToSpace.html (1, 11),
-https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html (1, 28),
-https://onnx.ai/onnx/operators/onnx__ReverseSequence.html (10),
-https://onnx.ai/onnx/operators/onnx__TensorScatter.html (24).
+Sources: the pages of DepthToSpace (1, 11), SpaceToDepth (1, 28), ReverseSequence (10), TensorScatter (24).
 """
 
 from __future__ import annotations
@@ -42,14 +39,14 @@ def _lower_order(op: Writer) -> Outcome:
     if op.attribute("mode", "DCR") == "DCR":
         return None
     block = int(op.attribute("blocksize"))
-    body, channels = op, _channels(op)
+    channels = _channels(op)
     if op.node.op_type == "DepthToSpace":
         order = np.arange(channels).reshape(-1, block * block).T.reshape(-1)
-        turned = body.add("Gather", op.input(0), body.integers(order, "channels"), axis=1)
-        return body.yields("DepthToSpace", turned, blocksize=block)
+        turned = op.add("Gather", op.input(0), op.integers(order, "channels"), axis=1)
+        return op.yields("DepthToSpace", turned, blocksize=block)
     order = np.arange(channels * block * block).reshape(block * block, channels).T.reshape(-1)
-    blocks = body.add("SpaceToDepth", op.input(0), blocksize=block)
-    return body.yields("Gather", blocks, body.integers(order, "channels"), axis=1)
+    blocks = op.add("SpaceToDepth", op.input(0), blocksize=block)
+    return op.yields("Gather", blocks, op.integers(order, "channels"), axis=1)
 
 
 @expresses("ReverseSequence", opset=10, reads=10)

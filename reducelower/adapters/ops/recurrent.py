@@ -1,6 +1,6 @@
 """LSTM, GRU and RNN across their versions.
 
-Source: https://onnx.ai/onnx/operators/onnx__LSTM.html (1, 7, 14), with the pages of GRU and RNN.
+Source: the page of LSTM (1, 7, 14), with the pages of GRU and RNN.
 """
 
 from __future__ import annotations
@@ -30,16 +30,14 @@ def _lower_layout(op: Writer) -> Outcome:
     return op.nodes
 
 
-def _lower_output_sequence(op: Writer) -> Outcome:
+def _lower_output_sequence(op: Writer) -> None:
     """Before 7 an attribute asked for the sequence of results."""
     if op.node.output and op.node.output[0]:
         op.set("output_sequence", 1)
-    return None
 
 
-def _raise_output_sequence(op: Writer) -> Outcome:
+def _raise_output_sequence(op: Writer) -> None:
     op.drop("output_sequence")
-    return None
 
 
 for _op_type in ("LSTM", "GRU", "RNN"):
@@ -50,8 +48,7 @@ for _op_type in ("LSTM", "GRU", "RNN"):
 
 @lowers("GRU", 3)
 @raises("GRU", 3)
-def _name_direction(op: Writer) -> Outcome:
+def _name_direction(op: Writer) -> None:
     """The schema of the first version misspells its default, forward."""
     if op.attribute("direction", "foward") == "foward":
         op.set("direction", "forward")
-    return None

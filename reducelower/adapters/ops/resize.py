@@ -3,9 +3,8 @@
 What a version lacks is first said otherwise where it is the same (nearest neighbours under another name, a size as a
 scale), then written out for known sizes (`interpolation`), and refused where neither will do.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Resize.html (10, 11, 13, 18, 19),
-https://onnx.ai/onnx/operators/onnx__Upsample.html (1, 7, 9); which way Resize of 10 rounds is what its test data and
-runtimes do: down where it enlarges, up where it reduces.
+Sources: the pages of Resize (10, 11, 13, 18, 19), Upsample (1, 7, 9); which way Resize of 10 rounds is what its test
+data and runtimes do: down where it enlarges, up where it reduces.
 """
 
 from __future__ import annotations
@@ -26,20 +25,16 @@ from reducelower.model.attributes import attribute_of, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
 
-def _given(node: NodeProto, index: int, scope: Scope) -> str:
+def _given(op: Writer, index: int) -> str:
     """The name of an input, empty where it is absent or a constant without elements, which says the same."""
-    name = node.input[index] if len(node.input) > index else ""
-    if not name:
-        return ""
-    value = scope.constant(name)
-    return "" if value is not None and value.size == 0 else name
+    value = op.constant_input(index)
+    return "" if value is not None and value.size == 0 else op.input(index)
 
 
-def _set_inputs(node: NodeProto, names: list[str]) -> None:
-    while names and not names[-1]:
-        names.pop()
-    del node.input[:]
-    node.input.extend(names)
+def _set_inputs(op: Writer, *names: str) -> None:
+    """Let the node read these values; empty names at the end are left out."""
+    last = max(place for place, name in enumerate(names) if name)
+    op.set_inputs(0, *names[: last + 1])
 
 
 def _empty(scope: Scope) -> str:
@@ -113,7 +108,7 @@ def _known_sizes(op: Writer, sizes: str, rank: int) -> list[int | str | None] | 
 
 def _written_out(op: Writer, reason: str) -> list[NodeProto]:
     """The node as Gather and MatMul, or with sizes taken at run time; refused with the reason where neither does."""
-    scales, sizes = _given(op.node, 2, op.scope), _given(op.node, 3, op.scope)
+    scales, sizes = _given(op, 2), _given(op, 3)
     axes = _axes(op, scales, sizes)
     if axes is None:
         rank = op.scope.rank(op.input(0))
@@ -128,12 +123,12 @@ def _written_out(op: Writer, reason: str) -> list[NodeProto]:
 def _lower_symmetric(op: Writer) -> Outcome:
     if op.attribute("coordinate_transformation_mode", "half_pixel") != "half_pixel_symmetric":
         return None
-    if _plain(op.node) and not _given(op.node, 2, op.scope) and op.attribute("mode", "nearest") != "nearest":
+    if _plain(op.node) and not _given(op, 2) and op.attribute("mode", "nearest") != "nearest":
         # Sizes make scales that fit, where the symmetric correction vanishes but for rounding.
         op.set("coordinate_transformation_mode", "half_pixel")
         return None
     # Sizes known at run time only are worked out for all axes.
-    known = _axes(op, _given(op.node, 2, op.scope), _given(op.node, 3, op.scope)) is not None
+    known = _axes(op, _given(op, 2), _given(op, 3)) is not None
     if not known and op.attribute("axes") is not None and _plain(op.node):
         _state_all_axes(op)
     return _written_out(op, "it uses half_pixel_symmetric, and opset 19 is the oldest that has it")
@@ -151,10 +146,10 @@ def _lower_axes(op: Writer) -> Outcome:
     if not antialias:
         op.drop("antialias")
     if not _plain(op.node):
-        found = _with_policy(op, _given(op.node, 3, op.scope))
+        found = _with_policy(op, _given(op, 3))
         if isinstance(found, list):
             return interpolate(op, found)
-        _set_inputs(op.node, [op.input(0), _given(op.node, 1, op.scope), *found])
+        _set_inputs(op, op.input(0), _given(op, 1), *found)
         op.drop("axes")
     elif op.attribute("axes") is not None:
         _state_all_axes(op)
@@ -168,7 +163,7 @@ def _state_all_axes(op: Writer) -> None:
     """Let a node that names axes state scales, sizes and roi of all."""
     rank = op.rank(0)
     places = [axis % rank for axis in op.attribute("axes")]
-    roi, scales, sizes = (_given(op.node, index, op.scope) for index in (1, 2, 3))
+    roi, scales, sizes = (_given(op, index) for index in (1, 2, 3))
     if scales:
         base = op.constant(np.ones(rank), TensorProto.FLOAT, "unit_scales")
         scales = _spread(op, scales, base, places, TensorProto.FLOAT)
@@ -179,7 +174,7 @@ def _state_all_axes(op: Writer) -> None:
         both = op.integers([*places, *(place + rank for place in places)], "roi_places")
         roi = op.add("ScatterElements", whole, both, roi, tail="roi", axis=0)
     op.drop("axes")
-    _set_inputs(op.node, [op.input(0), roi, scales, sizes])
+    _set_inputs(op, op.input(0), roi, scales, sizes)
 
 
 def _spread(op: Writer, name: str, base: str, places: list[int], element_type: int) -> str:
@@ -229,32 +224,27 @@ def _with_policy(op: Writer, sizes: str) -> tuple[str, str] | list[Axis]:
 
 
 @lowers("Resize", 13)
-def _lower_optional(op: Writer) -> Outcome:
+def _lower_optional(op: Writer) -> None:
     """Roi and scales have to be there before 13, if without elements."""
-    inputs = [*op.node.input, "", "", ""][:4]
-    inputs[1] = inputs[1] or _empty(op.scope)
-    inputs[2] = inputs[2] or _empty(op.scope)
-    _set_inputs(op.node, inputs)
-    return None
+    roi, scales = (op.input(index) or _empty(op.scope) for index in (1, 2))
+    _set_inputs(op, op.input(0), roi, scales, op.input(3))
 
 
 @raises("Resize", 13)
-def _raise_exclusive(op: Writer) -> Outcome:
+def _raise_exclusive(op: Writer) -> None:
     """Scales without elements beside sizes became an error, and a transformation for nearest lost its name."""
     if op.input(3) and op.input(2):
-        if _given(op.node, 2, op.scope):
+        if _given(op, 2):
             raise RefusedError("it has both scales and sizes, which is not valid")
         op.scope.release(op.input(2))
         op.node.input[2] = ""
     if op.attribute("coordinate_transformation_mode", "half_pixel") != "tf_half_pixel_for_nn":
-        return None
+        return
     rounding = _SAME_AS_TF.get(op.attribute("nearest_mode", "round_prefer_floor"))
     if op.attribute("mode", "nearest") == "nearest" and rounding is not None:
         op.set("coordinate_transformation_mode", "half_pixel")
         op.set("nearest_mode", rounding)
-        return None
-    # No longer listed, and nothing else says the same; runtimes still take it.
-    return None
+    # Otherwise it is no longer listed, and nothing else says the same; runtimes still take it.
 
 
 # x is (i + 0.5) / scale; half_pixel's coordinate is x - 0.5.
@@ -264,7 +254,7 @@ _SAME_AS_TF = {"floor": "round_prefer_ceil", "round_prefer_floor": "ceil"}
 @lowers("Resize", 11)
 def _lower_coordinates(op: Writer) -> Outcome:
     """Before 11 there are scales and asymmetric coordinates only."""
-    scales, sizes = _given(op.node, 2, op.scope), _given(op.node, 3, op.scope)
+    scales, sizes = _given(op, 2), _given(op, 3)
     axes = _axes(op, scales, sizes)
     if not _fits_asymmetric(op, scales, axes):
         transformation = op.attribute("coordinate_transformation_mode", "half_pixel")
@@ -324,14 +314,15 @@ def _factors(scope: Scope, scales: str, axes: list[Axis] | None) -> list[float] 
 def _raise_coordinates(op: Writer) -> Outcome:
     """Say what was implied: asymmetric coordinates, rounded down where it enlarges and up where it reduces."""
     scales = op.input(1)
-    value = op.scope.constant(scales)
-    factors = None if value is None else value.astype(np.float64)
-    if op.attribute("mode", "nearest") != "nearest":
-        return _with_coordinates(op, "")
-    if factors is not None and (factors >= 1).all():
-        return _with_coordinates(op, "floor")
-    if factors is not None and (factors <= 1).all():
-        return _with_coordinates(op, "ceil")
+    factors: Any = op.scope.constant(scales)
+    is_nearest = op.attribute("mode", "nearest") == "nearest"
+    enlarges, reduces = factors is not None and (factors >= 1).all(), factors is not None and (factors <= 1).all()
+    if enlarges or reduces or not is_nearest:
+        _set_inputs(op, op.input(0), _empty(op.scope), scales)
+        op.set("coordinate_transformation_mode", "asymmetric")
+        if is_nearest:
+            op.set("nearest_mode", "floor" if enlarges else "ceil")
+        return None
     # One after the other, each where it has something to do.
     one = op.constant([1.0], TensorProto.FLOAT, "one")
     enlarging, reducing = op.add("Max", scales, one), op.add("Min", scales, one)
@@ -339,14 +330,6 @@ def _raise_coordinates(op: Writer) -> Outcome:
     roi = _empty(op.scope)
     larger = op.add("Resize", op.input(0), roi, enlarging, tail="enlarged", nearest_mode="floor", **said)
     return op.yields("Resize", larger, roi, reducing, nearest_mode="ceil", **said)
-
-
-def _with_coordinates(op: Writer, rounding: str) -> Outcome:
-    _set_inputs(op.node, [op.input(0), _empty(op.scope), op.input(1)])
-    op.set("coordinate_transformation_mode", "asymmetric")
-    if rounding:
-        op.set("nearest_mode", rounding)
-    return None
 
 
 @expresses("Resize", opset=9, reads=10)
@@ -397,7 +380,7 @@ _OLD_MODES = {"linear": "bilinear", "bilinear": "linear"}
 
 
 @lowers("Upsample", 7)
-def _lower_scales(op: Writer) -> Outcome:
+def _lower_scales(op: Writer) -> None:
     """Two factors, of height and width, instead of one per axis."""
     scales = op.attribute("scales")
     if len(scales) != 4 or scales[0] != 1 or scales[1] != 1:
@@ -407,15 +390,13 @@ def _lower_scales(op: Writer) -> Outcome:
     op.set("width_scale", scales[3])
     mode = op.attribute("mode", "nearest")
     op.set("mode", _OLD_MODES.get(mode, mode))
-    return None
 
 
 @raises("Upsample", 7)
-def _raise_scales(op: Writer) -> Outcome:
+def _raise_scales(op: Writer) -> None:
     scales = [1.0, 1.0, float(op.attribute("height_scale")), float(op.attribute("width_scale"))]
     op.drop("height_scale")
     op.drop("width_scale")
     op.set("scales", scales)
     mode = op.attribute("mode", "nearest")
     op.set("mode", _OLD_MODES.get(mode, mode))
-    return None

@@ -3,7 +3,7 @@
 Along each axis the neighbours of every coordinate are gathered and added up by their weights. The arithmetic is that of
 the operator's page in float32, in its order, as runtimes do it.
 
-Source: https://onnx.ai/onnx/operators/onnx__Resize.html (11 to 19).
+Source: the page of Resize (11 to 19).
 
 The filters of Resize and GridSample as nodes: what neighbours weigh by how far a place lies beyond the first.
 """

@@ -5,8 +5,7 @@ squeezes away a batch of one, and counts with vectors where Range takes scalars.
 
 In GridSample every tap of the filter is a gather.
 
-Sources: https://onnx.ai/onnx/operators/onnx__AffineGrid.html (20),
-https://onnx.ai/onnx/operators/onnx__GridSample.html (16, 20).
+Sources: the pages of AffineGrid (20), GridSample (16, 20).
 """
 
 from __future__ import annotations
@@ -271,7 +270,6 @@ def _lower_grid_sample(op: Writer) -> Outcome:
 
 
 @raises("GridSample", 20)
-def _raise_grid_sample(op: Writer) -> Outcome:
+def _raise_grid_sample(op: Writer) -> None:
     mode = op.attribute("mode", "bilinear")
     op.set("mode", _NEW_MODES.get(mode, mode))
-    return None

@@ -1,9 +1,6 @@
 """Reshape with allowzero, Shape with start and end, GatherND with batches, Tile and Split at their boundaries.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Reshape.html (13, 14),
-https://onnx.ai/onnx/operators/onnx__Shape.html (13, 15),
-https://onnx.ai/onnx/operators/onnx__GatherND.html (11, 12),
-https://onnx.ai/onnx/operators/onnx__Tile.html (1, 6), https://onnx.ai/onnx/operators/onnx__Split.html (1, 2, 13, 18).
+Sources: the pages of Reshape (13, 14), Shape (13, 15), GatherND (11, 12), Tile (1, 6), Split (1, 2, 13, 18).
 """
 
 from __future__ import annotations
@@ -109,7 +106,7 @@ def _batch_size(stated: Sequence[int | None], axis: int) -> int | None:
 
 
 @raises("Tile", 6)
-def _raise_tile(op: Writer) -> Outcome:
+def _raise_tile(op: Writer) -> None:
     """It used to repeat one axis; since then it takes a count per axis."""
     tiles, axis = (op.scope.constant(name) for name in op.node.input[1:3])
     if tiles is None or axis is None:
@@ -117,9 +114,7 @@ def _raise_tile(op: Writer) -> Outcome:
     repeats = np.ones(op.rank(0), np.int64)
     repeats[int(axis.reshape(-1)[0])] = int(tiles.reshape(-1)[0])
     op.scope.release(*op.node.input[1:])
-    del op.node.input[1:]
-    op.node.input.append(op.scope.add_constant(repeats, "repeats"))
-    return None
+    op.set_inputs(1, op.scope.add_constant(repeats, "repeats"))
 
 
 @lowers("Tile", 6)
@@ -166,18 +161,14 @@ def _lower_number_of_outputs(op: Writer) -> Outcome:
         )
     data, axis = op.input(0), int(op.attribute("axis", 0))
     shape = op.scope.shape(data)
-    size = None
-    if shape is not None:
-        size = shape[from_the_front(axis, len(shape))]
+    size = None if shape is None else shape[from_the_front(axis, len(shape))]
     op.drop("num_outputs")
     if size is not None and size % count == 0:
         return None
     part = 0 if size is None else -(-size // count)
     # With fewer elements than parts it fails where it runs, which a branch never taken may.
     if size is not None and size >= part * (count - 1):
-        sizes = [part] * (count - 1) + [size - part * (count - 1)]
-        del op.node.input[1:]
-        op.node.input.append(op.integers(sizes, "split"))
+        op.set_inputs(1, op.integers([part] * (count - 1) + [size - part * (count - 1)], "split"))
         return None
     return _computed_sizes(op, count, axis)
 
@@ -196,19 +187,15 @@ def _computed_sizes(op: Writer, count: int, axis: int) -> list[NodeProto]:
     part = op.add("Div", rounding, op.integers([count], f"parts_{count}"), tail="part")
     others = op.add("Mul", part, op.integers([count - 1], f"parts_{count - 1}"), tail="others")
     last = op.add("Sub", size, others, tail="last")
-    sizes = op.add("Concat", *[part] * (count - 1), last, tail="sizes", axis=0)
-    del op.node.input[1:]
-    op.node.input.append(sizes)
+    op.set_inputs(1, op.add("Concat", *[part] * (count - 1), last, tail="sizes", axis=0))
     return [*op.nodes, op.node]
 
 
 @raises("Split", 18)
-def _raise_number_of_outputs(op: Writer) -> Outcome:
+def _raise_number_of_outputs(op: Writer) -> None:
     """Equal parts have to be asked for."""
-    if op.input(1):
-        return None
-    op.set("num_outputs", len(op.node.output))
-    return None
+    if not op.input(1):
+        op.set("num_outputs", len(op.node.output))
 
 
 @lowers("Split", 13)
@@ -232,10 +219,9 @@ def _lower_computed_sizes(op: Writer) -> Outcome:
 
 
 @raises("Split", 2)
-def _raise_input(op: Writer) -> Outcome:
+def _raise_input(op: Writer) -> None:
     """The sizes could be an input once, and axis had no default."""
-    if attribute_of(op.node, "axis") is None:
-        op.set("axis", 0)
+    op.state("axis", 0)
     if op.input(1):
         sizes = op.constant_input(1)
         if sizes is None:
@@ -243,13 +229,9 @@ def _raise_input(op: Writer) -> Outcome:
         op.scope.release(op.input(1))
         op.set("split", [int(size) for size in sizes.reshape(-1)])
         del op.node.input[1:]
-    return None
 
 
 @lowers("Split", 2)
-def _lower_default_axis(op: Writer) -> Outcome:
+def _lower_default_axis(op: Writer) -> None:
     """Axis had no default."""
-    if attribute_of(op.node, "axis") is not None:
-        return None
-    op.set("axis", 0)
-    return None
+    op.state("axis", 0)

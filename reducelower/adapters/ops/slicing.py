@@ -1,7 +1,6 @@
 """Slice before opset 10, whose bounds are attributes and whose steps are all one; Range and Trilu, which count.
 
-Sources: https://onnx.ai/onnx/operators/onnx__Slice.html (1, 10),
-https://onnx.ai/onnx/operators/onnx__Range.html (11, 27), https://onnx.ai/onnx/operators/onnx__Trilu.html (14).
+Sources: the pages of Slice (1, 10), Range (11, 27), Trilu (14).
 """
 
 from __future__ import annotations
@@ -43,9 +42,7 @@ def _lower(op: Writer) -> Outcome:
     where = list(range(count)) if axes is None else axes.reshape(-1).tolist()
     by = [1] * count if steps is None else steps.reshape(-1).tolist()
     bounds = [(_bound(op, number, 1, starts), _bound(op, number, 2, ends)) for number in range(count)]
-    for name in op.node.input[1:]:
-        if name and op.scope.constant(name) is not None:
-            op.scope.release(name)
+    op.scope.release(*(name for name in op.node.input[1:] if name and op.scope.constant(name) is not None))
     return _cut(op, where, by, bounds)
 
 
@@ -115,24 +112,11 @@ _FINDS_PLACES = 9
 
 def _counted_in_loop(op: Writer, length: str) -> str:
     """The number of each iteration; at least one value has to be carried there."""
-    stem = op.node.name or op.node.output[0]
-    names = ("at", "goes_on", "given", "still", "carried", "number")
-    at, goes_on, given, still, carried, number = (op.scope.fresh(stem, f"/{op.node.op_type}/{name}") for name in names)
-    pairs = ((at, number), (goes_on, still), (given, carried))
-    nodes = [make_node("Identity", [one], [other]) for one, other in pairs]
-    kinds = {
-        at: _INT64,
-        number: _INT64,
-        goes_on: TensorProto.BOOL,
-        still: TensorProto.BOOL,
-        given: _INT64,
-        carried: _INT64,
-    }
-    inputs, outputs = (
-        [helper.make_tensor_value_info(name, kinds[name], []) for name in group]
-        for group in ((at, goes_on, given), (still, carried, number))
-    )
-    graph = helper.make_graph(nodes, f"{stem}_numbers", inputs, outputs)
+    at, goes_on, given, still, carried, number = map(op.fresh, ("at", "goes_on", "given", "still", "carried", "number"))
+    nodes = [make_node("Identity", [one], [other]) for one, other in ((at, number), (goes_on, still), (given, carried))]
+    inputs = [(at, _INT64, ()), (goes_on, TensorProto.BOOL, ()), (given, _INT64, ())]
+    outputs = [(still, TensorProto.BOOL, ()), (carried, _INT64, ()), (number, _INT64, ())]
+    graph = op.graph("numbers", nodes, inputs, outputs)
     zero = op.constant(0, _INT64, "zero")
     return op.add_many("Loop", [length, "", zero], ("last", "ramp"), body=graph)[1]
 
@@ -175,18 +159,15 @@ def _clamped(op: Writer, bound: int | str, length: str, lowest: str, highest: st
         name = bound
         below = op.add("Less", name, op.number(0), tail="below")
         counted = op.add("Where", below, op.add("Add", name, length, tail="shifted"), name, tail="counted")
-    return _smaller(op, _larger(op, counted, lowest), highest)
+    larger = _larger(op, counted, lowest)
+    return op.add("Where", op.add("Less", larger, highest), larger, highest, tail="smaller")
 
 
 def _larger(op: Writer, one: str, other: str) -> str:
     return op.add("Where", op.add("Less", one, other), other, one, tail="larger")
 
 
-def _smaller(op: Writer, one: str, other: str) -> str:
-    return op.add("Where", op.add("Less", one, other), one, other, tail="smaller")
-
-
-_INT64, _DOUBLE = TensorProto.INT64, TensorProto.DOUBLE
+_DOUBLE = TensorProto.DOUBLE
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 
 

@@ -1,7 +1,6 @@
 """TopK, ArgMax and ArgMin: what asks for the other end of the order.
 
-Sources: https://onnx.ai/onnx/operators/onnx__TopK.html (10, 11),
-https://onnx.ai/onnx/operators/onnx__ArgMax.html (11, 12).
+Sources: the pages of TopK (10, 11), ArgMax (11, 12).
 """
 
 from __future__ import annotations
@@ -129,8 +128,7 @@ def _smallest_int64(op: Writer, opposite: str) -> list[NodeProto]:
     nodes = _of_int64(op, opposite)
     if op.wants(0):
         made = next(made for made in nodes if made.output[0] == node.output[0])
-        made.output[0] = op.scope.fresh(node.name or node.output[0], "/TopK/opposite_values")
-        made.name = made.output[0]
+        made.name = made.output[0] = op.fresh("opposite_values")
         reverse, operands = _opposite(op, made.output[0], TensorProto.INT64)
         op.yields(reverse, *operands)
     return op.nodes

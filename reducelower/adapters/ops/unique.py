@@ -1,6 +1,6 @@
 """Unique where the target has none: every element, or every slice along an axis, is compared with every other.
 
-What NaN does the page leaves open. Source: https://onnx.ai/onnx/operators/onnx__Unique.html (11).
+What NaN does the page leaves open. Source: the page of Unique (11).
 """
 
 from __future__ import annotations
