@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reducelower.cli.console import problem, result
+from reducelower.cli.options import option
 from reducelower.cli.text import columns
 from reducelower.cli.types import FOLDER, OPERATOR, RULES, RUNTIME
 from reducelower.model.text import did_you_mean
@@ -23,21 +24,12 @@ _MOST_SHOWN = 3
 
 @click.command("rules")
 @click.argument("operator", type=OPERATOR, required=False)
-@click.option(
-    "--rules",
-    "book_name",
-    type=RULES,
-    default="spec",
-    show_default=True,
-    metavar="spec|stable|core|DIR",
-    help="The rule book.",
-)
-@click.option(
-    "--test",
-    "folder",
+@option("--rules book_name", "The rule book.", type=RULES, default="spec", metavar="spec|stable|core|DIR")
+@option(
+    "--test folder",
+    "Try every rule of a folder of your own against exact arithmetic; ends with 1 where one is wrong.",
     type=FOLDER,
     metavar="DIR",
-    help="Try every rule of a folder of your own against exact arithmetic; ends with 1 where one is wrong.",
 )
 def rules(operator: str | None, book_name: str, folder: str | None) -> int:
     """List the rules of a rule book, or show those for one operator.

@@ -22,6 +22,7 @@ from reducelower.cli.options import (
     WORKERS_OPTIONS,
     Command,
     conversion_options,
+    option,
     settings_of,
     target_of,
     with_options,
@@ -43,26 +44,20 @@ __all__ = ["check", "inspect"]
 @click.command("check", cls=Command)
 @with_options(
     MODELS,
-    click.option("--opset", type=OPSET, help="Opset version that the models should have.  [default: the model's own]"),
+    option("--opset", "Opset version that the models should have.  [default: the model's own]", type=OPSET),
     FOR_OPTION,
     WITHOUT_OPTION,
-    click.option(
-        "--format",
-        "form",
+    option(
+        "--format form",
+        "Report for people, for programs, as GitHub annotations, as JUnit XML.",
         type=click.Choice(["text", "json", "github", "junit"]),
         default="text",
-        show_default=True,
-        help="Report for people, for programs, as GitHub annotations, as JUnit XML.",
     ),
     conversion_options("stable"),
     (IR_VERSION_OPTION, REPORT_OPTION, EXCLUDE_OPTION, *WORKERS_OPTIONS),
-    click.option(
-        "--require-target",
-        is_flag=True,
-        help="Fail rather than inspect where no option says what to check for; for hooks.",
-    ),
+    option("--require-target", "Fail rather than inspect where no option says what to check for; for hooks."),
     QUIET_OPTION,
-    click.option("-v", "--verbose", is_flag=True, help="List every node that would be rewritten."),
+    option("-v --verbose", "List every node that would be rewritten."),
 )
 @click.pass_context
 def check(ctx: click.Context, /, models: tuple[str, ...], **options: Any) -> int:
@@ -130,7 +125,7 @@ _MOST_FAULTS = 3
 
 @click.command("inspect")
 @MODELS
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per model, a line each.")
+@option("--json as_json", "Print one JSON object per model, a line each.")
 def inspect(models: tuple[str, ...], as_json: bool) -> int:
     """Say what is in a model, which opset versions it can reach, and which runtimes would get it wrong.
 

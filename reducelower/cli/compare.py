@@ -16,6 +16,7 @@ from reducelower.cli.options import (
     REPORT_OPTION,
     VERIFICATION_OPTIONS,
     Command,
+    option,
     settings_of,
     with_options,
 )
@@ -42,16 +43,10 @@ __all__ = ["diff", "verify"]
 @click.argument("after", type=FILE, metavar="[AFTER]", required=False)
 @with_options(
     (*VERIFICATION_OPTIONS, REPORT_OPTION),
-    click.option(
-        "--seed", type=Integer(min=0), default=0, show_default=True, help="Seed for the values of the inputs."
-    ),
+    option("--seed", "Seed for the values of the inputs.", type=Integer(min=0), default=0),
     JSON_OPTION,
 )
-@click.option(
-    "--allow-not-shown",
-    is_flag=True,
-    help="Exit with status 0 even if not everything could be compared, as long as nothing differs.",
-)
+@option("--allow-not-shown", "Exit with status 0 even if not everything could be compared, as long as nothing differs.")
 @QUIET_OPTION
 def verify(before: str, after: str | None, **options: Any) -> int:
     """Run what differs between two models by itself, then both, and compare; or one model in several runtimes.

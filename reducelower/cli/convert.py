@@ -20,6 +20,7 @@ from reducelower.cli.options import (
     Command,
     Option,
     conversion_options,
+    option,
     settings_of,
     target_of,
     with_options,
@@ -32,21 +33,19 @@ __all__ = ["convert", "expand", "raise_", "repair"]
 
 
 def _operators(text: str) -> Option:
-    return click.option("--op", "operators", type=OPERATOR, multiple=True, help=text)
+    return option("--op operators", text, type=OPERATOR, multiple=True)
 
 
 @click.command("convert", cls=Command)
 @with_options(
     MODELS,
-    click.option("--opset", type=OPSET, help="Opset version to convert to.  [default with --for: whichever suits it]"),
+    option("--opset", "Opset version to convert to.  [default with --for: whichever suits it]", type=OPSET),
     FOR_OPTION,
     OUTPUT_OPTIONS,
     WITHOUT_OPTION,
-    click.option(
-        "--raise",
-        "is_raised",
-        is_flag=True,
-        help="Then fold what spells out a normalization or a composite reduction into that operator, as raise does.",
+    option(
+        "--raise is_raised",
+        "Then fold what spells out a normalization or a composite reduction into that operator, as raise does.",
     ),
     conversion_options("stable"),
     (IR_VERSION_OPTION, REPAIR_OPTION, *VERIFICATION_OPTIONS, REPORT_OPTION),
@@ -111,12 +110,13 @@ def expand(models: tuple[str, ...], operators: tuple[str, ...], **options: Any) 
     MODELS,
     _operators("Operator to raise to; repeatable.  [default: all that there are forms for]"),
     OUTPUT_OPTIONS,
-    click.option(
+    option(
         "--rules",
+        "Folder of rules whose bodies are looked for, besides those that come with reducelower.",
         type=RULES,
         default="core",
+        show_default=False,
         metavar="DIR",
-        help="Folder of rules whose bodies are looked for, besides those that come with reducelower.",
     ),
     (*MODEL_OPTIONS, REPAIR_OPTION, *VERIFICATION_OPTIONS, REPORT_OPTION),
 )

@@ -46,6 +46,7 @@ __all__ = [
     "Command",
     "Option",
     "conversion_options",
+    "option",
     "settings_of",
     "target_of",
     "with_options",
@@ -92,6 +93,15 @@ def _flag(ctx: click.Context, name: str) -> str:
     return max(flags, key=len)
 
 
+def option(flags: str, text: str, **how: Any) -> Option:
+    """An option by its flags, and the name of its parameter if that is another, with spaces between them.
+
+    Without anything else it takes no value. Help shows the default that a value has.
+    """
+    said = {"show_default": bool(how.get("default")), **how} if how else {"is_flag": True}
+    return click.option(*flags.split(), help=text, **said)
+
+
 def _mapping(ctx: click.Context, param: click.Parameter, pairs: Iterable[tuple[str, Any]]) -> Mapping[str, Any]:
     return dict(pairs)
 
@@ -117,7 +127,7 @@ def _installed(ctx: click.Context, param: click.Parameter, runtimes: tuple[str, 
 
 
 def _pairs(flag: str, name: str, value: ParamType | type, meta: str, text: str) -> Option:
-    return click.option(flag, name, type=Pairs(value, meta), metavar=meta, multiple=True, callback=_mapping, help=text)
+    return option(f"{flag} {name}", text, type=Pairs(value, meta), metavar=meta, multiple=True, callback=_mapping)
 
 
 def with_options(*groups: Option | Sequence[Option]) -> Callable[[Decorated], Decorated]:
@@ -128,12 +138,10 @@ def with_options(*groups: Option | Sequence[Option]) -> Callable[[Decorated], De
 
 MODELS: Option = click.argument("models", nargs=-1, required=True, type=FILE, metavar="MODEL...")
 
-WITHOUT_OPTION: Option = click.option(
-    "--without", type=OPERATOR, multiple=True, help="Operator that must not remain; repeatable."
-)
+WITHOUT_OPTION: Option = option("--without", "Operator that must not remain; repeatable.", type=OPERATOR, multiple=True)
 
 MODEL_OPTIONS: Sequence[Option] = (
-    click.option("--freeze-defaults", is_flag=True, help="Treat initializers that are also graph inputs as constants."),
+    option("--freeze-defaults", "Treat initializers that are also graph inputs as constants."),
     _pairs("--type", "element_types", ELEMENT_TYPE, "NAME=TYPE", "Element type of a value, if the model states none."),
     _pairs("--rank", "ranks", Integer(min=0), "NAME=N", "Rank of a value, if the model states none."),
 )
@@ -143,39 +151,34 @@ MODEL_OPTIONS: Sequence[Option] = (
 def conversion_options(default_rules: str) -> Sequence[Option]:
     """What tells the engine which rules to use, and what the model does not state itself."""
     return (
-        click.option(
-            "--without-type",
-            "without_types",
+        option(
+            "--without-type without_types",
+            "Element type that added nodes must not use, such as double.",
             type=ELEMENT_TYPE,
             multiple=True,
-            help="Element type that added nodes must not use, such as double.",
         ),
-        click.option(
+        option(
             "--rules",
+            "Rule book that bodies come from.",
             type=RULES,
             default=default_rules,
-            show_default=True,
             metavar="spec|stable|core|DIR",
-            help="Rule book that bodies come from.",
         ),
         *MODEL_OPTIONS,
     )
 
 
-REPAIR_OPTION: Option = click.option(
-    "--repair",
-    is_flag=True,
-    help="First repair what runtimes accept and the checker rejects, as the command repair does.",
+REPAIR_OPTION: Option = option(
+    "--repair", "First repair what runtimes accept and the checker rejects, as the command repair does."
 )
 
 
-FOR_OPTION: Option = click.option(
-    "--for",
-    "for_runtimes",
+FOR_OPTION: Option = option(
+    "--for for_runtimes",
+    "Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten; "
+    "repeat for a model that is right on all of them.",
     type=RUNTIME,
     multiple=True,
-    help="Runtime the model is for, such as openvino or onnxruntime@1.16: what it gets wrong or refuses is rewritten; "
-    "repeat for a model that is right on all of them.",
 )
 
 
@@ -211,111 +214,93 @@ def settings_of(target: Target, options: Mapping[str, Any]) -> Settings:
     return Settings(target, **said)
 
 
-IR_VERSION_OPTION: Option = click.option(
+IR_VERSION_OPTION: Option = option(
     "--ir-version",
+    "IR version of the output; auto is the one that goes with the opset version.",
     type=IR_VERSION,
     default="auto",
-    show_default=True,
-    help="IR version of the output; auto is the one that goes with the opset version.",
 )
 
 
-REPORT_OPTION: Option = click.option(
-    "--report",
-    "reports",
+REPORT_OPTION: Option = option(
+    "--report reports",
+    "Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; - is JSON on standard "
+    "output. Repeatable, one report per format.",
     type=FILE,
     metavar="FILE",
     multiple=True,
-    help="Write a report: .html to look at, .md for a pull request, .xml (JUnit) or .json; - is JSON on standard "
-    "output. Repeatable, one report per format.",
 )
 
 
 VERIFICATION_OPTIONS: Sequence[Option] = (
     _pairs("--dim", "dims", Integer(min=0), "NAME=N", "Size of a symbolic dimension for verification."),
-    click.option(
-        "--input",
-        "inputs",
+    option(
+        "--input inputs",
+        "Value of an input for verification, or a file of values by name.",
         type=INPUT_FILE,
         metavar=INPUT_FILE.name,
         multiple=True,
         callback=_mapping,
-        help="Value of an input for verification, or a file of values by name.",
     ),
-    click.option(
-        "--test-data",
-        "test_data",
+    option(
+        "--test-data test_data",
+        "Folder in the layout of ONNX's test data (test_data_set_0/...): inputs, and outputs to compare.",
         type=FOLDER,
         metavar="DIR",
-        help="Folder in the layout of ONNX's test data (test_data_set_0/...): inputs, and outputs to compare.",
     ),
-    click.option(
-        "--runtime",
-        "runtimes",
+    option(
+        "--runtime runtimes",
+        "What runs the model: onnxruntime, reference, or another runtime, which may be installed for another "
+        "Python; repeatable.  [default: onnxruntime, and what --for names]",
         metavar="NAME[:PYTHON]",
         multiple=True,
         callback=_installed,
-        help="What runs the model: onnxruntime, reference, or another runtime, which may be installed for another "
-        "Python; repeatable.  [default: onnxruntime, and what --for names]",
     ),
-    click.option(
+    option(
         "--provider",
+        "Execution provider of onnxruntime, such as cuda, if the installed build has it.  [default: cpu]",
         metavar="NAME",
         default="",
-        help="Execution provider of onnxruntime, such as cuda, if the installed build has it.  [default: cpu]",
     ),
-    click.option(
-        "--tolerance",
-        "tolerances",
+    option(
+        "--tolerance tolerances",
+        "What counts as the same, such as float=16ulp, float16=1e-2 (relative), double=1e-9abs.",
         type=Pairs(TOLERANCE, "TYPE=TOLERANCE"),
         metavar="TYPE=TOLERANCE",
         multiple=True,
         callback=_by_element_type,
-        help="What counts as the same, such as float=16ulp, float16=1e-2 (relative), double=1e-9abs.",
     ),
-    click.option(
+    option(
         "--rtol",
+        "Largest error of a float, relative to its magnitude; values within the ULP of --tolerance pass as well.",
         type=Number(min=0, finite=True),
         metavar="R",
-        help="Largest error of a float, relative to its magnitude; values within the ULP of --tolerance pass as well.",
     ),
-    click.option("--atol", type=Number(min=0, finite=True), metavar="A", help="Largest absolute error of a float."),
-    click.option(
-        "--verify-budget",
-        "budget",
+    option("--atol", "Largest absolute error of a float.", type=Number(min=0, finite=True), metavar="A"),
+    option(
+        "--verify-budget budget",
+        "Time for running the models.",
         type=Number(min=0, min_open=True),
         default=60.0,
-        show_default=True,
         metavar="SECONDS",
-        help="Time for running the models.",
     ),
-    click.option(
-        "--verify-strict",
-        "strict",
-        is_flag=True,
-        help="Fail if anything is not shown to be equivalent, in every runtime.",
-    ),
+    option("--verify-strict strict", "Fail if anything is not shown to be equivalent, in every runtime."),
 )
 """On what a verification runs the models, and for how long."""
 
 
-QUIET_OPTION: Option = click.option(
-    "-q", "--quiet", is_flag=True, help="Print errors only; the exit status gives the answer."
+QUIET_OPTION: Option = option("-q --quiet", "Print errors only; the exit status gives the answer.")
+
+JSON_OPTION: Option = option(
+    "--json as_json",
+    "Print one JSON object per model on standard output, a line each, as the report's schema describes it.",
 )
 
-JSON_OPTION: Option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print one JSON object per model on standard output, a line each, as the report's schema describes it.",
-)
-
-EXCLUDE_OPTION: Option = click.option(
-    "--exclude",
-    "exclude",
+EXCLUDE_OPTION: Option = option(
+    "--exclude exclude",
+    "Leave out models whose path matches, such as 'models/old/**' or '*_int8.onnx'; repeatable.",
     metavar="GLOB",
     multiple=True,
-    help="Leave out models whose path matches, such as 'models/old/**' or '*_int8.onnx'; repeatable.",
 )
 
 
@@ -339,47 +324,42 @@ def tolerances_of(options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 WORKERS_OPTIONS: Sequence[Option] = (
-    click.option("--jobs", type=Integer(min=1), default=1, show_default=True, help="Processes for many models."),
-    click.option(
+    option("--jobs", "Processes for many models.", type=Integer(min=1), default=1),
+    option(
         "--scheduler",
+        "Dask cluster that does the work; its workers must see the same files.",
         metavar="tcp://HOST:PORT",
-        help="Dask cluster that does the work; its workers must see the same files.",
     ),
 )
 """Who does the work of a run over many models."""
 
 
 OUTPUT_OPTIONS: Sequence[Option] = (
-    click.option("-o", "--output", type=FILE, metavar="OUT", help="Output file; its extension says the format."),
-    click.option("--output-dir", type=FOLDER, metavar="DIR", help="Folder for the outputs of many models."),
-    click.option("--in-place", is_flag=True, help="Replace the inputs."),
-    click.option("--backup", is_flag=True, help="With --in-place, keep each input as MODEL.onnx.bak."),
+    option("-o --output", "Output file; its extension says the format.", type=FILE, metavar="OUT"),
+    option("--output-dir", "Folder for the outputs of many models.", type=FOLDER, metavar="DIR"),
+    option("--in-place", "Replace the inputs."),
+    option("--backup", "With --in-place, keep each input as MODEL.onnx.bak."),
     EXCLUDE_OPTION,
-    click.option("--force", "overwrite", is_flag=True, help="Replace existing outputs."),
-    click.option(
+    option("--force overwrite", "Replace existing outputs."),
+    option(
         "--external-data",
+        "How external data comes to another folder: shared or copied blocks, hard links, or not at all.",
         type=click.Choice(["copy", "link", "keep"]),
         default="copy",
-        show_default=True,
-        help="How external data comes to another folder: shared or copied blocks, hard links, or not at all.",
     ),
     click.option("--verify/--no-verify", default=True, help="Run both models and compare.  [default: verify]"),
     *WORKERS_OPTIONS,
-    click.option(
-        "--resume",
-        is_flag=True,
-        help="Keep records beside the outputs, and skip what an earlier run made of the same model and options.",
+    option(
+        "--resume", "Keep records beside the outputs, and skip what an earlier run made of the same model and options."
     ),
-    click.option(
-        "--format",
-        "form",
+    option(
+        "--format form",
+        "Report for people, or problems as GitHub annotations.",
         type=click.Choice(["text", "github"]),
         default="text",
-        show_default=True,
-        help="Report for people, or problems as GitHub annotations.",
     ),
     JSON_OPTION,
-    click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
-    click.option("-v", "--verbose", is_flag=True, help="List every rewritten node."),
+    option("-q --quiet", "Print errors only."),
+    option("-v --verbose", "List every rewritten node."),
 )
 """Where outputs go, and what is said about it."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reducelower.cli.console import message, result
+from reducelower.cli.options import option
 from reducelower.cli.types import OPERATOR, Integer, Number
 from reducelower.failures import DONE, SettingError
 from reducelower.model.text import counted, did_you_mean
@@ -24,39 +25,38 @@ __all__ = ["command"]
 
 
 @click.command("probe")
-@click.option("--runtime", metavar="NAME", help="A runtime that reducelower has an adapter for.")
-@click.option(
-    "--python",
-    "function",
-    metavar="MODULE:FUNCTION",
-    help="A function from model bytes and {name: array} to a list of arrays.",
+@option("--runtime", "A runtime that reducelower has an adapter for.", metavar="NAME")
+@option(
+    "--python function", "A function from model bytes and {name: array} to a list of arrays.", metavar="MODULE:FUNCTION"
 )
-@click.option(
-    "--command",
-    "template",
+@option(
+    "--command template",
+    "A command with the placeholders {model}, {inputs} and {outputs}; the last two are .npz files.",
     metavar="COMMAND",
-    help="A command with the placeholders {model}, {inputs} and {outputs}; the last two are .npz files.",
 )
-@click.option("--interpreter", metavar="PYTHON", help="The Python that has the runtime; it needs numpy.")
-@click.option("--name", help="Name of the target.  [default: that of the runtime, or of the output file]")
-@click.option("--runtime-version", "version", help="Version of the runtime, if the runtime does not say it.")
-@click.option("-o", "--output", required=True, metavar="FILE.toml", help="The target file to write.")
-@click.option(
-    "--report", "reports", multiple=True, metavar="FILE", help="Report to write: .html, .json or .txt; repeatable."
+@option("--interpreter", "The Python that has the runtime; it needs numpy.", metavar="PYTHON")
+@option("--name", "Name of the target.  [default: that of the runtime, or of the output file]", type=str)
+@option("--runtime-version version", "Version of the runtime, if the runtime does not say it.", type=str)
+@option("-o --output", "The target file to write.", required=True, metavar="FILE.toml")
+@option("--report reports", "Report to write: .html, .json or .txt; repeatable.", multiple=True, metavar="FILE")
+@option("--results", "Keep every result here, and go on from what is there already.", metavar="FILE.jsonl")
+@option("--op operators", "Operator to try; repeatable.  [default: all]", type=OPERATOR, multiple=True)
+@option(
+    "--time-limit",
+    "Time for one model; taking longer is a finding.",
+    type=Number(min=0, min_open=True),
+    default=60.0,
+    metavar="SECONDS",
 )
-@click.option("--results", metavar="FILE.jsonl", help="Keep every result here, and go on from what is there already.")
-@click.option("--op", "operators", type=OPERATOR, multiple=True, help="Operator to try; repeatable.  [default: all]")
-@click.option(
-    "--time-limit", type=Number(min=0, min_open=True), default=60.0, show_default=True, metavar="SECONDS",
-    help="Time for one model; taking longer is a finding.",
-)  # fmt: skip
-@click.option(
-    "--tolerance", type=Number(min=0, max=1), metavar="RELATIVE",
-    help="How far floating-point results may be off: 4e-3 for what computes in float16.  [default: by element type]",
-)  # fmt: skip
-@click.option("--jobs", type=Integer(min=1), default=1, show_default=True, help="Workers side by side.")
-@click.option("--force", is_flag=True, help="Replace an existing target file.")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@option(
+    "--tolerance",
+    "How far floating-point results may be off: 4e-3 for what computes in float16.  [default: by element type]",
+    type=Number(min=0, max=1),
+    metavar="RELATIVE",
+)
+@option("--jobs", "Workers side by side.", type=Integer(min=1), default=1)
+@option("--force", "Replace an existing target file.")
+@option("-q --quiet", "Print errors only.")
 def command(**options: Any) -> int:
     """Find out by measurement what is legal on a runtime, and write it as a target file.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -16,7 +16,6 @@ from onnx import helper, numpy_helper
 
 from reducelower.conformance.building import element_type_of, make_case, takes
 from reducelower.conformance.case import Array, Case, Features
-from reducelower.conformance.reduce_forms import FORMS, RANKS, TYPED_FORMS, Form, brief
 from reducelower.model.schemas import parse_element_type, schema
 from reducelower.numerics.truth import reduce_floats, reduce_integers
 from reducelower.rulebook.reduction_trial import Specimen
@@ -40,30 +39,30 @@ def reduce_cases(operator: str, opset: int, depth: Depth) -> Iterator[Case]:
     """The cases of one of the ten operators at an opset version; the depth says how much to try."""
     takes_input = "axes" not in _attributes(operator, opset)
     thorough = depth == "thorough"
-    forms = FORMS[takes_input]
-    for form in forms[:1] if depth == "plain" else forms if thorough else brief(forms):
+    forms = _FORMS[takes_input]
+    for form in forms[:1] if depth == "plain" else forms if thorough else _brief(forms):
         if opset >= NEGATIVE_FROM or min(form.values, default=0) >= 0:
             yield _case(operator, opset, _ordinary(operator, "float", _SHAPE), form)
     if depth == "plain":
         return
     given = "initializer" if takes_input else "attribute"
-    for shape, form in RANKS if thorough else ():
+    for shape, form in _RANKS if thorough else ():
         form = replace(form, axes=given) if form.values else form
         yield _case(operator, opset, _ordinary(operator, "float", shape), form)
     for element_type in _ELEMENT_TYPES if thorough else _USUAL_TYPES:
         if takes(operator, opset, element_type):
             data = _ordinary(operator, element_type, _SHAPE)
-            for form in TYPED_FORMS[takes_input][: None if thorough else 1]:
+            for form in _TYPED_FORMS[takes_input][: None if thorough else 1]:
                 # The logarithm of the exponential of an integer is cut to the next lower one by any rounding.
                 if not (operator == "ReduceLogSumExp" and form.noop == "1" and data.dtype.kind in "iu"):
                     yield _case(operator, opset, data, form)
-    row = Form(given, (2,), "1")
+    row = _Form(given, (2,), "1")
     for tag, element_type, values in _EXTREMES.get(operator, ()):
         yield _case(operator, opset, np.array([[values]], element_type), row, tag)
     if thorough and takes_input and opset >= _EMPTY_FROM.get(operator, _EMPTY_ELSE):
         # The mean of nothing is undefined.
-        reduced = [] if operator == "ReduceMean" else [Form(given, (1,), "1"), Form("absent", (), "0")]
-        for form in [*reduced, Form(given, (0,), "0")]:
+        reduced = [] if operator == "ReduceMean" else [_Form(given, (1,), "1"), _Form("absent", (), "0")]
+        for form in [*reduced, _Form(given, (0,), "0")]:
             yield _case(operator, opset, np.zeros((2, 0, 3), np.float32), form, "empty")
 
 
@@ -145,7 +144,7 @@ def _drawn(operator: str, dtype: np.dtype[Any], shape: tuple[int, ...], random: 
     return np.asarray(random.uniform(0.2, 2.0, shape) * random.choice([-1.0, 1.0], shape), dtype)
 
 
-def _expected(operator: str, data: Array, form: Form) -> Array:
+def _expected(operator: str, data: Array, form: _Form) -> Array:
     specimen = Specimen(data, form.values or None, form.keepdims != "0", form.noop == "1")
     values: list[object] = []
     for group in specimen.groups():
@@ -166,7 +165,7 @@ def _expected(operator: str, data: Array, form: Form) -> Array:
         )
 
 
-def _case(operator: str, opset: int, data: Array, form: Form, tag: str = "") -> Case:
+def _case(operator: str, opset: int, data: Array, form: _Form, tag: str = "") -> Case:
     expected = _expected(operator, data, form)
     attributes: dict[str, Any] = {
         name: int(value)
@@ -204,7 +203,7 @@ def _case(operator: str, opset: int, data: Array, form: Form, tag: str = "") -> 
     )
 
 
-def _features(data: Array, expected: Array, form: Form) -> Features:
+def _features(data: Array, expected: Array, form: _Form) -> Features:
     known = Features(element_type_of(data), data.ndim, expected.ndim, form.axes, form.keepdims, form.noop)
     is_input = form.axes not in ("attribute", "absent", "omitted")
     known = replace(known, output_types=element_type_of(expected), rank_second=int(is_input))
@@ -219,3 +218,83 @@ def _features(data: Array, expected: Array, form: Form) -> Features:
         all_axes=everything or (len(form.values) == data.ndim > 0),
         no_values=any(data.shape[axis] == 0 for axis in (range(data.ndim) if everything else form.values)),
     )
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a node is written, in the terms of `Features`, over which axes."""
+
+    axes: str = "absent"
+    values: tuple[int, ...] = ()
+    keepdims: str = "unset"
+    noop: str = "unset"
+
+    def __str__(self) -> str:
+        axes = f"{self.axes}({','.join(map(str, self.values))})" if self.values else self.axes
+        noop = "" if self.noop == "unset" else f" noop={self.noop}"
+        return f"axes={axes} keepdims={self.keepdims}{noop}"
+
+
+def _brief(forms: list[_Form]) -> list[_Form]:
+    """The first form for each way to write the axes, and each way to write keepdims for one axis and for all."""
+    kept: dict[object, _Form] = {}
+    for form in forms:
+        keepdims = form.keepdims if form.values == (1,) or not form.values else ""
+        kept.setdefault((form.axes, form.values, form.noop, keepdims), form)
+    return list(kept.values())
+
+
+def _forms_by(given: tuple[str, ...], axes_lists: tuple[tuple[int, ...], ...]) -> list[_Form]:
+    """Axes forms and lists with each way to write keepdims, the plainest first; absent axes too."""
+    found = [_Form(given[0], (1,), "0")]
+    for form in given:
+        for values in axes_lists:
+            found += [_Form(form, values, keepdims) for keepdims in ("0", "1", "unset")]
+    found += [_Form("absent", (), keepdims) for keepdims in ("0", "1", "unset")]
+    return list(dict.fromkeys(found))
+
+
+def _input_forms() -> list[_Form]:
+    found = _forms_by(("initializer",), ((1,), (-1,), (0, 2), (0, 1, 2)))
+    for form in ("constant", "dynamic"):
+        found += [_Form(form, (1,), keepdims) for keepdims in ("0", "1", "unset")]
+        found.append(_Form(form, (-3, 2), "1"))
+    found += [_Form("empty", (), "0"), _Form("empty", (), "1"), _Form("omitted", (), "0")]
+    for form in ("absent", "empty"):
+        found += [_Form(form, (), keepdims, "1") for keepdims in ("0", "1", "unset")]
+        found.append(_Form(form, (), "0", "0"))
+    found.append(_Form("omitted", (), "1", "1"))
+    # noop_with_empty_axes means nothing where axes are given.
+    return [
+        *found,
+        _Form("initializer", (1,), "0", "1"),
+        _Form("initializer", (0, 2), "1", "0"),
+        _Form("constant", (1,), "1", "1"),
+        _Form("dynamic", (1,), "1", "1"),
+    ]
+
+
+_FORMS = {
+    False: _forms_by(("attribute",), ((1,), (-1,), (0, 2), (-3, 1), (0, 1, 2))),
+    True: _input_forms(),
+}
+"""How a node is written, by whether axes are an input."""
+
+_TYPED_FORMS = {
+    False: (_Form("attribute", (1,), "1"), _Form("absent", (), "0")),
+    True: (_Form("initializer", (1,), "1"), _Form("absent", (), "0"), _Form("absent", (), "1", "1")),
+}
+
+_RANKS = (
+    ((), _Form("absent", (), "0")),
+    ((5,), _Form("attribute", (0,), "0")),
+    ((5,), _Form("attribute", (0,), "1")),
+    ((3, 4), _Form("attribute", (0,), "0")),
+    ((3, 4), _Form("attribute", (1,), "1")),
+    ((2, 3, 2, 2), _Form("attribute", (1,), "0")),
+    ((2, 3, 2, 2), _Form("attribute", (2, 3), "1")),
+    ((2, 3, 2, 2), _Form("absent", (), "0")),
+    ((2, 3, 2, 4), _Form("attribute", (1, 2, 3), "1")),
+    ((2, 3, 2, 3, 2), _Form("attribute", (1, 2, 4), "1")),
+)
+"""Ranks other than three; the form in which axes are given depends on the opset version."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto
@@ -13,7 +14,6 @@ from reducelower.model.attributes import value_of
 from reducelower.model.schemas import default_attributes, schema
 from reducelower.runtimes.recurrences import RECURRENCES
 from reducelower.runtimes.remedies import Remedy, Written
-from reducelower.runtimes.scattering import SCATTERING
 from reducelower.runtimes.windows import WINDOWS
 from reducelower.scope.scope import Scope
 
@@ -251,6 +251,43 @@ def _bytes(attribute: AttributeProto) -> bytes:
     return attribute.SerializeToString(deterministic=True)
 
 
+_MOST_UPDATES = 64
+"""Indices for each of which five nodes are written."""
+
+_REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
+"""What puts together what is there and an update, by reduction."""
+
+
+def _scatter_one_by_one(node: NodeProto, scope: Scope) -> Written | None:
+    """Put each update together with what is there by then, and scatter that; opset 13 has no reduction."""
+    step = _REDUCTIONS.get(value_of(node, "reduction", "none"))
+    data, indices, updates = node.input
+    sizes, extents = scope.shape(indices), scope.shape(data)
+    if step is None or not sizes or not extents or scope.needed_element_type(data) not in _COUNTABLE:
+        return None
+    body = Writer(node, scope)
+    is_nd = node.op_type == "ScatterND"
+    axis = 0 if is_nd else value_of(node, "axis", 0)
+    known = [size for size in (*sizes, *extents) if size is not None]
+    count = prod(known[: len(sizes) - 1]) if is_nd else known[axis % len(sizes)]
+    if len(known) < len(sizes) + len(extents) or not 0 < count <= _MOST_UPDATES:
+        return None
+    if is_nd and len(sizes) != 2:  # one list of them all
+        depth = known[len(sizes) - 1]
+        indices = body.add("Reshape", indices, body.integers([count, depth], "shape"), tail="indices")
+        updates = body.add(
+            "Reshape", updates, body.integers([count, *known[len(sizes) + depth :]], "shape"), tail="updates"
+        )
+    stated: dict[str, Any] = {} if is_nd else {"axis": axis}
+    for at in range(count):
+        bounds = [body.number(place) for place in (at, at + 1, axis)]
+        place, update = (body.add("Slice", name, *bounds, tail=f"part_{at}") for name in (indices, updates))
+        there = body.add("GatherND" if is_nd else "GatherElements", data, place, tail=f"there_{at}", **stated)
+        both = body.add(step, there, update, tail=f"both_{at}")
+        data = body.add(node.op_type, data, place, both, tail=f"scattered_{at}", **stated)
+    return body.yields_value(data), _OPSET
+
+
 FORMS: Mapping[str, Mapping[str, Remedy]] = {
     **WINDOWS,
     **{op: {"the other comparison of the operands swapped": _swap_operands} for op in _MIRRORED},
@@ -259,7 +296,7 @@ FORMS: Mapping[str, Mapping[str, Remedy]] = {
         op: {
             "its indices counted from the front": _count_from_front,
             "defaults left out": _leave_defaults_out,
-            **SCATTERING.get(op, {}),
+            **({"one index after the other": _scatter_one_by_one} if op.startswith("Scatter") else {}),
         }
         for op in _INDEXED
     },
