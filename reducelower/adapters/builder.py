@@ -9,8 +9,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import attribute_of, drop_attribute, set_attribute, value_of
-from reducelower.model.build import copy_marks, make_node
+from reducelower.model.attributes import attribute_of, copy_marks, drop_attribute, make_node, set_attribute, value_of
 from reducelower.scope.scope import Scope
 
 __all__ = ["TO_THE_END", "Writer"]

@@ -16,7 +16,7 @@ from reducelower.adapters import ops
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import entered
 from reducelower.errors import RefusedError
-from reducelower.model.build import make_node
+from reducelower.model.attributes import make_node
 from reducelower.model.numbers import whole_range
 from reducelower.model.schemas import element_type_name, parse_element_type, schema, taken_types, versions
 from reducelower.scope.scope import Scope

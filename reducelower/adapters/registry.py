@@ -20,8 +20,7 @@ from reducelower.adapters import ops
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.changes import MEANS_OTHERWISE, NEUTRAL, TAKES_MORE
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import HELD_AS, attribute_of, drop_attribute
-from reducelower.model.build import make_node
+from reducelower.model.attributes import HELD_AS, attribute_of, drop_attribute, make_node
 from reducelower.model.schemas import parse_element_type, schema, versions
 from reducelower.scope.scope import Scope
 

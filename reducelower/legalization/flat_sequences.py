@@ -18,10 +18,9 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 from onnx.numpy_helper import from_array
 
-from reducelower.legalization.mended_source import Mended, graphs_by_path
+from reducelower.legalization.mended_source import Mended, main_graphs
 from reducelower.legalization.sequences import SINCE
-from reducelower.model.attributes import value_of
-from reducelower.model.build import copy_marks, make_node
+from reducelower.model.attributes import copy_marks, make_node, value_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.inference import infer
 from reducelower.model.names import Names
@@ -101,23 +100,23 @@ def hold_as_tensors(model: ModelProto, opset: int) -> Mended | None:
 
 def _types(model: ModelProto) -> dict[str, TypeProto]:
     """The types of the values of all graphs by name."""
-    inferred = graphs_by_path(infer(skeleton(model))).values()
+    inferred = main_graphs(infer(skeleton(model)))
     types = {value.name: value.type for g in inferred for value in (*g.input, *g.output, *g.value_info)}
-    held = (tensor for graph in graphs_by_path(model).values() for tensor in graph.initializer)
+    held = (tensor for graph in main_graphs(model) for tensor in graph.initializer)
     return types | {tensor.name: tensor_type(tensor) for tensor in held}
 
 
 def _families(model: ModelProto, types: Mapping[str, TypeProto]) -> list[_Family]:
     """The families of sequences in a model."""
     found = _FamilyFinder(types)
-    for graph in graphs_by_path(model).values():
+    for graph in main_graphs(model):
         for node in graph.node:
             found.look_at(node)
     for value in (*model.graph.input, *model.graph.output):
         found.family(value.name).is_shown = True
     defined = Counter(
         name
-        for graph in graphs_by_path(model).values()
+        for graph in main_graphs(model)
         for name in (*(out for node in graph.node for out in node.output), *(value.name for value in graph.input))
     )
     families = {id(family): family for family in map(found.family, found.sequences)}
@@ -217,7 +216,7 @@ class _TensorRewriter:
         self._nodes: list[NodeProto] = []
 
     def run(self) -> Mended:
-        graphs = [*graphs_by_path(self._model).values()]
+        graphs = main_graphs(self._model)
         # Innermost graphs first, since nodes are copied together with their subgraphs.
         origins = [[*self._written(graph)] for graph in reversed(graphs)]
         said = "sequences are held as tensors: what their elements hold, and their shapes"

@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto
 from reducelower.model.graph import graphs
 from reducelower.plan import Plan, Site
 
-__all__ = ["Mended", "graphs_by_path", "in_terms_of_source", "joined"]
+__all__ = ["Mended", "in_terms_of_source", "joined", "main_graphs"]
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,13 @@ def joined(first: Mended | None, later: Mended | None) -> Mended | None:
     return Mended(f"{first.said}; {later.said}", origins, first.inner | later.inner)
 
 
-def graphs_by_path(model: ModelProto) -> dict[str, GraphProto]:
-    """The main graph and its subgraphs by path, outer ones first."""
-    return {path: graph for path, graph in graphs(model) if path.startswith("graph")}
+def main_graphs(model: ModelProto) -> list[GraphProto]:
+    """The main graph and its subgraphs, outer ones first."""
+    return [graph for _, graph in _by_path(model)]
+
+
+def _by_path(model: ModelProto) -> list[tuple[str, GraphProto]]:
+    return [(path, graph) for path, graph in graphs(model) if path.startswith("graph")]
 
 
 def in_terms_of_source(plan: Plan, mended: Mended, source: ModelProto, made: ModelProto) -> Plan:
@@ -47,7 +51,7 @@ def in_terms_of_source(plan: Plan, mended: Mended, source: ModelProto, made: Mod
 
     Nodes that compute or read inner values are no sites, since only together they are equivalent to the original.
     """
-    before, after = (list(graphs_by_path(model).items()) for model in (source, made))
+    before, after = map(_by_path, (source, made))
     sites: list[Site] = []
     added = joined = 0
     for (path, graph), (made_path, made_graph), origins in zip(before, after, mended.origins, strict=True):

@@ -19,9 +19,8 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.numpy_helper import from_array, to_array
 
-from reducelower.legalization.mended_source import Mended, graphs_by_path
-from reducelower.model.attributes import value_of
-from reducelower.model.build import copy_marks, make_node
+from reducelower.legalization.mended_source import Mended, main_graphs
+from reducelower.model.attributes import copy_marks, make_node, value_of
 from reducelower.model.graph import all_nodes, read_outside_nodes
 from reducelower.model.names import Names
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of
@@ -79,7 +78,7 @@ class _SequenceRemover:
         self._nodes: list[NodeProto] = []
 
     def run(self) -> Mended:
-        graphs = [*graphs_by_path(self._model).values()]
+        graphs = main_graphs(self._model)
         for graph in graphs:
             self._note_constants(graph)
         # Two branches of an If may use the same name for different values.
@@ -93,7 +92,7 @@ class _SequenceRemover:
         # Innermost graphs first, since nodes are copied together with their subgraphs.
         written = [[*self._written(graph)] for graph in reversed(graphs)]
         reads = Counter(name for node in all_nodes(self._model) for name in node.input)
-        graphs = [*graphs_by_path(self._model).values()]
+        graphs = main_graphs(self._model)
         reads.update(name for graph in graphs for name in read_outside_nodes(graph))
         origins = [
             self._without_unread(graph, places, reads) for graph, places in zip(reversed(graphs), written, strict=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 
 from reducelower.legalization.mended_source import Mended
-from reducelower.model.build import copy_marks, make_node
+from reducelower.model.attributes import copy_marks, make_node
 from reducelower.model.graph import UNLIKE_BRANCHES_SINCE, all_nodes, subgraphs
 from reducelower.model.inference import infer
 from reducelower.model.names import Names

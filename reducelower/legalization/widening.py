@@ -20,9 +20,8 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
 from onnx.numpy_helper import from_array, to_array
 
-from reducelower.legalization.mended_source import Mended, graphs_by_path
-from reducelower.model.attributes import attribute_of, set_attribute
-from reducelower.model.build import make_node
+from reducelower.legalization.mended_source import Mended, main_graphs
+from reducelower.model.attributes import attribute_of, make_node, set_attribute
 from reducelower.model.graph import walk
 from reducelower.model.inference import infer
 from reducelower.model.names import Names
@@ -61,7 +60,7 @@ def widen_integers(model: ModelProto, opset: int, base_dir: Path | None) -> tupl
     None if there are none, or if not all of them can be widened.
     """
     absent = _absent(opset)
-    tensors = [tensor for graph in _graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
+    tensors = [tensor for graph in main_graphs(model) for tensor in _tensors(graph) if tensor.data_type in absent]
     if not tensors and not any(_names_type(node) in absent for node in walk(model.graph.node)):
         return None
     if base_dir is None and any(map(uses_external_data, tensors)):
@@ -80,7 +79,7 @@ def _held(
     origins: list[list[int]] = []
     inner: set[str] = set()
     # Innermost graphs first, since nodes are copied together with their subgraphs.
-    for graph in reversed(_graphs(model)):
+    for graph in reversed(main_graphs(model)):
         for tensor in _tensors(graph):
             if tensor.data_type in absent:
                 _widen(tensor, absent[tensor.data_type].wide, base_dir)
@@ -101,11 +100,6 @@ def _absent(opset: int) -> dict[int, _Narrow]:
     return {narrow: held for narrow, held in _NARROW.items() if opset < held.since}
 
 
-def _graphs(model: ModelProto) -> list[GraphProto]:
-    """The main graph and its subgraphs, outer ones first."""
-    return [*graphs_by_path(model).values()]
-
-
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
     for node in graph.node:
@@ -116,7 +110,7 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
 def _types(model: ModelProto) -> dict[str, int]:
     """Element types by name, as far as inference finds them."""
     found: dict[str, int] = {}
-    for graph in _graphs(infer(skeleton(model))):
+    for graph in main_graphs(infer(skeleton(model))):
         stated = (*graph.input, *graph.output, *graph.value_info)
         found |= {value.name: value.type.tensor_type.elem_type for value in stated}
         found |= {tensor.name: tensor.data_type for tensor in graph.initializer}

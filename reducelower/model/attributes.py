@@ -1,8 +1,8 @@
-"""Read and write the attributes of a node."""
+"""Make nodes; read and write their attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onnx import AttributeProto, NodeProto, helper
@@ -14,8 +14,10 @@ __all__ = [
     "NAMING_TYPES",
     "add_named",
     "attribute_of",
+    "copy_marks",
     "drop_attribute",
     "make_attribute",
+    "make_node",
     "set_attribute",
     "value_of",
 ]
@@ -82,3 +84,19 @@ def make_attribute(name: str, value: Any) -> AttributeProto:
     """Make an attribute whose type follows from its value; an empty list becomes INTS."""
     empty = isinstance(value, (list, tuple)) and not value
     return helper.make_attribute(name, value, attr_type=AttributeProto.INTS if empty else None)
+
+
+def make_node(op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> NodeProto:
+    """Make a node named after its first output, like every node that the tool adds."""
+    node = NodeProto(op_type=op_type, name=outputs[0], input=inputs, output=outputs)
+    for name, value in attributes.items():
+        node.attribute.append(make_attribute(name, value))
+    return node
+
+
+def copy_marks(source: NodeProto, node: NodeProto) -> None:
+    """Copy name, doc string and metadata from the node that used to compute this node's output."""
+    node.name = source.name
+    node.doc_string = source.doc_string
+    del node.metadata_props[:]
+    node.metadata_props.extend(source.metadata_props)

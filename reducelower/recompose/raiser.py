@@ -8,7 +8,7 @@ from typing import Any
 from onnx import FunctionProto, GraphProto, ModelProto
 
 from reducelower.legalization.edits import Edit
-from reducelower.model.build import copy_marks
+from reducelower.model.attributes import copy_marks
 from reducelower.model.graph import function_path, inner_path, subgraphs
 from reducelower.model.inference import GraphKey, function_key
 from reducelower.model.schemas import DEFAULT_DOMAINS, opset_of

@@ -8,8 +8,7 @@ from functools import partial
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TensorProto, helper
 
 from reducelower.errors import RefusedError, RuleError
-from reducelower.model.attributes import add_named, attribute_of, value_of
-from reducelower.model.build import copy_marks
+from reducelower.model.attributes import add_named, attribute_of, copy_marks, value_of
 from reducelower.model.graph import subgraphs
 from reducelower.model.schemas import schema
 from reducelower.rulebook.bindings import AXES

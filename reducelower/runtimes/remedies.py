@@ -17,8 +17,7 @@ from onnx.helper import tensor_dtype_to_np_dtype
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.reductions import elementwise
-from reducelower.model.attributes import attribute_of, set_attribute, value_of
-from reducelower.model.build import copy_marks, make_node
+from reducelower.model.attributes import attribute_of, copy_marks, make_node, set_attribute, value_of
 from reducelower.model.schemas import element_type_name
 from reducelower.runtimes.features import given_axes
 from reducelower.scope.scope import Scope

@@ -18,7 +18,7 @@ from onnx import (
     numpy_helper,
 )
 
-from reducelower.model.build import make_node
+from reducelower.model.attributes import make_node
 from reducelower.model.element_types import ElementTypeOrInputs, output_element_type, resolve_element_type
 from reducelower.model.graph import read_from_outside, subgraphs
 from reducelower.model.inference import infer_body

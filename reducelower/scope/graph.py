@@ -26,7 +26,7 @@ from onnx import (
 )
 
 from reducelower.errors import RefusedError
-from reducelower.model.build import make_node
+from reducelower.model.attributes import make_node
 from reducelower.model.census import Stated
 from reducelower.model.element_types import output_element_type, resolve_element_type
 from reducelower.model.graph import read_by

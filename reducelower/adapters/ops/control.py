@@ -20,8 +20,7 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers, raises
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import set_attribute, value_of
-from reducelower.model.build import copy_marks, make_node
+from reducelower.model.attributes import copy_marks, make_node, set_attribute, value_of
 from reducelower.model.value_info import may_be_of_one_shape, sizes, without_made_up_symbols
 
 

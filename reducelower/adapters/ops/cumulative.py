@@ -12,8 +12,7 @@ from onnx import GraphProto, NodeProto, TensorProto
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
-from reducelower.model.attributes import value_of
-from reducelower.model.build import make_node
+from reducelower.model.attributes import make_node, value_of
 from reducelower.model.numbers import FLOATS
 
 _INT64 = TensorProto.INT64

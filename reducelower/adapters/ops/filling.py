@@ -19,7 +19,7 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.errors import RefusedError
-from reducelower.model.build import make_node
+from reducelower.model.attributes import make_node
 from reducelower.model.numbers import SIGNED, UNSIGNED
 
 _INT64 = TensorProto.INT64

@@ -18,7 +18,7 @@ from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.ops.shaping import without_batches
 from reducelower.adapters.ops.slicing import ramp
 from reducelower.adapters.registry import Outcome, Rewrite, lowers
-from reducelower.model.build import make_node
+from reducelower.model.attributes import make_node
 
 _INT64 = TensorProto.INT64
 

@@ -15,7 +15,7 @@ from reducelower.adapters.decompose import expresses
 from reducelower.adapters.ops.axes import from_the_front
 from reducelower.adapters.registry import Outcome, lowers
 from reducelower.errors import RefusedError
-from reducelower.model.build import make_node
+from reducelower.model.attributes import make_node
 from reducelower.model.numbers import HALVES
 from reducelower.scope.fold import places
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, numpy_helper
 
-from reducelower.model.build import make_node
+from reducelower.model.attributes import make_node
 from reducelower.model.graph import read_from_outside
 from reducelower.model.inference import infer_strictly
 from reducelower.model.value_info import without_made_up_symbols
