@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from onnx import NodeProto
 
+from reducelower.adapters.builder import Writer
 from reducelower.adapters.registry import Replacement
 from reducelower.errors import RefusedError
 from reducelower.legalization.dead_ends import DeadEnd, DeadEnds, Obstacles
@@ -232,5 +233,5 @@ class Mender:
         if way.rule is not None:
             return self._settler.expand(node, self._settler.goal, scope, way.rule)[0]
         assert way.remedy is not None
-        written = way.remedy(node, scope)
+        written = way.remedy(Writer(node, scope))
         return None if written is None else self._settler.settle_all(*written, scope)

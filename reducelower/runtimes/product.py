@@ -7,14 +7,12 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import TensorProto
 
 from reducelower.adapters.builder import Writer
 from reducelower.errors import RefusedError
-from reducelower.model.attributes import value_of
 from reducelower.runtimes.features import given_axes
 from reducelower.runtimes.remedies import Remedy, Written
-from reducelower.scope.scope import Scope
 
 __all__ = ["PRODUCTS"]
 
@@ -32,39 +30,39 @@ _Cut: TypeAlias = Callable[[str, int, int, Writer], "list[str]"]
 """Cuts a value along an axis into parts of one."""
 
 
-def _product(node: NodeProto, scope: Scope, *, cut: _Cut) -> Written | None:
+def _product(op: Writer, *, cut: _Cut) -> Written | None:
     """Cut along each axis and multiply the parts, in their order, as kernels do."""
-    if node.op_type != "ReduceProd" or scope.needed_element_type(node.input[0]) in _ROUNDED_EACH_TIME:
+    if op.node.op_type != "ReduceProd" or op.element_type(0) in _ROUNDED_EACH_TIME:
         return None
-    given = given_axes(node, scope)
-    if not given and value_of(node, "noop_with_empty_axes", 0):
+    given = given_axes(op.node, op.scope)
+    if not given and op.attribute("noop_with_empty_axes", 0):
         return None
-    sizes = _sizes(node, scope)
+    sizes = _sizes(op)
     axes = sorted({axis % len(sizes) for axis in given}) if given else list(range(len(sizes)))
-    factors = [_factors(sizes, axis, node) for axis in axes]
+    factors = [_factors(sizes, axis) for axis in axes]
     if not axes:
         return None
-    body, data = Writer(node, scope), node.input[0]
+    data = op.input(0)
     for axis, count in zip(axes, factors, strict=True):
         if count > 1:
-            data, *others = cut(data, axis, count, body)
+            data, *others = cut(data, axis, count, op)
             for part in others:
-                data = body.add("Mul", data, part, tail=f"product_{axis}")
-    scope.release(*node.input[1:])
-    if value_of(node, "keepdims", 1):
-        return body.yields_value(data), _OPSET
-    return body.yields("Squeeze", data, body.integers(axes, "axes")), _OPSET
+                data = op.add("Mul", data, part, tail=f"product_{axis}")
+    op.scope.release(*op.node.input[1:])
+    if op.attribute("keepdims", 1):
+        return op.yields_value(data), _OPSET
+    return op.yields("Squeeze", data, op.integers(axes, "axes")), _OPSET
 
 
-def _sizes(node: NodeProto, scope: Scope) -> tuple[int | None, ...]:
-    shape = scope.shape(node.input[0])
+def _sizes(op: Writer) -> tuple[int | None, ...]:
+    shape = op.shape(0)
     if shape is None:
-        scope.needed_rank(node.input[0])  # It says what to declare.
+        op.rank(0)  # It says what to declare.
         raise RefusedError("the sizes of what it multiplies are not known", "make the shapes of the model static")
     return shape
 
 
-def _factors(sizes: tuple[int | None, ...], axis: int, node: NodeProto) -> int:
+def _factors(sizes: tuple[int | None, ...], axis: int) -> int:
     count = sizes[axis]
     if count is None:
         raise RefusedError(

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from onnx import NodeProto
 
 from reducelower.adapters.builder import TO_THE_END, Writer
-from reducelower.model.attributes import value_of
 from reducelower.runtimes.remedies import Remedy, Written
-from reducelower.scope.scope import Scope
 
 __all__ = ["RECURRENCES"]
 
@@ -27,54 +24,53 @@ _DIRECTION_OF_STEPS = 1
 """The axis of the direction in what all steps yield; in what the last one yields it is the first."""
 
 
-def _turn_round(node: NodeProto, scope: Scope) -> Written | None:
+def _turn_round(op: Writer) -> Written | None:
     """A recurrence from the end as one from the start, over the data and to a result that are turned round."""
-    shape = scope.shape(node.input[0])
+    shape = op.shape(0)
     if (
-        value_of(node, "direction", "forward") != "reverse"
-        or value_of(node, "layout", 0)
-        or any(node.input[_LENGTHS : _LENGTHS + 1])
+        op.attribute("direction", "forward") != "reverse"
+        or op.attribute("layout", 0)
+        or any(op.node.input[_LENGTHS : _LENGTHS + 1])
     ):
         return None
     if shape is None or shape[0] is None:
         return None
-    body = Writer(node, scope)
-    order = body.integers(range(shape[0] - 1, -1, -1), "order")
-    kept = [each for each in node.attribute if each.name != "direction"]
-    tails = ["steps", *(f"last_{at}" for at in range(1, len(node.output)))]
-    data = body.add("Gather", node.input[0], order, tail="turned", axis=0)
-    wanted = [tail if name else "" for tail, name in zip(tails, node.output, strict=True)]
-    made = body.add_many(node.op_type, [data, *node.input[1:]], wanted, copied=kept)
-    body.nodes[-1].output[1:] = node.output[1:]
-    if node.output[0]:
-        body.yields("Gather", made[0], order, axis=0)
-    return body.nodes, scope.target_opset
+    order = op.integers(range(shape[0] - 1, -1, -1), "order")
+    kept = [each for each in op.node.attribute if each.name != "direction"]
+    tails = ["steps", *(f"last_{at}" for at in range(1, len(op.node.output)))]
+    data = op.add("Gather", op.input(0), order, tail="turned", axis=0)
+    wanted = [tail if name else "" for tail, name in zip(tails, op.node.output, strict=True)]
+    made = op.add_many(op.node.op_type, [data, *op.node.input[1:]], wanted, copied=kept)
+    op.nodes[-1].output[1:] = op.node.output[1:]
+    if op.node.output[0]:
+        op.yields("Gather", made[0], order, axis=0)
+    return op.nodes, op.scope.target_opset
 
 
-def _each_direction(node: NodeProto, scope: Scope) -> Written | None:
+def _each_direction(op: Writer) -> Written | None:
     """A recurrence in both directions as one in each, put side by side."""
-    if value_of(node, "direction", "forward") != "bidirectional" or value_of(node, "layout", 0):
+    if op.attribute("direction", "forward") != "bidirectional" or op.attribute("layout", 0):
         return None
-    if value_of(node, "activation_alpha") or value_of(node, "activation_beta"):
+    if op.attribute("activation_alpha") or op.attribute("activation_beta"):
         return None  # Nothing says which activations of which direction take one.
-    body, activations = Writer(node, scope), value_of(node, "activations", ())
-    others = [each for each in node.attribute if each.name not in ("direction", "activations")]
+    activations = op.attribute("activations", ())
+    others = [each for each in op.node.attribute if each.name not in ("direction", "activations")]
     half = len(activations) // 2
-    tails = [("steps", "last", "cell")[at] if name else "" for at, name in enumerate(node.output)]
+    tails = [("steps", "last", "cell")[at] if name else "" for at, name in enumerate(op.node.output)]
     found = []
     for at, direction in enumerate(("forward", "reverse")):
         inputs = [
-            _entry(name, at, body) if place in _OF_BOTH_DIRECTIONS and name else name
-            for place, name in enumerate(node.input)
+            _entry(name, at, op) if place in _OF_BOTH_DIRECTIONS and name else name
+            for place, name in enumerate(op.node.input)
         ]
         stated = {"activations": activations[at * half : (at + 1) * half]} if activations else {}
         outputs = [f"{direction}_{tail}" if tail else "" for tail in tails]
-        found.append(body.add_many(node.op_type, inputs, outputs, copied=others, direction=direction, **stated))
+        found.append(op.add_many(op.node.op_type, inputs, outputs, copied=others, direction=direction, **stated))
     for output, parts in enumerate(zip(*found, strict=True)):
         if any(parts):
-            body.yields("Concat", *parts, output=output, axis=0 if output else _DIRECTION_OF_STEPS)
-    scope.release(*(name for name in node.input[1:] if name and scope.constant(name) is not None))
-    return body.nodes, max(scope.target_opset, _SLICE_BY_INPUTS)
+            op.yields("Concat", *parts, output=output, axis=0 if output else _DIRECTION_OF_STEPS)
+    op.scope.release(*(name for name in op.node.input[1:] if name and op.scope.constant(name) is not None))
+    return op.nodes, max(op.scope.target_opset, _SLICE_BY_INPUTS)
 
 
 def _entry(name: str, at: int, body: Writer) -> str:
@@ -84,16 +80,21 @@ def _entry(name: str, at: int, body: Writer) -> str:
     return body.add("Slice", name, body.number(at), body.number(end), body.number(0), tail="direction")
 
 
-def _last_of_steps(node: NodeProto, scope: Scope) -> Written | None:
+def _last_of_steps(op: Writer) -> Written | None:
     """What the last step yields taken out of what all of them do."""
-    is_forward = value_of(node, "direction", "forward") == "forward" and not value_of(node, "layout", 0)
-    if not is_forward or any(node.input[_LENGTHS : _LENGTHS + 1]) or node.output[0] or not any(node.output[1:2]):
+    is_forward = op.attribute("direction", "forward") == "forward" and not op.attribute("layout", 0)
+    if (
+        not is_forward
+        or any(op.node.input[_LENGTHS : _LENGTHS + 1])
+        or op.node.output[0]
+        or not any(op.node.output[1:2])
+    ):
         return None
-    body, shape = Writer(node, scope), scope.shape(node.input[0])
-    steps = body.add(node.op_type, *node.input, tail="steps", copied=node.attribute)
-    body.nodes[-1].output.extend(["", *node.output[2:]] if len(node.output) > 2 else [])
-    last = scope.add_constant(np.array(shape[0] - 1 if shape and shape[0] else -1, np.int64), "last")
-    return body.yields("Gather", steps, last, output=1, axis=0), scope.target_opset
+    shape = op.shape(0)
+    steps = op.add(op.node.op_type, *op.node.input, tail="steps", copied=op.node.attribute)
+    op.nodes[-1].output.extend(["", *op.node.output[2:]] if len(op.node.output) > 2 else [])
+    last = op.scope.add_constant(np.array(shape[0] - 1 if shape and shape[0] else -1, np.int64), "last")
+    return op.yields("Gather", steps, last, output=1, axis=0), op.scope.target_opset
 
 
 RECURRENCES: Mapping[str, Mapping[str, Remedy]] = {

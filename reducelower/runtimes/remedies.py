@@ -17,18 +17,17 @@ from onnx.helper import tensor_dtype_to_np_dtype
 
 from reducelower.adapters.builder import Writer
 from reducelower.adapters.reductions import elementwise
-from reducelower.model.attributes import attribute_of, copy_marks, make_node, set_attribute, value_of
+from reducelower.model.attributes import attribute_of, copy_marks, make_node, set_attribute
 from reducelower.model.schemas import element_type_name
 from reducelower.runtimes.features import given_axes
-from reducelower.scope.scope import Scope
 
 __all__ = ["CASTS", "RANGE_KEEPING", "REMEDIES", "Remedy", "Written", "alters"]
 
 Written: TypeAlias = "tuple[list[NodeProto], int]"
 """Nodes, and the opset version they are written for."""
 
-Remedy: TypeAlias = Callable[[NodeProto, Scope], "Written | None"]
-"""None where there is nothing it would change; RefusedError where it takes what nothing tells."""
+Remedy: TypeAlias = Callable[[Writer], "Written | None"]
+"""Writes a node differently; None where there is nothing to change, RefusedError where it needs what is not known."""
 
 _OPSET = 18
 """Opset version that reductions are written for here: the one that made axes an input of all of them."""
@@ -60,13 +59,13 @@ _ROUNDED = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean
 class _Reduction:
     """A Reduce node taken apart."""
 
-    def __init__(self, node: NodeProto, scope: Scope) -> None:
-        self.node = node
-        self.scope = scope
-        self.keepdims = int(value_of(node, "keepdims", 1) != 0)
-        noop = value_of(node, "noop_with_empty_axes", 0)
-        self.axes = given_axes(node, scope)
-        self.reduces_nothing = not self.axes and bool(noop)
+    def __init__(self, op: Writer) -> None:
+        self.node = op.node
+        self.scope = op.scope
+        self.name = op.fresh
+        self.keepdims = int(op.attribute("keepdims", 1) != 0)
+        self.axes = given_axes(op.node, op.scope)
+        self.reduces_nothing = not self.axes and bool(op.attribute("noop_with_empty_axes", 0))
 
     def all_axes(self) -> tuple[int, ...]:
         """The axes, counted from the front, every one where none are given.
@@ -84,10 +83,6 @@ class _Reduction:
         """Whether the axes are what `written` would write, an attribute or an initializer."""
         is_constant = len(self.node.input) < 2 or self.scope.written_as(self.node.input[1]) == "initializer"
         return is_constant and attribute_of(self.node, "noop_with_empty_axes") is None
-
-    def name(self, tail: str) -> str:
-        """A fresh name for a value that comes in between."""
-        return self.scope.fresh(self.node.name or self.node.output[0], f"/{self.node.op_type}/{tail}")
 
     def written(self, data: str, output: str, axes: tuple[int, ...] | None, keepdims: int) -> NodeProto:
         """A node of the same operator with everything said, for `_OPSET`; without axes where they are None."""
@@ -118,148 +113,146 @@ _OF_NOTHING: Mapping[str, float] = {
 for an infinity stands the type's largest or smallest number where it has none. The mean of nothing is not defined."""
 
 
-def _of_nothing(node: NodeProto, scope: Scope) -> Written | None:
+def _of_nothing(op: Writer) -> Written | None:
     """The constant that comes of data without a value, where all sizes of the result are known."""
-    shape = scope.shape(node.input[0])
+    shape = op.shape(0)
     if not shape or 0 not in shape:
         return None
-    reduction = _Reduction(node, scope)
+    reduction = _Reduction(op)
     axes = () if reduction.reduces_nothing else reduction.all_axes()
     sizes = [1 if axis in axes else size for axis, size in enumerate(shape) if reduction.keepdims or axis not in axes]
-    dtype = tensor_dtype_to_np_dtype(scope.needed_element_type(node.input[0]))
-    value = 0 if 0 in sizes else _OF_NOTHING.get(node.op_type)
+    dtype = tensor_dtype_to_np_dtype(op.element_type(0))
+    value = 0 if 0 in sizes else _OF_NOTHING.get(op.node.op_type)
     if value is None or None in sizes or dtype.kind not in "fiu":
         return None
     if dtype.kind in "iu" and np.isinf(value):
         value = np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min
-    result = scope.add_constant(np.full([size or 0 for size in sizes], value, dtype), "of_nothing")
-    return reduction.alone(make_node("Identity", [result], [node.output[0]]))
+    result = op.scope.add_constant(np.full([size or 0 for size in sizes], value, dtype), "of_nothing")
+    return reduction.alone(make_node("Identity", [result], [op.node.output[0]]))
 
 
-def _write_keepdims(node: NodeProto, scope: Scope) -> Written | None:
-    if attribute_of(node, "keepdims") is not None:
+def _write_keepdims(op: Writer) -> Written | None:
+    if attribute_of(op.node, "keepdims") is not None:
         return None
-    set_attribute(node, "keepdims", 1)
-    return [node], scope.target_opset
+    set_attribute(op.node, "keepdims", 1)
+    return [op.node], op.scope.target_opset
 
 
-def _reduce_nothing(node: NodeProto, scope: Scope) -> Written | None:
+def _reduce_nothing(op: Writer) -> Written | None:
     """What reduces no dimension, of a scalar or for lack of axes, is its elementwise step."""
-    is_scalar = scope.shape(node.input[0]) == ()
-    return (elementwise(Writer(node, scope)), 13) if is_scalar or _Reduction(node, scope).reduces_nothing else None
+    is_scalar = op.shape(0) == ()
+    return (elementwise(op), 13) if is_scalar or _Reduction(op).reduces_nothing else None
 
 
-def _leave_axes_out(node: NodeProto, scope: Scope) -> Written | None:
-    reduction = _Reduction(node, scope)
-    if reduction.reduces_nothing or (reduction.axes and len(reduction.axes) != scope.needed_rank(node.input[0])):
+def _leave_axes_out(op: Writer) -> Written | None:
+    reduction = _Reduction(op)
+    if reduction.reduces_nothing or (reduction.axes and len(reduction.axes) != op.rank(0)):
         return None
-    return reduction.alone(reduction.written(node.input[0], node.output[0], None, reduction.keepdims))
+    return reduction.alone(reduction.written(op.input(0), op.node.output[0], None, reduction.keepdims))
 
 
-def _list_axes(node: NodeProto, scope: Scope) -> Written | None:
+def _list_axes(op: Writer) -> Written | None:
     """Axes as a constant of their own, every one, counted from the front."""
-    reduction = _Reduction(node, scope)
+    reduction = _Reduction(op)
     if reduction.reduces_nothing:
         return None
     axes = reduction.all_axes()
     if not axes or (axes == reduction.axes and reduction.are_listed):
         return None
-    return reduction.alone(reduction.written(node.input[0], node.output[0], axes, reduction.keepdims))
+    return reduction.alone(reduction.written(op.input(0), op.node.output[0], axes, reduction.keepdims))
 
 
-def _change_dimensions(node: NodeProto, scope: Scope, *, keepdims: int, last: str) -> Written | None:
+def _change_dimensions(op: Writer, *, keepdims: int, last: str) -> Written | None:
     """Keep the reduced dimensions and take them away after, all of them by Reshape; or drop and bring them back."""
-    reduction = _Reduction(node, scope)
+    reduction = _Reduction(op)
     if reduction.reduces_nothing or reduction.keepdims == keepdims:
         return None
     axes = reduction.all_axes()
-    if not axes or (last == "Reshape" and len(axes) != scope.needed_rank(node.input[0])):
+    if not axes or (last == "Reshape" and len(axes) != op.rank(0)):
         return None
     between = reduction.name("kept" if keepdims else "dropped")
-    made = reduction.written(node.input[0], between, axes, keepdims)
+    made = reduction.written(op.input(0), between, axes, keepdims)
     shape = np.array(() if last == "Reshape" else axes, dtype=np.int64)
-    constant = scope.add_constant(shape, "shape" if last == "Reshape" else "axes")
-    return reduction.alone(made, make_node(last, [between, constant], [node.output[0]]))
+    constant = op.scope.add_constant(shape, "shape" if last == "Reshape" else "axes")
+    return reduction.alone(made, make_node(last, [between, constant], [op.node.output[0]]))
 
 
-def _one_by_one(node: NodeProto, scope: Scope) -> Written | None:
+def _one_by_one(op: Writer) -> Written | None:
     """Reduce by one dimension after the other, the last one first, so that the others keep their numbers."""
-    reduction = _Reduction(node, scope)
-    is_truncated = node.op_type == "ReduceMean" and scope.element_type(node.input[0]) in _INTEGERS
-    if node.op_type not in _CHAINABLE or reduction.reduces_nothing or is_truncated:
+    reduction = _Reduction(op)
+    is_truncated = op.node.op_type == "ReduceMean" and op.scope.element_type(op.input(0)) in _INTEGERS
+    if op.node.op_type not in _CHAINABLE or reduction.reduces_nothing or is_truncated:
         return None
     axes = sorted(reduction.all_axes(), reverse=True)
     if len(axes) < 2:
         return None
-    values = [node.input[0], *(reduction.name(f"over_{axis}") for axis in axes[:-1]), node.output[0]]
+    values = [op.input(0), *(reduction.name(f"over_{axis}") for axis in axes[:-1]), op.node.output[0]]
     steps = zip(values, values[1:], axes, strict=False)
     return reduction.alone(
         *(reduction.written(before, after, (axis,), reduction.keepdims) for before, after, axis in steps)
     )
 
 
-def _top(node: NodeProto, scope: Scope) -> Written | None:
+def _top(op: Writer) -> Written | None:
     """The first of whole numbers in order, along one dimension after the other."""
-    largest = int(node.op_type == "ReduceMax")
+    largest = int(op.node.op_type == "ReduceMax")
     one = np.ones(1, np.int64)
 
     def over(value: str, found: str, axis: int, size: int, reduction: _Reduction) -> list[NodeProto]:
         outputs = [found, reduction.name("index")]
-        return [make_node("TopK", [value, scope.add_constant(one, "one")], outputs, axis=axis, largest=largest)]
+        return [make_node("TopK", [value, op.scope.add_constant(one, "one")], outputs, axis=axis, largest=largest)]
 
-    return _along_each(node, scope, over) if node.op_type in _PICKING else None
+    return _along_each(op, over) if op.node.op_type in _PICKING else None
 
 
-def _running_sum(node: NodeProto, scope: Scope) -> Written | None:
+def _running_sum(op: Writer) -> Written | None:
     """The last of the running sums of whole numbers, along one dimension after the other."""
 
     def over(value: str, found: str, axis: int, size: int, reduction: _Reduction) -> list[NodeProto]:
         sums = reduction.name(f"sums_{axis}")
-        place = [scope.add_constant(np.array([number], np.int64), "place") for number in (size - 1, size, axis)]
-        along = scope.add_constant(np.array(axis, np.int64), "axis")
+        place = [op.scope.add_constant(np.array([number], np.int64), "place") for number in (size - 1, size, axis)]
+        along = op.scope.add_constant(np.array(axis, np.int64), "axis")
         return [make_node("CumSum", [value, along], [sums]), make_node("Slice", [sums, *place], [found])]
 
-    return _along_each(node, scope, over) if node.op_type == "ReduceSum" else None
+    return _along_each(op, over) if op.node.op_type == "ReduceSum" else None
 
 
-def _infinity_apart(node: NodeProto, scope: Scope) -> Written | None:
+def _infinity_apart(op: Writer) -> Written | None:
     """The largest value, and negative infinity where all are; some runtimes begin with a finite number."""
-    reduction = _Reduction(node, scope)
-    element_type = scope.needed_element_type(node.input[0])
+    reduction = _Reduction(op)
+    element_type = op.element_type(0)
     dtype = tensor_dtype_to_np_dtype(element_type)
-    if node.op_type != "ReduceMax" or dtype.kind != "f" or reduction.reduces_nothing:
+    if op.node.op_type != "ReduceMax" or dtype.kind != "f" or reduction.reduces_nothing:
         return None
-    lowest = scope.add_constant(np.array(np.finfo(dtype).min, dtype), "lowest")
-    infinity = scope.add_constant(np.array(-np.inf, dtype), "infinity")
+    lowest = op.scope.add_constant(np.array(np.finfo(dtype).min, dtype), "lowest")
+    infinity = op.scope.add_constant(np.array(-np.inf, dtype), "infinity")
     names = ("finite", "largest", "is_below", "below", "least", "is_infinite")
     finite, largest, is_below, below, least, is_infinite = map(reduction.name, names)
     axes = reduction.axes or None
     smallest = reduction.written(below, least, axes, reduction.keepdims)
     smallest.op_type = "ReduceMin"
     return reduction.alone(
-        make_node("Max", [node.input[0], lowest], [finite]),
+        make_node("Max", [op.input(0), lowest], [finite]),
         reduction.written(finite, largest, axes, reduction.keepdims),
-        make_node("Less", [node.input[0], lowest], [is_below]),
+        make_node("Less", [op.input(0), lowest], [is_below]),
         make_node("Cast", [is_below], [below], to=element_type),
         smallest,
         make_node("Cast", [least], [is_infinite], to=TensorProto.BOOL),
-        make_node("Where", [is_infinite, infinity, largest], [node.output[0]]),
+        make_node("Where", [is_infinite, infinity, largest], [op.node.output[0]]),
     )
 
 
-def _along_each(
-    node: NodeProto, scope: Scope, over: Callable[[str, str, int, int, _Reduction], list[NodeProto]]
-) -> Written | None:
+def _along_each(op: Writer, over: Callable[[str, str, int, int, _Reduction], list[NodeProto]]) -> Written | None:
     """Signed integers reduced along one dimension after the other, each of a known size, none of them empty."""
-    reduction = _Reduction(node, scope)
-    is_signed = scope.needed_element_type(node.input[0]) in (TensorProto.INT32, TensorProto.INT64)
-    if not is_signed or scope.target_opset < _WHOLE_NUMBERS_FROM:
+    reduction = _Reduction(op)
+    is_signed = op.element_type(0) in (TensorProto.INT32, TensorProto.INT64)
+    if not is_signed or op.scope.target_opset < _WHOLE_NUMBERS_FROM:
         return None
     axes = () if reduction.reduces_nothing else reduction.all_axes()
-    shape = scope.shape(node.input[0])
+    shape = op.shape(0)
     if not axes or shape is None:
         return None
-    value, made = node.input[0], []
+    value, made = op.input(0), []
     for axis in axes:
         size = shape[axis]
         if not size:
@@ -268,49 +261,49 @@ def _along_each(
         made += over(value, found, axis, size, reduction)
         value = found
     if reduction.keepdims:
-        made[-1].output[0] = node.output[0]
+        made[-1].output[0] = op.node.output[0]
     else:
         made.append(
-            make_node("Squeeze", [value, scope.add_constant(np.array(axes, np.int64), "axes")], [node.output[0]])
+            make_node("Squeeze", [value, op.scope.add_constant(np.array(axes, np.int64), "axes")], [op.node.output[0]])
         )
     return reduction.alone(*made)
 
 
-def _in_double(node: NodeProto, scope: Scope) -> Written | None:
+def _in_double(op: Writer) -> Written | None:
     """Compute wide integers in double, and cast back, which truncates as the specification does.
 
     Double holds every integer of 32 bits, so the largest and smallest of them are right there as well.
     """
-    narrow = _WIDE_INTEGERS if node.op_type in _ROUNDED else _HELD_BY_DOUBLE if node.op_type in _PICKING else ()
-    return _in_type(node, scope, TensorProto.DOUBLE, narrow)
+    narrow = _WIDE_INTEGERS if op.node.op_type in _ROUNDED else _HELD_BY_DOUBLE if op.node.op_type in _PICKING else ()
+    return _in_type(op, TensorProto.DOUBLE, narrow)
 
 
-def _in_float(node: NodeProto, scope: Scope) -> Written | None:
+def _in_float(op: Writer) -> Written | None:
     """Compute in float what float holds exactly; logarithms, roots and means of wide integers as well as float can."""
     narrow = (TensorProto.FLOAT16, TensorProto.BFLOAT16, *_SMALL_INTEGERS)
-    return _in_type(node, scope, TensorProto.FLOAT, (*narrow, *(_WIDE_INTEGERS if node.op_type in _ROUNDED else ())))
+    return _in_type(op, TensorProto.FLOAT, (*narrow, *(_WIDE_INTEGERS if op.node.op_type in _ROUNDED else ())))
 
 
-def _in_int64(node: NodeProto, scope: Scope) -> Written | None:
+def _in_int64(op: Writer) -> Written | None:
     """Compute sums, products and extremes of unsigned integers of 32 bits in 64 bits."""
-    exact = node.op_type in _ADDING or node.op_type in _PICKING
-    return _in_type(node, scope, TensorProto.INT64, (TensorProto.UINT32,) if exact else ())
+    exact = op.node.op_type in _ADDING or op.node.op_type in _PICKING
+    return _in_type(op, TensorProto.INT64, (TensorProto.UINT32,) if exact else ())
 
 
-def _in_type(node: NodeProto, scope: Scope, wide: int, narrow: Container[int]) -> Written | None:
-    element_type = scope.needed_element_type(node.input[0])
-    reduction = _Reduction(node, scope)
+def _in_type(op: Writer, wide: int, narrow: Container[int]) -> Written | None:
+    element_type = op.element_type(0)
+    reduction = _Reduction(op)
     if element_type not in narrow:
         return None
     cast, result = reduction.name(element_type_name(wide)), reduction.name("result")
     if reduction.reduces_nothing:
-        step = elementwise(Writer(make_node(node.op_type, [cast], [result]), scope))
+        step = elementwise(Writer(make_node(op.node.op_type, [cast], [result]), op.scope))
     else:
         step = [reduction.written(cast, result, reduction.axes or None, reduction.keepdims)]
     return reduction.alone(
-        make_node("Cast", [node.input[0]], [cast], to=wide),
+        make_node("Cast", [op.input(0)], [cast], to=wide),
         *step,
-        make_node("Cast", [result], [node.output[0]], to=element_type),
+        make_node("Cast", [result], [op.node.output[0]], to=element_type),
     )
 
 

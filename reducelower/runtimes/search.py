@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from reducelower.runtimes.facts import NO_COMPARISON_DOES, Fact, Is
 from reducelower.runtimes.features import Features
 from reducelower.runtimes.forms import FORMS
 from reducelower.runtimes.product import PRODUCTS
-from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Written, alters
+from reducelower.runtimes.remedies import CASTS, RANGE_KEEPING, REMEDIES, Remedy, Written, alters
 from reducelower.runtimes.runtime import Runtime
 from reducelower.scope.scope import Scope
 
@@ -100,7 +100,7 @@ class Way:
 
     name: str
     rule: Rule | None = None
-    remedy: Callable[[NodeProto, Scope], Written | None] | None = None
+    remedy: Remedy | None = None
     caveat: str = ""
 
 
@@ -187,30 +187,29 @@ def _by_rule(book: Rules, node: NodeProto, scope: Scope) -> Iterator[Way]:
     yield Way(rule.name, rule, caveat=_OVERFLOWING_BODIES[node.op_type] if is_narrow else "")
 
 
-def _value(node: NodeProto, scope: Scope) -> Written | None:
+def _value(op: Writer) -> Written | None:
     """The result as a constant, if it depends on constants alone."""
-    value = scope.constant(node.output[0]) if len(node.output) == 1 else None
+    value = op.scope.constant(op.node.output[0]) if len(op.node.output) == 1 else None
     if value is None:
         return None
-    scope.release(*node.input)
-    body = Writer(node, scope)
-    return body.yields("Constant", value=numpy_helper.from_array(value)), scope.target_opset
+    op.scope.release(*op.node.input)
+    return op.yields("Constant", value=numpy_helper.from_array(value)), op.scope.target_opset
 
 
-def _store_operands(node: NodeProto, scope: Scope) -> Written | None:
+def _store_operands(op: Writer) -> Written | None:
     """Read operands that are computed from constants alone, such as an Identity of a weight, as initializers."""
-    body = Writer(node, scope)
-    values = [scope.constant(name) if name and scope.written_as(name) == "dynamic" else None for name in node.input]
+    inputs, scope = op.node.input, op.scope
+    values = [scope.constant(name) if name and scope.written_as(name) == "dynamic" else None for name in inputs]
     if all(value is None for value in values):
         return None
     operands = [
         name if value is None else scope.add_constant(value, "stored")
-        for name, value in zip(node.input, values, strict=True)
+        for name, value in zip(inputs, values, strict=True)
     ]
-    scope.release(*(name for name, value in zip(node.input, values, strict=True) if value is not None))
-    return body.yields(node.op_type, *operands, copied=node.attribute), scope.target_opset
+    scope.release(*(name for name, value in zip(inputs, values, strict=True) if value is not None))
+    return op.yields(op.node.op_type, *operands, copied=op.node.attribute), scope.target_opset
 
 
-def _other_operators(node: NodeProto, scope: Scope) -> Written:
-    nodes, opset, _ = decompose.replacement(node, scope.target_opset, scope)
+def _other_operators(op: Writer) -> Written:
+    nodes, opset, _ = decompose.replacement(op.node, op.scope.target_opset, op.scope)
     return nodes, opset

@@ -149,13 +149,13 @@ def _lower_gather(op: Writer) -> Outcome:
 
 
 @lowers("OneHot", 11)
-def _lower_one_hot(op: Writer) -> None:
+def _lower_one_hot(op: Writer) -> Outcome:
     """Opset 9 says that negative indices are off; runtimes wrap them there, too, so computed ones are carried over."""
     _lowers_axis("axis", _one_more_than_input, smallest=-1)(op)
     indices: Any = op.constant_input(0)
     depth: Any = op.constant_input(1)
     if indices is None or (indices >= 0).all():
-        return
+        return None
     if depth is None:
         raise RefusedError(
             "it has negative indices and a depth computed at run time; negative indices came with opset 11",
@@ -165,6 +165,7 @@ def _lower_one_hot(op: Writer) -> None:
     op.scope.release(op.input(0))
     wrapped = np.where((indices < 0) & (indices >= -size), indices + size, indices)
     op.node.input[0] = op.scope.add_constant(wrapped.astype(indices.dtype), "indices")
+    return None
 
 
 @lowers("Squeeze", 13)
